@@ -95,6 +95,11 @@
 #![cfg_attr(not(feature = "internals"), allow(unused_imports))]
 #![cfg_attr(not(feature = "default"), allow(dead_code, unused_imports))]
 
+use windlass_expression as expression;
+use windlass_model::{hir, model};
+use windlass_source::{diagnostic, source};
+use windlass_value::time;
+
 mod action;
 #[cfg(feature = "server")]
 mod api;
@@ -103,26 +108,20 @@ mod cli;
 #[cfg(feature = "cli")]
 mod client;
 mod compile;
-mod diagnostic;
 mod dialect;
 mod engine;
-mod expression;
-mod hir;
 mod hosted;
 mod inode;
 #[cfg(feature = "server")]
 mod language;
 mod machine;
-mod model;
 mod program;
 mod scheduler;
 #[cfg(feature = "server")]
 mod server;
-mod source;
 mod store;
 #[cfg(feature = "temporal")]
 mod temporal;
-mod time;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

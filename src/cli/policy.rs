@@ -32,12 +32,11 @@ pub struct UntrustedArgs {
 impl UntrustedArgs {
     /// An engine that lets them do so much.
     pub fn apply(&self, builder: EngineBuilder) -> EngineBuilder {
-        let policy = Policy {
-            shell: self.allow_shell,
-            scripts: self.allow_scripts,
-            files: self.allow_files,
-            private_network: self.allow_private_network,
-        };
+        let mut policy = Policy::GUEST;
+        policy.shell = self.allow_shell;
+        policy.scripts = self.allow_scripts;
+        policy.files = self.allow_files;
+        policy.private_network = self.allow_private_network;
         let builder = builder.guest_policy(policy);
         builder.guest_secrets(self.allow_secret.clone())
     }

@@ -225,6 +225,9 @@ impl Follower {
                 return Ok(None);
             }
             if self.next.is_some() {
+                while let Ok(printed) = self.printed.try_recv() {
+                    self.ready.push_back(notice_of(printed));
+                }
                 if !self.catch_up()? {
                     self.report()?;
                 }
@@ -250,9 +253,6 @@ impl Follower {
             Some(Next::Report(update)) => self.take(update),
             Some(Next::Look { is_last }) => {
                 self.done |= is_last;
-                while let Ok(printed) = self.printed.try_recv() {
-                    self.ready.push_back(notice_of(printed));
-                }
                 self.look()
             }
         }

@@ -4,8 +4,7 @@
 
 use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use crate::expression::{Template, Value};
-use crate::model::{Backoff, Delay, Expect, OnLimit, Unchanged};
-use crate::time::human_duration;
+use crate::model::{Expect, OnLimit};
 use std::fmt;
 
 impl fmt::Display for Program {
@@ -144,42 +143,6 @@ impl Retry {
     }
 }
 
-impl Backoff {
-    fn title(&self) -> String {
-        match self {
-            Self::Fixed { interval, .. } => format!("every {}", human_duration(*interval)),
-            Self::Exponential { interval, max, .. }
-            | Self::AzureExponential { interval, max, .. } => format!(
-                "after {}, doubling up to {}",
-                human_duration(*interval),
-                human_duration(*max)
-            ),
-        }
-    }
-}
-
-impl Delay {
-    /// How long the waits of a loop are, in words.
-    #[must_use]
-    pub fn title(&self) -> String {
-        match self {
-            Self::Every(delay) => format!("every {}", shown(delay)),
-            Self::Backoff(backoff) => backoff.title(),
-        }
-    }
-}
-
-impl Unchanged {
-    /// How often what may be the same, in words.
-    #[must_use]
-    pub fn title(&self) -> String {
-        match &self.of {
-            Some(of) => format!("{} times the same {}", self.times, shown(of)),
-            None => format!("{} times the same", self.times),
-        }
-    }
-}
-
 impl State {
     /// Whether it is the end of its scope's body.
     pub(super) fn ends_scope(&self) -> bool {
@@ -233,8 +196,5 @@ impl State {
 
 /// A template as its author wrote it.
 pub(super) fn shown(template: &Template) -> String {
-    let source = template.source();
-    source
-        .as_str()
-        .map_or_else(|| source.to_json(), str::to_owned)
+    template.source_text()
 }

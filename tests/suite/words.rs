@@ -63,7 +63,8 @@ fn sentences_of_the_documents_are_short() {
 fn the_code_names_only_pages_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut missing = String::new();
-    for path in files(&root.join("src")) {
+    let code = ["src", "crates"].map(|folder| files(&root.join(folder)));
+    for path in code.into_iter().flatten() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for word in text.split(|sign: char| !sign.is_alphanumeric() && !"/._-".contains(sign)) {
             let page = word.trim_end_matches('.').trim_start_matches('/');

@@ -4,9 +4,7 @@ use crate::machine::{HistoryEvent, IterationRow, LoopEnd, RunStatus};
 use crate::model::Status;
 use crate::time::Timestamp;
 use std::borrow::Cow;
-use utoipa::openapi::schema::{
-    AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
-};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -39,18 +37,10 @@ macro_rules! schema {
 }
 
 schema!(
-    Timestamp,
-    "Timestamp",
-    of(Type::String)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .into()
-);
-schema!(
     RunStatus,
     "RunStatus",
     words(RunStatus::ALL.map(RunStatus::as_str))
 );
-schema!(Status, "Status", words(Status::ALL.map(Status::as_str)));
 schema!(LoopEnd, "LoopEnd", words(LoopEnd::ALL.map(LoopEnd::as_str)));
 schema!(
     HistoryEvent,

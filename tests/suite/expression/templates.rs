@@ -241,6 +241,7 @@ fn references() {
             Reference::Action("a".into()),
             Reference::Input("i".into()),
             Reference::Input("j".into()),
+            Reference::Item,
             Reference::Anything,
         ]
     );

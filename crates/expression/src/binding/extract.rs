@@ -1,0 +1,195 @@
+//! One value out of a text: by a regular expression or by a path into its JSON. Both are read
+//! once, when the workflow is loaded.
+
+use crate::Value;
+use crate::budget::pattern_work;
+use crate::wdl::text::text_size;
+use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
+
+/// The largest compiled pattern, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// How a value is found in a text.
+#[derive(Clone, Debug)]
+pub enum Extract {
+    /// The first group of the first match, or the whole match of a pattern without groups.
+    Regex(Regex),
+    /// All of it, without the white space around it.
+    Full,
+    /// The members and elements to follow.
+    Path(Arc<[Hop]>),
+}
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// A member of a map.
+    Member(String),
+    /// An element of a list; counted from its end when negative.
+    Element(i64),
+}
+
+impl PartialEq for Extract {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
+            (Self::Path(a), Self::Path(b)) => a == b,
+            (Self::Full, Self::Full) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Extract {
+    /// A pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn regex(pattern: &str) -> Result<Self, String> {
+        RegexBuilder::new(pattern)
+            .size_limit(MAX_PATTERN)
+            .build()
+            .map(Self::Regex)
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => String::from("the pattern is too large"),
+                other => {
+                    // The last line says what is wrong; the ones before it draw a picture.
+                    let text = other.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    last.trim_start_matches("error: ").to_owned()
+                }
+            })
+    }
+
+    /// A path such as `$.items[0].name` or `items[-1]['a b']`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn path(text: &str) -> Result<Self, String> {
+        let mut rest = text.trim();
+        rest = rest.strip_prefix('$').unwrap_or(rest);
+        let mut hops = Vec::new();
+        while !rest.is_empty() {
+            let (hop, after) = next_hop(rest, hops.is_empty())?;
+            hops.push(hop);
+            rest = after;
+        }
+        Ok(Self::Path(hops.into()))
+    }
+
+    /// The work of looking for it.
+    pub(super) fn work(&self, from: &Value) -> usize {
+        match (self, from.as_str()) {
+            (Self::Regex(regex), Some(text)) => pattern_work(regex.as_str(), text.len()),
+            (Self::Regex(regex), None) => pattern_work(regex.as_str(), text_size(from)),
+            (Self::Path(_), Some(text)) => text.len() / 4,
+            (Self::Path(_) | Self::Full, _) => 0,
+        }
+    }
+
+    /// The value found in a text; null when there is none.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Value {
+        match self {
+            Self::Regex(regex) => {
+                let found = regex
+                    .captures(text)
+                    .and_then(|groups| groups.get(1).or_else(|| groups.get(0)));
+                found.map_or(Value::Null, |found| Value::text(found.as_str()))
+            }
+            Self::Full => Value::text(text.trim()),
+            Self::Path(hops) => match Value::from_json(text.trim()) {
+                Ok(value) => follow(&value, hops),
+                Err(_) => Value::Null,
+            },
+        }
+    }
+
+    /// The value found in what is no text: a pattern looks at its JSON.
+    #[must_use]
+    pub fn find_in(&self, value: &Value) -> Value {
+        match self {
+            Self::Regex(_) if value.is_null() => Value::Null,
+            Self::Regex(_) => self.find(&value.to_json()),
+            Self::Full => value.clone(),
+            Self::Path(hops) => follow(value, hops),
+        }
+    }
+
+    /// As its author wrote it, nearly.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match self {
+            Self::Regex(regex) => format!("/{}/", regex.as_str()),
+            Self::Full => String::from("in full"),
+            Self::Path(hops) => {
+                let hop = |hop: &Hop| match hop {
+                    Hop::Member(name) => format!(".{name}"),
+                    Hop::Element(index) => format!("[{index}]"),
+                };
+                format!("${}", hops.iter().map(hop).collect::<String>())
+            }
+        }
+    }
+}
+
+/// The value at the end of a path; null where it leads nowhere.
+#[must_use]
+pub(super) fn follow(value: &Value, hops: &[Hop]) -> Value {
+    let mut at = value;
+    for hop in hops {
+        let next = match hop {
+            Hop::Member(name) => at.get(name),
+            Hop::Element(index) => at.as_array().and_then(|items| {
+                let index = match usize::try_from(*index) {
+                    Ok(index) => index,
+                    Err(_) => items
+                        .len()
+                        .checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?,
+                };
+                items.get(index)
+            }),
+        };
+        match next {
+            Some(next) => at = next,
+            None => return Value::Null,
+        }
+    }
+    at.clone()
+}
+
+fn next_hop(rest: &str, first: bool) -> Result<(Hop, &str), String> {
+    if let Some(inside) = rest.strip_prefix('[') {
+        let quote = inside.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        if let Some(quote) = quote {
+            let inside = inside.get(1..).unwrap_or_default();
+            let (name, after) = inside
+                .split_once(quote)
+                .ok_or_else(|| format!("`{rest}` has no closing quote"))?;
+            let after = after
+                .strip_prefix(']')
+                .ok_or_else(|| format!("`{rest}` has no closing `]`"))?;
+            return Ok((Hop::Member(name.to_owned()), after));
+        }
+        let (index, after) = inside
+            .split_once(']')
+            .ok_or_else(|| format!("`{rest}` has no closing `]`"))?;
+        let index = index.trim().parse().map_err(|_| {
+            format!("`[{index}]` is no element: paths know names, numbers and nothing else")
+        })?;
+        return Ok((Hop::Element(index), after));
+    }
+    let name = match rest.strip_prefix('.') {
+        Some(name) => name,
+        None if first => rest,
+        None => return Err(format!("expected `.` or `[` before `{rest}`")),
+    };
+    let end = name.find(['.', '[']).unwrap_or(name.len());
+    let (name, after) = name.split_at_checked(end).unwrap_or((name, ""));
+    match name {
+        "" => Err(format!("a name is missing before `{rest}`")),
+        "*" => Err(String::from("a path names one value, without `*`")),
+        name => Ok((Hop::Member(name.to_owned()), after)),
+    }
+}

@@ -1,0 +1,136 @@
+//! Ports: what a value must be to go in or out by this name, and what is converted on the way
+//! (docs/canvas.md). Nothing here knows where a value comes from.
+
+use crate::Value;
+use std::sync::Arc;
+
+/// What a port takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// Text; anything else becomes its JSON text.
+    String,
+    /// A number, or text that is one.
+    Number,
+    /// true or false, or text that says so.
+    Boolean,
+    /// Any value; text is parsed as JSON.
+    Json,
+    /// Any value as it is.
+    Any,
+}
+
+impl PortKind {
+    pub const ALL: [Self; 5] = [
+        Self::String,
+        Self::Number,
+        Self::Boolean,
+        Self::Json,
+        Self::Any,
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Json => "json",
+            Self::Any => "any",
+        }
+    }
+
+    /// Whether a value of this kind can ever be converted to that one.
+    #[must_use]
+    pub fn may_become(self, to: Self) -> bool {
+        !matches!(
+            (self, to),
+            (Self::Number, Self::Boolean) | (Self::Boolean, Self::Number)
+        )
+    }
+
+    /// A value that is not null as this kind; none when it is no such thing.
+    #[must_use]
+    pub fn convert(self, value: &Value) -> Option<Value> {
+        match (self, value) {
+            (Self::Any, _)
+            | (Self::String, Value::String(_))
+            | (Self::Number, Value::Int(_) | Value::Float(_) | Value::Decimal(_))
+            | (Self::Boolean, Value::Bool(_)) => Some(value.clone()),
+            (Self::String, Value::Decimal(number)) => Some(Value::text(number.to_string())),
+            (Self::String, other) => Some(Value::text(other.to_json())),
+            (Self::Number, Value::String(text)) => Value::from_json(text.trim())
+                .ok()
+                .filter(|value| matches!(value, Value::Int(_) | Value::Float(_))),
+            (Self::Boolean, Value::String(text)) => {
+                let text = text.trim();
+                let is = |word: &str| text.eq_ignore_ascii_case(word);
+                (is("true") || is("false")).then(|| Value::Bool(is("true")))
+            }
+            (Self::Json, Value::String(text)) => Value::from_json(text).ok(),
+            (Self::Json, other) => Some(other.clone()),
+            (Self::Number | Self::Boolean, _) => None,
+        }
+    }
+
+    fn wanted(self) -> &'static str {
+        match self {
+            Self::String => "text",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::Json => "JSON",
+            Self::Any => "a value",
+        }
+    }
+}
+
+/// A named way in or out of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    pub name: Arc<str>,
+    /// What it is called in messages: "input `task` of `coder` (line 12)".
+    pub shown: Arc<str>,
+    /// What it takes.
+    pub kind: PortKind,
+    /// Null is a mistake.
+    pub required: bool,
+    /// Instead of null.
+    pub default: Option<Value>,
+}
+
+impl Port {
+    /// The value as this port takes it.
+    ///
+    /// # Errors
+    /// What is wrong, with the port's name and line.
+    pub fn accept(&self, value: &Value) -> Result<Value, String> {
+        let value = match (&self.default, value) {
+            (Some(default), Value::Null) => default,
+            _ => value,
+        };
+        if value.is_null() {
+            return if self.required {
+                Err(format!("{} is required and has no value", self.shown))
+            } else {
+                Ok(Value::Null)
+            };
+        }
+        self.kind.convert(value).ok_or_else(|| {
+            format!(
+                "{} must be {}, not {}",
+                self.shown,
+                self.kind.wanted(),
+                excerpt(value)
+            )
+        })
+    }
+}
+
+/// The beginning of a value, for a message.
+pub fn excerpt(value: &Value) -> String {
+    const SHOWN: usize = 60;
+    let json = value.to_json();
+    if json.chars().count() <= SHOWN {
+        return json;
+    }
+    json.chars().take(SHOWN).chain(['…']).collect()
+}

@@ -1,0 +1,87 @@
+//! The functions of WDL, and the filters, tests and functions of Jinja, for people: how they are called,
+//! an example, and what it gives. The examples of WDL are those of `docs/expressions.md`.
+
+use super::jinja::{JINJA_NAMES, JinjaName};
+use std::sync::LazyLock;
+
+/// A function, a filter or a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub name: &'static str,
+    /// How it is called: `substring(text, start, length?)`.
+    pub signature: &'static str,
+    pub example: &'static str,
+    /// The value of the example as JSON; empty where it is not told.
+    pub gives: &'static str,
+    /// What else there is to say.
+    pub about: &'static str,
+}
+
+/// What a name of Jinja is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JinjaKind {
+    Filter,
+    Test,
+    Function,
+}
+
+/// How the functions of WDL are called. `?` marks what may be left out, `…` what may be repeated.
+const SIGNATURES: &str = include_str!("functions.txt");
+
+static WDL: LazyLock<Vec<Function>> = LazyLock::new(|| {
+    let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/expressions.md"));
+    let rows: Vec<[&str; 4]> = docs.lines().filter_map(row).collect();
+    let function = |signature: &'static str| {
+        let (name, _) = signature.split_once('(')?;
+        let [_, example, gives, about] = *rows.iter().find(|row| row.first() == Some(&name))?;
+        Some(Function {
+            name,
+            signature,
+            example,
+            gives,
+            about,
+        })
+    };
+    SIGNATURES.lines().filter_map(function).collect()
+});
+
+/// The cells of a row: name, example, what it gives, a note.
+fn row(line: &'static str) -> Option<[&'static str; 4]> {
+    let mut cells = line.strip_prefix("| ")?.strip_suffix('|')?.split(" | ");
+    let mut cell = || cells.next().map(|cell| cell.trim().trim_matches('`'));
+    let (name, example, gives) = (cell()?, cell()?, cell()?);
+    Some([name, example, gives, cell().unwrap_or_default()])
+}
+
+/// The functions of WDL, by the groups of the documentation's reference.
+#[must_use]
+pub fn wdl_functions() -> &'static [Function] {
+    &WDL
+}
+
+/// The names that are functions of WDL, and how many arguments they take.
+#[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "for a test"))]
+pub fn wdl_arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
+    super::wdl::functions::arities()
+}
+
+/// The filters, tests and functions of Jinja.
+pub fn jinja_functions() -> impl Iterator<Item = (JinjaKind, Function)> {
+    JINJA_NAMES.iter().map(
+        |JinjaName {
+             kind,
+             signature,
+             example,
+         }| {
+            let end = signature.find(['(', ' ']).unwrap_or(signature.len());
+            let function = Function {
+                name: signature.get(..end).unwrap_or(signature),
+                signature,
+                example,
+                gives: "",
+                about: "",
+            };
+            (*kind, function)
+        },
+    )
+}

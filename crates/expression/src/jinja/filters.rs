@@ -1,0 +1,342 @@
+//! Filters and methods: those TEA adds, those of Jinja2 that the engine lacks, and bounded
+//! versions of those that make much from little.
+
+use super::operators::size;
+use super::python::{self, Json};
+use super::{object, session, text};
+use crate::over_memory_json;
+use minijinja::value::{Kwargs, Rest, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State};
+use ring::digest::{SHA256, digest};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// The engine's own filters, to call from ours.
+static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
+
+pub(super) fn register(engine: &mut Environment<'static>) {
+    minijinja_contrib::add_to_environment(engine);
+    engine.add_filter("tojson", tojson);
+    engine.add_filter("json", |value: Value| python::json(&value, Json::default()));
+    engine.add_filter("fromjson", fromjson);
+    engine.add_filter("sha256", |value: Value| {
+        let text = python::str(&value)?;
+        session::work(text.len() / 16)?;
+        let mut out = String::new();
+        for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+            let _ = write!(out, "{byte:02x}");
+        }
+        Ok::<_, Error>(out)
+    });
+    engine.add_filter("string", |value: Value| python::str(&value));
+    engine.add_filter("center", center);
+    engine.add_filter("truncate", truncate);
+    engine.add_filter("int", int);
+    engine.add_filter("float", float);
+    for name in ["escape", "e"] {
+        engine.add_filter(name, |value: Value| {
+            let text = python::str(given(Some(&value))?)?;
+            session::bytes(text.len().saturating_mul(5))?;
+            Ok::<_, Error>(text::escape(&text))
+        });
+    }
+    engine.add_filter("dictsort", dictsort);
+    engine.add_test("sequence", |value: Value| {
+        matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::String | ValueKind::Map
+        )
+    });
+    engine.add_filter("wordcount", |text: &str| text.split_whitespace().count());
+    for name in ["replace", "join", "indent", "format", "batch", "slice"] {
+        engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
+            bounded(name, args, kwargs)
+        });
+    }
+    // Filters that make a list keep it: it counts.
+    for name in [
+        "list", "sort", "unique", "reverse", "items", "split", "lines",
+    ] {
+        engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
+            charge_list(args.first())?;
+            call(name, args.0, kwargs)
+        });
+    }
+    engine.add_function("range", |state: &mut State<'_, '_>, args: Rest<Value>| {
+        let _ = state;
+        let range = BUILTIN
+            .empty_state()
+            .lookup("range")
+            .ok_or_else(|| Error::from(ErrorKind::UnknownFunction))?
+            .call(&mut BUILTIN.empty_state(), &args.0)?;
+        session::work(range.len().unwrap_or(0))?;
+        Ok::<_, Error>(range)
+    });
+    // It would print every name there is.
+    engine.remove_global("debug");
+    engine.set_unknown_method_callback(method);
+}
+
+fn call(name: &str, mut args: Vec<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    if kwargs.args().next().is_some() {
+        args.push(Value::from(kwargs));
+    }
+    BUILTIN.empty_state().apply_filter(name, &args)
+}
+
+fn charge_list(value: Option<&Value>) -> Result<(), Error> {
+    let count = match value {
+        Some(value) if value.kind() == ValueKind::String => value.as_str().map_or(0, str::len) / 4,
+        Some(value) => value.len().unwrap_or(1),
+        None => 0,
+    };
+    session::bytes(count.saturating_mul(size_of::<Value>()))
+}
+
+fn tojson(value: Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => kwargs.get("indent")?,
+    };
+    kwargs.assert_all_used()?;
+    let indent = match indent {
+        None => None,
+        Some(given) if given.is_none() => None,
+        Some(given) => Some(usize::try_from(given)?.min(64)),
+    };
+    python::json(&value, Json { html: true, indent })
+}
+
+/// JSON text as its value; what is no JSON stays as it is, as TEA has it.
+fn fromjson(value: Value) -> Result<Value, Error> {
+    let Some(text) = value.as_str() else {
+        return Ok(value);
+    };
+    session::bytes(text.len().saturating_mul(2))?;
+    if let Some(told) = over_memory_json(text.as_bytes()) {
+        let message = format!("`fromjson`: its values would {told}");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    session::spend(text.len() / 4)?;
+    match crate::Value::from_json(text) {
+        Ok(parsed) => Ok(object::to_jinja(&parsed, false)),
+        Err(_) => Ok(value),
+    }
+}
+
+fn center(text: &str, width: Option<usize>) -> Result<String, Error> {
+    let width = width.unwrap_or(80);
+    session::bytes(width)?;
+    let missing = width.saturating_sub(text.chars().count());
+    let left = missing / 2;
+    Ok(format!(
+        "{}{text}{}",
+        " ".repeat(left),
+        " ".repeat(missing - left)
+    ))
+}
+
+fn text_length(value: Option<&Value>) -> usize {
+    value.and_then(Value::as_str).map_or(0, str::len)
+}
+
+/// As Jinja2 has it, also with its arguments in their order: case_sensitive, by, reverse.
+fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    charge_list(args.first())?;
+    let mut named: Vec<(&str, Value)> = Vec::new();
+    for name in kwargs.args() {
+        named.push((name, kwargs.get(name)?));
+    }
+    let order = ["case_sensitive", "by", "reverse"];
+    for (name, value) in order.into_iter().zip(args.iter().skip(1)) {
+        named.push((name, value.clone()));
+    }
+    let first = args.first().cloned().into_iter().collect();
+    call("dictsort", first, Kwargs::from_iter(named))
+}
+
+/// Its arguments are in this order or named: length, killwords, end, leeway.
+fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let text = python::str(given(args.first())?)?;
+    let argument = |index: usize, name: &str| match args.get(index) {
+        Some(value) => Ok(Some(value.clone())),
+        None => kwargs.get::<Option<Value>>(name),
+    };
+    let number = |value: Option<Value>, default: usize| match value {
+        Some(value) => usize::try_from(value),
+        None => Ok(default),
+    };
+    let length = number(argument(1, "length")?, 255)?;
+    let kill = argument(2, "killwords")?.is_some_and(|kill| kill.is_true());
+    let end = argument(3, "end")?;
+    let end = end.as_ref().and_then(Value::as_str).unwrap_or("...");
+    let leeway = number(argument(4, "leeway")?, 5)?;
+    kwargs.assert_all_used()?;
+    session::bytes(text.len().saturating_mul(4))?;
+    Ok(text::truncate(&text, length, kill, end, leeway))
+}
+
+/// What a filter is given: an absent name or member is an error here as well.
+fn given(value: Option<&Value>) -> Result<&Value, Error> {
+    value
+        .filter(|value| !value.is_undefined())
+        .ok_or_else(|| Error::from(ErrorKind::UndefinedError))
+}
+
+/// A whole number of what is one, of text that begins as one, else the default.
+fn int(
+    value: Value,
+    default: Option<Value>,
+    base: Option<u32>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    let base = base.or(kwargs.get("base")?).unwrap_or(10);
+    kwargs.assert_all_used()?;
+    given(Some(&value))?;
+    let otherwise = || default.unwrap_or_else(|| Value::from(0));
+    match value.kind() {
+        ValueKind::String => {
+            let number = value.as_str().and_then(|text| text::int(text, base));
+            Ok(number.map_or_else(otherwise, Value::from))
+        }
+        _ => Ok(call("int", vec![value], no_kwargs()).unwrap_or_else(|_| otherwise())),
+    }
+}
+
+fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    kwargs.assert_all_used()?;
+    given(Some(&value))?;
+    let otherwise = |_| default.unwrap_or_else(|| Value::from(0.0));
+    Ok(call("float", vec![value], no_kwargs()).unwrap_or_else(otherwise))
+}
+
+fn no_kwargs() -> Kwargs {
+    Kwargs::from_iter(Vec::<(&str, Value)>::new())
+}
+
+/// What a filter may make at most is counted before it is made.
+fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let length = text_length(args.first());
+    let number = |value: Option<&Value>| value.and_then(Value::as_usize).unwrap_or(0);
+    let most = match name {
+        "replace" => replaced(args.first(), args.get(1), args.get(2)),
+        "join" => joined(args.first(), text_length(args.get(1)))?,
+        "indent" => {
+            let width = number(args.get(1)).max(kwargs.peek("width").unwrap_or(0));
+            let lines = args
+                .first()
+                .and_then(Value::as_str)
+                .map_or(0, |text| text.lines().count());
+            length.saturating_add(width.saturating_mul(lines + 1))
+        }
+        "format" => formatted(
+            args.first().and_then(Value::as_str).unwrap_or_default(),
+            args.get(1..),
+        ),
+        _ => {
+            let wide = number(args.get(1));
+            let items = args.first().and_then(Value::len).unwrap_or(0);
+            wide.saturating_add(items)
+                .saturating_mul(size_of::<Value>())
+        }
+    };
+    session::bytes(most)?;
+    if let ("replace", [text, old, new, count]) = (name, &*args.0)
+        && let (Some(text), Some(old), Some(new)) = (text.as_str(), old.as_str(), new.as_str())
+    {
+        let count = if count.is_none() {
+            None
+        } else {
+            Some(usize::try_from(count.clone())?)
+        };
+        let count = count.unwrap_or(usize::MAX);
+        return Ok(Value::from(text.replacen(old, new, count)));
+    }
+    call(name, args.0, kwargs)
+}
+
+fn replaced(text: Option<&Value>, old: Option<&Value>, new: Option<&Value>) -> usize {
+    let text = text.and_then(Value::as_str).unwrap_or_default();
+    let old = old.and_then(Value::as_str).unwrap_or_default();
+    let count = if old.is_empty() {
+        text.len() + 1
+    } else {
+        text.matches(old).count()
+    };
+    text.len()
+        .saturating_add(count.saturating_mul(text_length(new)))
+}
+
+fn joined(items: Option<&Value>, delimiter: usize) -> Result<usize, Error> {
+    let Some(items) = items.filter(|items| items.kind() != ValueKind::String) else {
+        return Ok(text_length(items).saturating_mul(delimiter + 4));
+    };
+    let mut total = 0_usize;
+    for item in items.try_iter()?.checked() {
+        let item = item?;
+        let length = match item.as_str() {
+            Some(text) => text.len(),
+            None => size(&item).saturating_mul(8),
+        };
+        total = total.saturating_add(length).saturating_add(delimiter);
+    }
+    Ok(total)
+}
+
+/// At most what the digits in a pattern ask for, and the arguments once for each directive.
+fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
+    let mut widest = 0_usize;
+    let mut number = 0_usize;
+    for byte in pattern.bytes() {
+        number = match byte {
+            b'0'..=b'9' => number
+                .saturating_mul(10)
+                .saturating_add(usize::from(byte - b'0')),
+            b'*' => usize::MAX,
+            _ => 0,
+        };
+        widest = widest.max(number);
+    }
+    let directives = pattern
+        .bytes()
+        .filter(|byte| matches!(byte, b'%' | b'{'))
+        .count();
+    let longest = args
+        .into_iter()
+        .flatten()
+        .map(|value| text_length(Some(value)).max(size(value).saturating_mul(32)))
+        .max();
+    let each = widest.saturating_add(longest.unwrap_or(0));
+    pattern
+        .len()
+        .saturating_add(directives.saturating_mul(each))
+}
+
+fn method(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
+    session::work(size(value))?;
+    let most = match (value.kind(), name) {
+        (ValueKind::String, "replace") => replaced(Some(value), args.first(), args.get(1)),
+        (ValueKind::String, "join") => joined(args.first(), text_length(Some(value)))?,
+        (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), Some(args)),
+        (ValueKind::String, "split" | "splitlines") => text_length(Some(value)).saturating_mul(8),
+        (ValueKind::String, _) => text::grows_to(value.as_str().unwrap_or_default(), name, args),
+        _ => 0,
+    };
+    session::bytes(most)?;
+    let own = match value.kind() {
+        ValueKind::String => text::method(value.as_str().unwrap_or_default(), name, args),
+        ValueKind::Seq => text::list_method(value, name, args),
+        _ => None,
+    };
+    if let Some(outcome) = own {
+        return outcome;
+    }
+    minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
+}

@@ -1,0 +1,273 @@
+//! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
+
+use super::object::to_jinja;
+use super::{Flavor, operators};
+use crate::{Env, Lookup, Reference, Value};
+use minijinja::value::{Enumerator, Object, Value as Jinja, ValueKind};
+use std::collections::HashSet;
+use std::sync::Arc;
+use windlass_value::{did_you_mean, members};
+
+/// Functions of the engine itself.
+pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
+
+/// The name at the top whose members are the environment.
+pub(super) const ENVIRONMENT: &str = "env";
+
+/// One name, and the members of it that are read; none where they are computed.
+#[derive(Debug)]
+pub(super) struct FreeVariable {
+    name: Arc<str>,
+    members: Option<Vec<String>>,
+}
+
+/// The names a template reads, from the paths the engine found.
+pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
+    let mut sorted: Vec<&String> = paths.iter().collect();
+    sorted.sort();
+    let mut free: Vec<FreeVariable> = Vec::new();
+    for path in sorted {
+        let (name, member) = match path.split_once('.') {
+            Some((name, rest)) => (name, rest.split('.').next()),
+            None => (path.as_str(), None),
+        };
+        if GLOBALS.contains(&name) {
+            continue;
+        }
+        let root = match free.iter_mut().find(|root| &*root.name == name) {
+            Some(root) => root,
+            None => {
+                free.push(FreeVariable {
+                    name: name.into(),
+                    members: Some(Vec::new()),
+                });
+                let Some(root) = free.last_mut() else {
+                    continue;
+                };
+                root
+            }
+        };
+        match (member, &mut root.members) {
+            (Some(member), Some(members)) => {
+                if !members.iter().any(|known| known == member) {
+                    members.push(member.to_owned());
+                }
+            }
+            (Some(_), None) => {}
+            (None, members) => *members = None,
+        }
+    }
+    free
+}
+
+/// What a template reads of the environment, where it names it.
+pub(super) fn environment(free: &mut [FreeVariable], members: Option<Vec<String>>) {
+    if let Some(root) = free.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
+        root.members = members;
+    }
+}
+
+/// The members of one name that are read.
+pub(super) fn members_of_root<'r>(free: &'r [FreeVariable], name: &str) -> &'r [String] {
+    let root = free.iter().find(|root| *root.name == *name);
+    root.and_then(|root| root.members.as_deref())
+        .unwrap_or_default()
+}
+
+impl FreeVariable {
+    pub(super) fn references(&self) -> Vec<Reference> {
+        let computed = || vec![String::new()];
+        let make: fn(String) -> Reference = match &*self.name {
+            "variables" | "state" => Reference::Variable,
+            "actions" => Reference::Action,
+            "inputs" => Reference::Input,
+            "loops" => Reference::Loop,
+            "parameters" => Reference::Parameter,
+            "secrets" => {
+                let names = self.members.clone().unwrap_or_else(computed);
+                return names.into_iter().map(Reference::Secret).collect();
+            }
+            ENVIRONMENT => {
+                let names = self.members.clone().unwrap_or_else(computed);
+                return names.into_iter().map(Reference::Environment).collect();
+            }
+            name => return vec![Reference::Root(name.to_owned())],
+        };
+        match &self.members {
+            Some(members) => members.iter().cloned().map(make).collect(),
+            None => vec![Reference::Anything],
+        }
+    }
+
+    /// Whether absent members of it are None.
+    pub(super) fn lenient(&self, flavor: Flavor) -> bool {
+        match &*self.name {
+            "state" => true,
+            "variables" | "secrets" | "settings" | "data" | "env" | "checkpoint" | "result" => {
+                flavor != Flavor::Strict
+            }
+            _ => false,
+        }
+    }
+
+    fn value(&self, env: &dyn Env, flavor: Flavor) -> Option<Jinja> {
+        let lenient = self.lenient(flavor) || env.absent_is_none(&self.name);
+        if let Some(value) = env.root(&self.name) {
+            return Some(to_jinja(&value, lenient));
+        }
+        let value = match &*self.name {
+            "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
+            "inputs" => env.inputs(),
+            "actions" => {
+                let known = match &self.members {
+                    Some(members) => members.clone(),
+                    None => action_names(env),
+                };
+                self.object(&known, |name| match env.action(name) {
+                    Lookup::Found(view) => Some(view.to_value()),
+                    Lookup::NotRun if env.missing_as_null() => Some(Value::Null),
+                    Lookup::NotRun | Lookup::Unknown(_) => None,
+                })
+            }
+            "parameters" => self.object(&[], |name| env.parameter(name)),
+            "env" => self.object(&[], |name| env.env_var(name).map(Value::from)),
+            "secrets" => self.object(&[], |name| env.secret(name)),
+            "item" => env.item(None)?,
+            "trigger" => env.trigger(),
+            "workflow" => env.workflow(),
+            _ => return None,
+        };
+        Some(to_jinja(&value, lenient))
+    }
+
+    /// Only the members that the template names, or all that are known.
+    fn object(&self, known: &[String], look_up: impl Fn(&str) -> Option<Value>) -> Value {
+        let names = self.members.as_deref().unwrap_or(known);
+        let pairs = names
+            .iter()
+            .filter_map(|name| Some((name.as_str(), look_up(name)?)));
+        Value::from_pairs(pairs)
+    }
+}
+
+fn action_names(env: &dyn Env) -> Vec<String> {
+    match env.action("") {
+        Lookup::Unknown(names) => names,
+        Lookup::Found(_) | Lookup::NotRun => Vec::new(),
+    }
+}
+
+/// The context of one evaluation: the few names the template reads.
+#[derive(Debug)]
+struct Context {
+    values: Vec<(Arc<str>, Jinja)>,
+}
+
+impl Object for Context {
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
+        let found = self.values.iter().find(|(name, _)| &**name == key);
+        found.map(|(_, value)| value.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let names = self.values.iter().map(|(name, _)| Jinja::from(&**name));
+        Enumerator::Values(names.collect())
+    }
+}
+
+pub(super) fn context(free: &[FreeVariable], env: &dyn Env, flavor: Flavor) -> Jinja {
+    let values = free
+        .iter()
+        .filter_map(|root| Some((Arc::clone(&root.name), root.value(env, flavor)?)))
+        .collect();
+    Jinja::from_object(Context { values })
+}
+
+/// The first name that nothing is known of, and the names that might have been meant.
+pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, Vec<String>)> {
+    for root in free {
+        let Some(value) = root.value(env, Flavor::Strict) else {
+            let mut names = env.root_names();
+            let ours = [
+                "variables",
+                "inputs",
+                "actions",
+                "parameters",
+                "env",
+                "secrets",
+            ];
+            names.extend(ours.into_iter().map(String::from));
+            names.extend(
+                ["item", "trigger", "workflow"]
+                    .into_iter()
+                    .map(String::from),
+            );
+            return Some((root.name.to_string(), names));
+        };
+        for member in root.members.iter().flatten() {
+            let missing = value
+                .get_attr(member)
+                .is_ok_and(|found| found.is_undefined());
+            if missing && value.kind() == ValueKind::Map {
+                let names = members_of(&root.name, &value, env);
+                return Some((format!("{}.{member}", root.name), names));
+            }
+        }
+    }
+    None
+}
+
+/// Which member of a path, names with dots between them, is not there, and what there is instead.
+pub(super) fn missing_member(path: &str, free: &[FreeVariable], env: &dyn Env) -> Option<String> {
+    let (first, rest) = path.split_once('.')?;
+    let root = free.iter().find(|root| *root.name == *first)?;
+    let mut value = root.value(env, Flavor::Strict)?;
+    let mut at = first.to_owned();
+    let is_name = |name: &str| {
+        name.chars()
+            .all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    for name in rest.split('.') {
+        if !is_name(name) {
+            return None;
+        }
+        let member = value.get_attr(name).ok()?;
+        if !member.is_undefined() {
+            value = member;
+            at = format!("{at}.{name}");
+            continue;
+        }
+        if value.kind() != ValueKind::Map {
+            return Some(format!(
+                "`{at}` is {}, which has no member `{name}`",
+                operators::kind_of(&value)
+            ));
+        }
+        let there: Vec<String> = value.try_iter().ok()?.map(|key| key.to_string()).collect();
+        let hint = did_you_mean(name, &there).unwrap_or_else(|| {
+            let there = members(there.iter().map(String::as_str));
+            format!("write `| default('')` behind it if it may be missing; {there}")
+        });
+        return Some(format!("`{at}` has no member `{name}`; {hint}"));
+    }
+    None
+}
+
+fn members_of(root: &str, value: &Jinja, env: &dyn Env) -> Vec<String> {
+    let names: Vec<String> = match root {
+        "variables" => env.variable_names(),
+        "actions" => action_names(env),
+        _ => value
+            .try_iter()
+            .map(|keys| keys.map(|key| key.to_string()).collect())
+            .unwrap_or_default(),
+    };
+    names
+        .into_iter()
+        .map(|name| format!("{root}.{name}"))
+        .collect()
+}

@@ -1,0 +1,334 @@
+//! Jinja templates and expressions, through minijinja with Python's methods. What they read is
+//! handed over lazily: one name costs that name, whatever the size of the state.
+
+mod complexity;
+mod engine;
+mod filters;
+mod free_variables;
+mod names;
+mod object;
+mod operators;
+mod python;
+mod reference;
+mod rewrite;
+mod session;
+mod shared;
+mod text;
+
+pub use self::python::quoted as python_quoted;
+pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
+pub use self::shared::{is_full, sharing};
+
+use self::engine::{ENGINE, SOURCE_NAME};
+use super::condition::Reading;
+use super::{Env, EvalError, ParseError, Reference, Value};
+use free_variables::FreeVariable;
+use minijinja::{Environment, Error, Expression};
+use rewrite::{Mistake, Rewritten};
+use session::Evaluation;
+use std::sync::Arc;
+
+/// Whose templates these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Flavor {
+    /// An absent member is an error, but of `state`.
+    Strict,
+    /// As TEA has it: an absent member of its own names is None.
+    Tea,
+    /// The same with values written as JSON in a text.
+    Graph,
+}
+
+pub(crate) struct Jinja {
+    /// The string as it was given.
+    text: Arc<str>,
+    /// Where the source that was compiled begins in it.
+    offset: usize,
+    length: usize,
+    flavor: Flavor,
+    free: Vec<FreeVariable>,
+    body: Body,
+    /// Where the pieces of the compiled text come from; of what reads nothing, nothing.
+    rewritten: Rewritten,
+}
+
+enum Body {
+    /// One expression: its value, whatever its type.
+    Value(Expression<'static, 'static>),
+    /// Anything else gives text. An engine of its own owns the compiled template; the filters
+    /// are shared.
+    Text(Environment<'static>),
+}
+
+impl std::fmt::Debug for Jinja {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Jinja").field(&self.text).finish()
+    }
+}
+
+impl PartialEq for Jinja {
+    fn eq(&self, other: &Self) -> bool {
+        let kind = |jinja: &Self| matches!(jinja.body, Body::Value(_));
+        self.text == other.text && self.offset == other.offset && kind(self) == kind(other)
+    }
+}
+
+impl Jinja {
+    /// A template: one single `{{ … }}` keeps the type of its value, anything else gives text.
+    pub(crate) fn template(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
+        shared::compiled(text, flavor, false)
+    }
+
+    pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
+        shared::compiled(text, flavor, true)
+    }
+
+    /// `bare`: the whole text is one expression.
+    fn compile(text: &str, flavor: Flavor, bare: bool) -> Result<Self, ParseError> {
+        let all = (0, text.len());
+        let single = match bare {
+            true => Some(all),
+            false => single_expression(text),
+        };
+        let (start, end) = single.unwrap_or(all);
+        let source = text.get(start..end).unwrap_or_default();
+        let fail = |error: Error| parse_error(&error, text, start);
+        let rewritten = match single {
+            Some(_) => rewrite::expression(source),
+            None => rewrite::template(source, engine::syntax()),
+        };
+        let mut rewritten = rewritten.map_err(|mistake| parse_mistake(mistake, text, start))?;
+        let compiled = std::mem::take(&mut rewritten.text);
+        let (body, mut names) = if single.is_some() {
+            let engine: &'static Environment<'static> = &ENGINE;
+            let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
+            let names = expression.undeclared_variables(true);
+            (Body::Value(expression), names)
+        } else {
+            let mut engine = ENGINE.clone();
+            if flavor == Flavor::Graph {
+                engine::write_json(&mut engine);
+            }
+            engine
+                .add_template_owned(SOURCE_NAME, compiled)
+                .map_err(fail)?;
+            let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
+            let names = template.undeclared_variables(true);
+            (Body::Text(engine), names)
+        };
+        names.extend(std::mem::take(&mut rewritten.sliced));
+        let mut free = free_variables::collect(&names);
+        free_variables::environment(&mut free, rewritten.environment.take());
+        Ok(Self {
+            text: text.into(),
+            offset: start,
+            length: source.len(),
+            flavor,
+            free,
+            body,
+            rewritten,
+        })
+    }
+
+    pub(crate) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    pub(crate) fn references(&self) -> Vec<Reference> {
+        self.free
+            .iter()
+            .flat_map(FreeVariable::references)
+            .collect()
+    }
+
+    /// The variables of `env` that it reads without a default.
+    pub(crate) fn bare_environment(&self) -> &[String] {
+        &self.rewritten.bare
+    }
+
+    /// The members of this name that it reads by a name of their own.
+    pub(crate) fn members_of(&self, root: &str) -> &[String] {
+        free_variables::members_of_root(&self.free, root)
+    }
+
+    pub(crate) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        let _evaluation = Evaluation::begin(env.budget());
+        self.run(env).map_err(|error| self.eval_error(&error, env))
+    }
+
+    fn run(&self, env: &dyn Env) -> Result<Value, Error> {
+        let context = free_variables::context(&self.free, env, self.flavor);
+        match &self.body {
+            Body::Value(expression) => {
+                let value = expression.eval(context)?;
+                if value.is_undefined() && self.absent_is_none() {
+                    return Ok(Value::Null);
+                }
+                object::from_jinja(&value)
+            }
+            Body::Text(engine) => {
+                let mut out = Bounded(Vec::new());
+                let template = engine.get_template(SOURCE_NAME)?;
+                template.render_captured_to(context, &mut out)?;
+                Ok(Value::text(String::from_utf8_lossy(&out.0).into_owned()))
+            }
+        }
+    }
+
+    /// TEA: an expression that comes to nothing is None, as long as its name at the top is known.
+    fn absent_is_none(&self) -> bool {
+        let source = self.text.get(self.offset..self.offset + self.length);
+        let lenient = |root: &FreeVariable| root.lenient(self.flavor);
+        self.flavor != Flavor::Strict
+            && self.free.iter().all(lenient)
+            && source.is_some_and(|source| source.contains(['.', '[']))
+    }
+
+    /// Whether the value is true as Python has it: empty, zero and None are not.
+    /// `reading` is what its value says.
+    pub(crate) fn holds(&self, env: &dyn Env, reading: Reading) -> Result<bool, EvalError> {
+        let Body::Value(expression) = &self.body else {
+            let text = self.eval(env)?;
+            let text = text.as_str().unwrap_or_default();
+            return Ok(match reading {
+                Reading::Truth(_) => !text.is_empty(),
+                Reading::Words => says_yes(text),
+            });
+        };
+        let _evaluation = Evaluation::begin(env.budget());
+        let context = free_variables::context(&self.free, env, self.flavor);
+        let truth = expression.eval(context).and_then(|value| {
+            if value.is_undefined() && !self.absent_is_none() {
+                return Err(Error::from(minijinja::ErrorKind::UndefinedError));
+            }
+            Ok(match reading {
+                Reading::Truth(_) => value.is_true(),
+                Reading::Words => says_yes(&value.to_string()),
+            })
+        });
+        let ill_typed = match reading {
+            Reading::Truth(ill_typed) => ill_typed,
+            Reading::Words => Some(false),
+        };
+        truth.or_else(|error| match ill_typed {
+            Some(holds) if operators::is_ill_typed(&error) => Ok(holds),
+            _ => Err(self.eval_error(&error, env)),
+        })
+    }
+
+    fn eval_error(&self, error: &Error, env: &dyn Env) -> EvalError {
+        let place = error
+            .range()
+            .and_then(|range| self.rewritten.original(&range));
+        let source = self.text.get(self.offset..).unwrap_or_default();
+        let (offset, length) = match place {
+            Some(range) if range.end <= self.length => {
+                // The engine's places begin with the bracket around a piece.
+                let piece = source.get(range.clone()).unwrap_or_default();
+                let open = piece.matches('(').count();
+                let closed = piece.matches(')').count();
+                let extra = piece.bytes().take_while(|byte| *byte == b'(').count();
+                let extra = extra.min(open.saturating_sub(closed));
+                (self.offset + range.start + extra, range.len() - extra)
+            }
+            _ => (self.offset, self.length),
+        };
+        let piece = self.text.get(offset..offset + length).unwrap_or_default();
+        EvalError {
+            message: engine::message(error, &self.text, piece, &self.free, env),
+            offset,
+            length: length.max(1),
+            text: self.text.to_string(),
+        }
+    }
+}
+
+/// Takes no more than an evaluation may make.
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + part.len() > session::MAX_BYTES {
+            return Err(std::io::Error::other("the template produces too much"));
+        }
+        self.0.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where the expression of a text that is one single `{{ … }}` begins and ends.
+fn single_expression(text: &str) -> Option<(usize, usize)> {
+    let start = text.len() - text.trim_start().len();
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;
+    let closed = inner.strip_prefix('-').unwrap_or(inner);
+    let body = closed.strip_suffix('-').unwrap_or(closed);
+    let first = start + 2 + (inner.len() - closed.len());
+    // `{{ a }} {{ b }}` also begins and ends so: the braces must not close before the end.
+    let mut quote = None;
+    let mut escaped = false;
+    let mut depth = 0_i32;
+    let mut previous = ' ';
+    for letter in body.chars() {
+        match quote {
+            Some(open) => {
+                if escaped {
+                    escaped = false;
+                } else if letter == '\\' {
+                    escaped = true;
+                } else if letter == open {
+                    quote = None;
+                }
+            }
+            None => match letter {
+                '\'' | '"' => quote = Some(letter),
+                '{' => depth += 1,
+                '}' if depth == 0 => return None,
+                '}' => depth -= 1,
+                '%' if previous == '{' => return None,
+                _ => {}
+            },
+        }
+        previous = letter;
+    }
+    (quote.is_none() && depth == 0).then_some((first, first + body.len()))
+}
+
+fn parse_mistake(mistake: Mistake, text: &str, offset: usize) -> ParseError {
+    match mistake {
+        Mistake::Engine(error) => parse_error(&error, text, offset),
+        Mistake::Name(unknown) => ParseError {
+            message: unknown.message,
+            offset: (offset + unknown.range.start).min(text.len()),
+            length: unknown.range.len().max(1),
+            hint: unknown.hint,
+        },
+    }
+}
+
+fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
+    let (start, length) = match error.range() {
+        Some(range) if offset + range.start < text.len() => (
+            offset + range.start,
+            range.len().min(text.len() - offset - range.start),
+        ),
+        _ => (offset, text.len() - offset),
+    };
+    let hint = engine::comment_hint(error).or_else(|| engine::parse_hint(text));
+    ParseError {
+        message: engine::plain(error),
+        offset: start,
+        length: length.max(1),
+        hint,
+    }
+}
+
+/// Whether a text is none of the words for no.
+fn says_yes(text: &str) -> bool {
+    let word = text.trim().to_lowercase();
+    !["", "false", "0", "no", "none"].contains(&word.as_str())
+}

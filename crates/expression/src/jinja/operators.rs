@@ -1,0 +1,480 @@
+//! The operations that [`super::rewrite`] calls: Python's meaning, with bounds. The last two
+//! arguments are the names of the operands, for errors.
+
+use super::{python, session};
+use crate::MAX_DEPTH;
+use minijinja::value::{Tuple, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State};
+use std::cmp::Ordering;
+
+/// What an order must be.
+type Holds = fn(Ordering) -> bool;
+
+pub(super) fn register(engine: &mut Environment<'static>) {
+    let orders: [(&str, &str, Holds); 4] = [
+        ("__lt", "<", Ordering::is_lt),
+        ("__le", "<=", Ordering::is_le),
+        ("__gt", ">", Ordering::is_gt),
+        ("__ge", ">=", Ordering::is_ge),
+    ];
+    for (name, op, holds) in orders {
+        engine.add_filter(name, move |a: Value, b: Value, x: &str, y: &str| {
+            Ok::<_, Error>(holds(order(op, &a, &b, x, y)?))
+        });
+    }
+    engine.add_filter("__eq", |a: Value, b: Value, x: &str, y: &str| {
+        equal(&a, &b, x, y)
+    });
+    engine.add_filter("__ne", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(!equal(&a, &b, x, y)?)
+    });
+    engine.add_filter("__in", |a: Value, b: Value, x: &str, y: &str| {
+        defined(&a, x)?;
+        defined(&b, y)?;
+        contains(&a, &b)
+    });
+    engine.add_filter("__add", add);
+    engine.add_filter("__mul", multiply);
+    engine.add_filter("__mod", remainder);
+    engine.add_filter("__cat", |a: Value, b: Value, x: &str, y: &str| {
+        defined(&a, x)?;
+        defined(&b, y)?;
+        let mut out = String::new();
+        python::push_str(&mut out, &a)?;
+        python::push_str(&mut out, &b)?;
+        Ok::<_, Error>(out)
+    });
+    engine.add_filter("__count", |value: Value| {
+        session::work(size(&value))?;
+        Ok::<_, Error>(value)
+    });
+    // A loop takes so much for each element, and a macro for each call.
+    engine.add_filter("__loop", |value: Value, each: usize| {
+        session::spend(size(&value).saturating_mul(each))?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__tick", |value: Value, each: usize| {
+        session::spend(each)?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__keep", |value: Value| {
+        let value = listed(value)?;
+        nesting(&value)?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__raw", |value: Value| value);
+    engine.add_filter("__slice", slice);
+    // The builtin test would ask a lenient map, which has every key.
+    for name in ["eq", "equalto", "=="] {
+        engine.add_test(name, |a: Value, b: Value| {
+            compared(&a, &b)?;
+            Ok::<_, Error>(a == b)
+        });
+    }
+    for name in ["ne", "!="] {
+        engine.add_test(name, |a: Value, b: Value| {
+            compared(&a, &b)?;
+            Ok::<_, Error>(a != b)
+        });
+    }
+    let orders: [(&[&str], Holds); 4] = [
+        (&["lt", "lessthan", "<"], Ordering::is_lt),
+        (&["le", "<="], Ordering::is_le),
+        (&["gt", "greaterthan", ">"], Ordering::is_gt),
+        (&["ge", ">="], Ordering::is_ge),
+    ];
+    for (names, holds) in orders {
+        for name in names {
+            engine.add_test(*name, move |a: Value, b: Value| {
+                compared(&a, &b)?;
+                Ok::<_, Error>(holds(a.cmp(&b)))
+            });
+        }
+    }
+    engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
+}
+
+/// `value[start:stop:step]`. The engine's own fails on what is empty when the step is negative.
+fn slice(
+    value: &Value,
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+) -> Result<Value, Error> {
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(invalid(String::from("slice step cannot be zero")));
+    }
+    session::work(size(value))?;
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Ok(Value::from(Vec::<Value>::new())),
+        ValueKind::String => {
+            let letters: Vec<char> = value.as_str().unwrap_or_default().chars().collect();
+            let taken = places(start, stop, step, letters.len());
+            Ok(Value::from(
+                taken.filter_map(|at| letters.get(at)).collect::<String>(),
+            ))
+        }
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items: Vec<Value> = value.try_iter()?.collect();
+            let taken = places(start, stop, step, items.len());
+            let taken: Vec<Value> = taken.filter_map(|at| items.get(at).cloned()).collect();
+            Ok(match value.is_tuple() {
+                true => Value::from(Tuple::from(taken)),
+                false => Value::from(taken),
+            })
+        }
+        kind => Err(invalid(format!("value of type {kind} cannot be sliced"))),
+    }
+}
+
+/// The places that a slice takes of so many, as Python counts them.
+fn places(
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+    length: usize,
+) -> impl Iterator<Item = usize> {
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let (lowest, highest) = match step > 0 {
+        true => (0, length),
+        false => (-1, length - 1),
+    };
+    let within = |place: i64| {
+        let from_the_end = if place < 0 { length } else { 0 };
+        place.saturating_add(from_the_end).clamp(lowest, highest)
+    };
+    let (first, end) = match step > 0 {
+        true => (lowest, highest),
+        false => (highest, lowest),
+    };
+    let (first, end) = (start.map_or(first, within), stop.map_or(end, within));
+    let more = move |at: &i64| if step > 0 { *at < end } else { *at > end };
+    std::iter::successors(Some(first).filter(more), move |at| {
+        at.checked_add(step).filter(more)
+    })
+    .filter_map(|at| usize::try_from(at).ok())
+}
+
+/// Whether an operation did not take the kinds of its operands: Python's `TypeError`.
+pub(super) fn is_ill_typed(error: &Error) -> bool {
+    let words = ["` does not compare ", "` does not take ", "`in` looks "];
+    let says = |detail: &str| words.iter().any(|word| detail.contains(word));
+    error.kind() == ErrorKind::InvalidOperation && error.detail().is_some_and(says)
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// How much there is to look at.
+pub(super) fn size(value: &Value) -> usize {
+    match value.kind() {
+        ValueKind::String => value.as_str().map_or(0, str::len) / 16,
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => value.len().unwrap_or(1),
+        _ => 1,
+    }
+}
+
+fn defined(value: &Value, name: &str) -> Result<(), Error> {
+    if !value.is_undefined() {
+        return Ok(());
+    }
+    Err(match name {
+        "" => Error::from(ErrorKind::UndefinedError),
+        name => Error::new(
+            ErrorKind::UndefinedError,
+            format!("`{name}` is not defined"),
+        ),
+    })
+}
+
+/// The kind of a value, in words.
+pub(super) fn kind_of(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::None => "none".to_owned(),
+        kind => format!("a {kind}"),
+    }
+}
+
+/// What an operand is called: its name, or its kind.
+fn named(value: &Value, name: &str) -> String {
+    let kind = kind_of(value);
+    if name.is_empty() {
+        kind
+    } else {
+        format!("`{name}` ({kind})")
+    }
+}
+
+/// A number to compare: Python's booleans are 1 and 0.
+fn comparable(value: &Value) -> Value {
+    match value.kind() {
+        ValueKind::Bool => Value::from(i64::from(value.is_true())),
+        _ => value.clone(),
+    }
+}
+
+fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, Error> {
+    defined(a, x)?;
+    defined(b, y)?;
+    let (left, right) = (comparable(a), comparable(b));
+    let sequence = |kind| matches!(kind, ValueKind::Seq | ValueKind::Iterable);
+    let fit = match (left.kind(), right.kind()) {
+        (ValueKind::Number, ValueKind::Number) | (ValueKind::String, ValueKind::String) => true,
+        (one, other) => sequence(one) && sequence(other),
+    };
+    if !fit {
+        let (one, other) = (named(a, x), named(b, y));
+        return Err(invalid(format!(
+            "`{op}` does not compare {one} and {other}"
+        )));
+    }
+    compared(&left, &right)?;
+    Ok(left.cmp(&right))
+}
+
+fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
+    defined(a, x)?;
+    defined(b, y)?;
+    compared(a, b)?;
+    Ok(comparable(a) == comparable(b))
+}
+
+/// Counts a comparison of two values: no more than the smaller one is looked at.
+fn compared(a: &Value, b: &Value) -> Result<(), Error> {
+    let nests = |value: &Value| {
+        matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable
+        )
+    };
+    if !nests(a) || !nests(b) {
+        return session::work(size(a).min(size(b)));
+    }
+    let (left, right) = (size(a), size(b));
+    looked_at(if left <= right { a } else { b }, 0)
+}
+
+/// Counts all that lies in a value.
+fn looked_at(value: &Value, depth: usize) -> Result<(), Error> {
+    session::work(size(value))?;
+    let map = value.kind() == ValueKind::Map;
+    let nests = map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if !nests || depth > MAX_DEPTH {
+        return Ok(());
+    }
+    for item in value.try_iter()?.checked() {
+        let item = item?;
+        let inner = if map { value.get_item(&item)? } else { item };
+        if inner.as_object().is_some() || inner.as_str().is_some_and(|text| text.len() > 64) {
+            looked_at(&inner, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
+    session::work(size(all))?;
+    match all.kind() {
+        ValueKind::String => match (all.as_str(), item.as_str()) {
+            (Some(text), Some(part)) => Ok(text.contains(part)),
+            _ => Err(invalid(format!(
+                "`in` looks for text in text, not for {}",
+                named(item, "")
+            ))),
+        },
+        ValueKind::Map => super::object::has_key(all, item),
+        ValueKind::Seq | ValueKind::Iterable => {
+            for element in all.try_iter()?.checked() {
+                let element = element?;
+                compared(&element, item)?;
+                if comparable(&element) == comparable(item) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Err(invalid(format!(
+            "`in` looks in text, lists and maps, not in {}",
+            named(all, "")
+        ))),
+    }
+}
+
+/// What a variable holds is a list rather than a recipe for one: recipes made of recipes recurse.
+fn listed(value: Value) -> Result<Value, Error> {
+    let known = !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+        || value.is_tuple()
+        || value.downcast_object_ref::<Vec<Value>>().is_some()
+        || super::object::is_list(&value);
+    if known {
+        return Ok(value);
+    }
+    let mut items = Vec::new();
+    elements(&value, &mut items)?;
+    Ok(Value::from(items))
+}
+
+/// Refuses what nests deeper than a value may: it could not be dropped.
+fn nesting(value: &Value) -> Result<(), Error> {
+    let mut level = vec![value.clone()];
+    for _ in 0..=MAX_DEPTH {
+        let mut next = Vec::new();
+        for container in level {
+            let map = container.kind() == ValueKind::Map;
+            let nests = map || matches!(container.kind(), ValueKind::Seq | ValueKind::Iterable);
+            // Ours nest no deeper than the file or the store allow.
+            if !nests || super::object::is_ours(&container) {
+                continue;
+            }
+            session::work(container.len().unwrap_or(1))?;
+            for item in container.try_iter()?.checked() {
+                let item = item?;
+                let inner = if map {
+                    container.get_item(&item)?
+                } else {
+                    item
+                };
+                if inner.as_object().is_some() {
+                    next.push(inner);
+                }
+            }
+        }
+        if next.is_empty() {
+            return Ok(());
+        }
+        level = next;
+    }
+    Err(invalid(format!(
+        "the value nests deeper than {MAX_DEPTH} levels"
+    )))
+}
+
+fn int(value: &Value) -> Option<i128> {
+    match value.kind() {
+        ValueKind::Bool => Some(i128::from(value.is_true())),
+        ValueKind::Number if value.is_integer() => i128::try_from(value.clone()).ok(),
+        _ => None,
+    }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value.kind() {
+        ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+        ValueKind::Number => f64::try_from(value.clone()).ok(),
+        _ => None,
+    }
+}
+
+/// A number of a calculation; past 64 bits it is refused.
+fn whole(value: Option<i128>) -> Result<Value, Error> {
+    let fitting = value.and_then(|value| i64::try_from(value).ok());
+    fitting
+        .map(Value::from)
+        .ok_or_else(|| invalid("the result does not fit 64 bits".into()))
+}
+
+fn impossible(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Error {
+    invalid(format!(
+        "`{op}` does not take {} and {}",
+        named(a, x),
+        named(b, y)
+    ))
+}
+
+fn elements(value: &Value, into: &mut Vec<Value>) -> Result<(), Error> {
+    session::bytes(value.len().unwrap_or(1).saturating_mul(size_of::<Value>()))?;
+    for item in value.try_iter()?.checked() {
+        into.push(item?);
+    }
+    Ok(())
+}
+
+fn add(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    let listed = |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+        session::bytes(left.len() + right.len())?;
+        return Ok(Value::from(format!("{left}{right}")));
+    }
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        return whole(left.checked_add(right));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        return Ok(Value::from(left + right));
+    }
+    if listed(&a) && listed(&b) {
+        let mut all = Vec::new();
+        elements(&a, &mut all)?;
+        elements(&b, &mut all)?;
+        return Ok(Value::from(all));
+    }
+    Err(impossible("+", &a, &b, x, y))
+}
+
+fn multiply(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        return whole(left.checked_mul(right));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        return Ok(Value::from(left * right));
+    }
+    let (repeated, times) = match (int(&a), int(&b)) {
+        (None, Some(times)) => (&a, times),
+        (Some(times), None) => (&b, times),
+        _ => return Err(impossible("*", &a, &b, x, y)),
+    };
+    let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
+    if let Some(text) = repeated.as_str() {
+        session::bytes(text.len().saturating_mul(times))?;
+        return Ok(Value::from(text.repeat(times)));
+    }
+    if !matches!(repeated.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(impossible("*", &a, &b, x, y));
+    }
+    let mut once = Vec::new();
+    elements(repeated, &mut once)?;
+    let length = once.len().saturating_mul(times);
+    session::bytes(length.saturating_mul(size_of::<Value>()))?;
+    Ok(Value::from(vec![once; times].concat()))
+}
+
+/// The remainder, with the sign of the divisor; on text, Python's formatting.
+fn remainder(
+    state: &mut State<'_, '_>,
+    a: Value,
+    b: Value,
+    x: &str,
+    y: &str,
+) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    if a.as_str().is_some() {
+        let mut arguments = vec![a];
+        if b.is_tuple() {
+            elements(&b, &mut arguments)?;
+        } else {
+            arguments.push(b);
+        }
+        return state.apply_filter("format", &arguments);
+    }
+    let zero = || invalid("the remainder of a division by zero".into());
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        let rest = left.checked_rem(right).ok_or_else(zero)?;
+        let wrong_sign = rest != 0 && (rest < 0) != (right < 0);
+        return whole(Some(if wrong_sign { rest + right } else { rest }));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        if right == 0.0 {
+            return Err(zero());
+        }
+        let rest = left % right;
+        let wrong_sign = rest != 0.0 && (rest < 0.0) != (right < 0.0);
+        return Ok(Value::from(if wrong_sign { rest + right } else { rest }));
+    }
+    Err(impossible("%", &a, &b, x, y))
+}

@@ -1,0 +1,59 @@
+//! The two languages that compute values: WDL (the Logic Apps language) and Jinja.
+//!
+//! A [`Template`] is text of a file in one of them, or a structure with such texts in it; a [`Condition`] is one that
+//! decides; a [`Binding`] is a value taken from a place, without a language. What an expression may see comes through
+//! [`Env`]. All of it is pure, and bounded by a [`Budget`] of work.
+//!
+//! It never reads a clock, a random source or a file, and only text of the workflow file is ever parsed as an expression
+//! (docs/expressions.md).
+//!
+//! The most important types: [`Template`], [`Condition`], [`Binding`], [`Env`], [`Budget`].
+//!
+//! Test it alone with `cargo test -p windlass-expression`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+mod binding;
+mod budget;
+mod condition;
+mod context;
+mod data;
+mod env;
+mod error;
+mod functions;
+mod jinja;
+mod reads;
+mod reference;
+#[cfg_attr(not(feature = "schema"), path = "schema_off.rs")]
+mod schema;
+#[cfg(feature = "schema")]
+mod schema_work;
+mod secret;
+mod secure;
+mod template;
+mod wdl;
+
+pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
+pub use budget::{Budget, Exceeded, MAX_WORK};
+pub use condition::Condition;
+pub use context::{Context, Subject, TryError, evaluate_line};
+pub use data::TableFormat;
+pub use env::{ActionView, Env, Lookup, Mode};
+pub use error::{EvalError, ParseError};
+pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
+pub use jinja::{is_full, python_quoted, sharing};
+pub use reference::Reference;
+#[cfg(feature = "schema")]
+pub use schema_work::{Documents, MAX_TOLD};
+pub use secret::{
+    Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
+    replace_secret_marks, secret_mark,
+};
+pub use template::{Syntax, Template};
+pub use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
+pub use windlass_value::{
+    MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_MEMORY, MAX_RESULT_DEPTH, Object,
+    SECURE_MASK, Sealer, Sealing, Secure, Value, holds_sealed, inexact_json, memory_of_json,
+    memory_of_yaml, over_memory, over_memory_json, shared_key, value,
+};

@@ -1,0 +1,323 @@
+//! Secrets in expressions: `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` give a mark
+//! that says where the secret goes. Only an action puts the secret itself there, just before it
+//! runs; nothing here ever knows one.
+
+use super::template::is_jinja;
+use super::{Object, Secure, Syntax, Value};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Letters of a private use area, so that no text that people write holds a mark by accident. That
+/// data does not bring one on purpose is checked where an action's inputs are rendered.
+const OPEN: &str = "\u{E0F0}secret:";
+const CLOSE: char = '\u{E0F1}';
+
+/// Behind the name in a mark: what stands there when the variable is not set, and when it is not
+/// set or empty.
+const UNLESS_SET: char = '\u{E0F2}';
+const UNLESS_FULL: char = '\u{E0F3}';
+
+/// The longest name of a secret, in bytes.
+const MAX_NAME: usize = 128;
+
+/// Whether a secret can have this name: it is also that of a file.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(fits)
+}
+
+/// What the name of a secret begins with that is a variable of the environment. No name that an
+/// author gives to a secret has a colon.
+const ENVIRONMENT: &str = "env:";
+
+/// The name under which a variable of the environment is a secret.
+#[must_use]
+pub fn environment_secret(variable: &str) -> String {
+    format!("{ENVIRONMENT}{variable}")
+}
+
+/// The variable of the environment that a secret is, if it is one.
+#[must_use]
+pub fn of_environment(secret: &str) -> Option<&str> {
+    secret.strip_prefix(ENVIRONMENT)
+}
+
+#[must_use]
+pub fn secret_mark(name: &str) -> String {
+    format!("{OPEN}{name}{CLOSE}")
+}
+
+/// The mark of a variable of the environment with what stands there without the variable
+/// (`env.X | default('else')`); with `or_empty` also when that is empty. None when the text is no
+/// such mark and nothing else.
+pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
+    let own = |c: char| matches!(c, '\u{E0F0}'..='\u{E0F3}');
+    let name = text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    if !name.starts_with(ENVIRONMENT) || name.contains(own) || fallback.contains(own) {
+        return None;
+    }
+    let separator = if or_empty { UNLESS_FULL } else { UNLESS_SET };
+    Some(format!("{OPEN}{name}{separator}{fallback}{CLOSE}"))
+}
+
+/// What a mark asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked<'m> {
+    pub name: &'m str,
+    /// What stands there without it.
+    pub fallback: Option<&'m str>,
+    /// Whether that stands there also when the secret is empty.
+    pub or_empty: bool,
+}
+
+impl<'m> Marked<'m> {
+    /// What is between the ends of a mark.
+    #[must_use]
+    pub fn of(inside: &'m str) -> Self {
+        let end = inside.find([UNLESS_SET, UNLESS_FULL]);
+        let (name, rest) = end.map_or((inside, ""), |end| inside.split_at(end));
+        Self {
+            name,
+            fallback: rest.strip_prefix([UNLESS_SET, UNLESS_FULL]),
+            or_empty: rest.starts_with(UNLESS_FULL),
+        }
+    }
+
+    /// What an evaluation gives that has empty text in the place of every secret.
+    #[must_use]
+    pub fn blank(self) -> &'m str {
+        match self.fallback {
+            Some(fallback) if self.or_empty => fallback,
+            _ => "",
+        }
+    }
+}
+
+/// The value with every mark in it replaced, also in the names of members; a mark that gets none
+/// stays.
+pub fn replace_secret_marks(value: &Value, with: &mut dyn FnMut(&str) -> Option<String>) -> Value {
+    map_texts(value, &mut |text| replaced(text, with))
+}
+
+/// The value with its texts changed, those of the names of members too; none: a text stays.
+pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
+    match value {
+        Value::String(text) => change(text).map_or_else(|| value.clone(), Value::text),
+        Value::Array(items) => {
+            Value::array(items.iter().map(|item| map_texts(item, change)).collect())
+        }
+        Value::Object(members) => {
+            let mut map = Object::with_capacity(members.len());
+            for (key, member) in members.iter() {
+                let key = change(key).map_or_else(|| key.clone(), Into::into);
+                map.insert(key, map_texts(member, change));
+            }
+            Value::object(map)
+        }
+        Value::Secure(secure) => match &**secure {
+            Secure::Open(value) => Value::Secure(Arc::new(Secure::Open(map_texts(value, change)))),
+            Secure::Sealed(_) => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+fn replaced(text: &str, with: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
+    let mut rest = text;
+    let mut out = String::new();
+    let mut any = false;
+    while let Some((before, from)) = rest.split_once(OPEN) {
+        let found = from.split_once(CLOSE);
+        let put = found.and_then(|(name, after)| Some((with(name)?, after)));
+        out.push_str(before);
+        match put {
+            Some((secret, after)) => {
+                out.push_str(&secret);
+                rest = after;
+                any = true;
+            }
+            None => {
+                out.push_str(OPEN);
+                rest = from;
+            }
+        }
+    }
+    out.push_str(rest);
+    any.then_some(out)
+}
+
+/// What is printed of a value by its debug form, with `mask` for every mark in it; a mark without an
+/// end hides the rest.
+#[must_use]
+pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
+    let (open, close) = (OPEN.escape_debug(), CLOSE.escape_debug());
+    let (open, close) = (open.to_string(), close.to_string());
+    let mut rest = printed;
+    let mut out = String::with_capacity(printed.len());
+    while let Some((before, from)) = rest.split_once(&open) {
+        out.push_str(before);
+        out.push_str(mask);
+        rest = from.split_once(&close).map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
+/// Text with `${secret:NAME}` in it, written as the language of the text has it; and what
+/// translates a place in that back to the author's text.
+pub(super) struct Shorthand {
+    pub text: String,
+    /// In their order.
+    replacements: Vec<Replacement>,
+}
+
+/// What stands in the new text, and what stood in the author's.
+struct Replacement {
+    new: Range<usize>,
+    old: Range<usize>,
+}
+
+impl Shorthand {
+    /// None when there is no shorthand in it.
+    pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
+        const START: &str = "${secret:";
+        if !text.contains(START) {
+            return None;
+        }
+        let jinja = match syntax {
+            Syntax::Azure => false,
+            Syntax::Jinja | Syntax::Graph => true,
+            Syntax::Loom => is_jinja(text),
+        };
+        let mut out = String::with_capacity(text.len() + 16);
+        let mut replacements = Vec::new();
+        let mut rest = text;
+        while let Some((before, from)) = rest.split_once(START) {
+            out.push_str(before);
+            let Some((name, after)) = from.split_once('}') else {
+                out.push_str(START);
+                rest = from;
+                continue;
+            };
+            let put = match jinja {
+                true => format!("{{{{ secrets.{name} }}}}"),
+                false => format!("@{{secret('{name}')}}"),
+            };
+            let (new, end) = (out.len(), text.len() - after.len());
+            out.push_str(&put);
+            replacements.push(Replacement {
+                new: new..out.len(),
+                old: end - START.len() - name.len() - 1..end,
+            });
+            rest = after;
+        }
+        out.push_str(rest);
+        Some(Self {
+            text: out,
+            replacements,
+        })
+    }
+
+    /// A place in the author's text: the whole shorthand, as far as it is inside of what replaces it.
+    pub fn back(&self, place: Range<usize>) -> Range<usize> {
+        let start = self.offset(place.start, |inside| inside.old.start);
+        let end = self.offset(place.end, |inside| inside.old.end);
+        start..end.max(start)
+    }
+
+    fn offset(&self, offset: usize, inside: impl FnOnce(&Replacement) -> usize) -> usize {
+        let before = self
+            .replacements
+            .partition_point(|one| one.new.end <= offset);
+        match self.replacements.get(before) {
+            Some(one) if one.new.start < offset => return inside(one),
+            _ => {}
+        }
+        match before
+            .checked_sub(1)
+            .and_then(|last| self.replacements.get(last))
+        {
+            Some(last) => last.old.end + (offset - last.new.end),
+            None => offset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reference, Template};
+
+    #[test]
+    fn marks_are_replaced_wherever_they_are() {
+        let mark = secret_mark("A");
+        let value = Value::from_pairs([
+            (mark.clone(), Value::text(format!("x{mark}y{mark}"))),
+            (
+                "l".to_owned(),
+                Value::array(vec![Value::text(mark), Value::from(1_i64)]),
+            ),
+        ]);
+        let filled = replace_secret_marks(&value, &mut |name| Some(format!("<{name}>")));
+        assert_eq!(filled.to_json(), r#"{"<A>":"x<A>y<A>","l":["<A>",1]}"#);
+        let kept = replace_secret_marks(&value, &mut |_| None);
+        assert_eq!(kept, value);
+    }
+
+    #[test]
+    fn a_mark_may_say_what_stands_there_without_its_variable() {
+        let mark = secret_mark(&environment_secret("KEY"));
+        for (or_empty, blank) in [(false, ""), (true, "else")] {
+            let value = Value::text(with_fallback(&mark, "else", or_empty).unwrap());
+            let mut seen = Vec::new();
+            let filled = replace_secret_marks(&value, &mut |inside| {
+                let marked = Marked::of(inside);
+                seen.push((marked.name.to_owned(), marked.fallback.map(str::to_owned)));
+                assert_eq!(marked.blank(), blank);
+                Some(String::from("key"))
+            });
+            assert_eq!(filled, Value::text("key"));
+            assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
+        }
+        assert_eq!(Marked::of("NAME").fallback, None);
+        // Neither other text nor a secret of the engine's own takes one.
+        assert_eq!(with_fallback("text", "else", false), None);
+        assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);
+        assert_eq!(with_fallback(&secret_mark("NAME"), "else", false), None);
+        assert_eq!(with_fallback(&mark, &mark, false), None);
+    }
+
+    #[test]
+    fn a_torn_mark_is_text() {
+        let torn = Value::text(format!("{OPEN}A {}", secret_mark("B")));
+        let filled = replace_secret_marks(&torn, &mut |name| (name == "B").then(|| "b".into()));
+        assert!(!filled.to_json().contains("\u{E0F1}b"), "{filled:?}");
+    }
+
+    #[test]
+    fn the_shorthand_is_read_in_every_language() {
+        for (text, syntax) in [
+            ("Bearer ${secret:T}", Syntax::Loom),
+            ("@{inputs('a')} ${secret:T}", Syntax::Loom),
+            ("{{ inputs.a }} ${secret:T}", Syntax::Loom),
+            ("${secret:T}", Syntax::Azure),
+            ("${secret:T}", Syntax::Jinja),
+        ] {
+            let template = Template::parse(text, syntax).unwrap();
+            let secret = Reference::Secret("T".into());
+            assert!(template.references().contains(&secret), "{text}");
+        }
+        let error = Template::parse("${secret:TOKEN}@{nothing()}", Syntax::Loom).unwrap_err();
+        assert_eq!(error.offset, "${secret:TOKEN}@{".len());
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        for good in ["A", "api-token", "db.password", "X_1"] {
+            assert!(is_secret_name(good), "{good}");
+        }
+        for bad in ["", "..", ".hidden", "a/b", "a b", "é"] {
+            assert!(!is_secret_name(bad), "{bad}");
+        }
+    }
+}

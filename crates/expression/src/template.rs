@@ -1,0 +1,503 @@
+//! Templates: any JSON value whose strings may be expressions. Parsed once when the workflow is
+//! loaded, evaluated many times; a copy costs a counter.
+
+use super::binding::Binding;
+use super::data::Data;
+use super::jinja::{Flavor, Jinja};
+use super::secret::Shorthand;
+use super::wdl::ast::{Expr, Place, Refused};
+use super::wdl::eval::{Ctx, Fail};
+use super::wdl::parser::parse_at;
+use super::wdl::text::push_text;
+use super::{Env, EvalError, Object, ParseError, Reference, Value};
+use super::{reads, reference};
+use std::sync::Arc;
+
+/// How the text of a template is to be read (docs/expressions.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Syntax {
+    /// WDL where it begins with `@` or holds `@{`, Jinja where it holds `{{` or `{%`.
+    #[default]
+    Loom,
+    /// WDL only; `{{` is plain text. A Logic Apps definition.
+    Azure,
+    /// Jinja only; `@` is plain text. TEA.
+    Jinja,
+    /// The same with values written as JSON. Canvas.
+    Graph,
+}
+
+/// Any JSON value whose strings may be templates. A clone costs a counter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template(pub(super) Arc<Kind>);
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Constant(Value),
+    /// `@expression`: keeps the type of its value.
+    Whole(Arc<str>, Expr),
+    /// Text with `@{…}` in it.
+    Parts(Arc<str>, Vec<Part>),
+    Jinja(Arc<Jinja>),
+    Data(Box<Data>),
+    Binding(Box<Binding>),
+    Array(Vec<Template>),
+    Object(Vec<(Template, Template)>),
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    Text(String),
+    Expr(Expr),
+}
+
+impl Template {
+    /// Parses one string. Text without any expression gives a constant.
+    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        if let Some(shorthand) = Shorthand::of(text, syntax) {
+            return Self::parse_text(&shorthand.text, syntax).map_err(|error| {
+                let place = shorthand.back(error.offset..error.offset + error.length);
+                ParseError {
+                    offset: place.start,
+                    length: place.len().max(1),
+                    ..error
+                }
+            });
+        }
+        Self::parse_text(text, syntax)
+    }
+
+    fn parse_text(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        match syntax {
+            Syntax::Azure => wdl(text, false),
+            Syntax::Jinja => jinja(text, Flavor::Tea),
+            Syntax::Graph => jinja(text, Flavor::Graph),
+            Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
+            Syntax::Loom => jinja(text, Flavor::Strict),
+        }
+    }
+
+    /// A template that is always this value; nothing inside is parsed.
+    #[must_use]
+    pub fn constant(value: Value) -> Self {
+        Self(Arc::new(Kind::Constant(value)))
+    }
+
+    /// A list of templates; of constants, a constant.
+    #[must_use]
+    pub fn array(items: Vec<Template>) -> Self {
+        let constants: Option<Vec<Value>> = items
+            .iter()
+            .map(|item| item.as_constant().cloned())
+            .collect();
+        match constants {
+            Some(values) => Self::constant(Value::array(values)),
+            None => Self(Arc::new(Kind::Array(items))),
+        }
+    }
+
+    /// A map of templates; a key may itself be a template that gives text. Of constants, a
+    /// constant; of equal keys, the last decides.
+    #[must_use]
+    pub fn object(members: Vec<(Template, Template)>) -> Self {
+        let constants: Option<Object> = members
+            .iter()
+            .map(|(key, value)| {
+                let key = key_text(key.as_constant()?);
+                Some((Arc::from(key), value.as_constant()?.clone()))
+            })
+            .collect();
+        match constants {
+            Some(map) => Self::constant(Value::object(map)),
+            None => Self(Arc::new(Kind::Object(members))),
+        }
+    }
+
+    /// The value, when nothing has to be evaluated for it.
+    #[must_use]
+    pub fn as_constant(&self) -> Option<&Value> {
+        match &*self.0 {
+            Kind::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The same as text: as its author wrote it.
+    #[must_use]
+    pub fn source_text(&self) -> String {
+        let source = self.source();
+        source
+            .as_str()
+            .map_or_else(|| source.to_json(), str::to_owned)
+    }
+
+    /// The value as its author wrote it: every expression as its text.
+    #[must_use]
+    pub fn source(&self) -> Value {
+        match &*self.0 {
+            Kind::Constant(value) => value.clone(),
+            Kind::Whole(text, _) | Kind::Parts(text, _) => Value::text(&**text),
+            Kind::Jinja(jinja) => Value::text(&**jinja.text()),
+            Kind::Data(data) => data.source(),
+            Kind::Binding(binding) => binding.source(),
+            Kind::Array(items) => Value::array(items.iter().map(Self::source).collect()),
+            Kind::Object(members) => Value::from_pairs(
+                members
+                    .iter()
+                    .map(|(key, value)| (key_text(&key.source()), value.source())),
+            ),
+        }
+    }
+
+    /// What it may read: each once, in order.
+    #[must_use]
+    pub fn references(&self) -> Vec<Reference> {
+        let mut found = Vec::new();
+        self.collect(&mut found);
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// The calls in it that no function takes, which fail when they are evaluated: why, what to write
+    /// instead, and their place in the text.
+    #[must_use]
+    pub fn refused_calls(&self) -> Vec<ParseError> {
+        let mut found = Vec::new();
+        match &*self.0 {
+            Kind::Whole(_, expr) => reference::collect_refused(expr, &mut found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reference::collect_refused(expr, &mut found);
+                    }
+                }
+            }
+            Kind::Constant(_)
+            | Kind::Jinja(_)
+            | Kind::Data(_)
+            | Kind::Binding(_)
+            | Kind::Array(_)
+            | Kind::Object(_) => {}
+        }
+        let error = |(refused, place): (&Refused, Place)| ParseError {
+            message: refused.why.clone(),
+            offset: place.offset as usize,
+            length: place.length as usize,
+            hint: refused.hint.clone(),
+        };
+        found.into_iter().map(error).collect()
+    }
+
+    /// The members of a name at the top that it reads; none when that is computed, or when it
+    /// reads no such name. Only of Jinja texts and of lists and maps of them.
+    #[must_use]
+    pub fn members_of(&self, root: &str) -> Vec<String> {
+        let mut found = match &*self.0 {
+            Kind::Jinja(jinja) => jinja.members_of(root).to_vec(),
+            Kind::Array(items) => items
+                .iter()
+                .flat_map(|item| item.members_of(root))
+                .collect(),
+            Kind::Object(members) => members
+                .iter()
+                .flat_map(|(key, value)| [key.members_of(root), value.members_of(root)])
+                .flatten()
+                .collect(),
+            Kind::Constant(_)
+            | Kind::Whole(..)
+            | Kind::Parts(..)
+            | Kind::Data(_)
+            | Kind::Binding(_) => Vec::new(),
+        };
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Whether it reads this variable of `env` somewhere without a default. Only of Jinja texts and
+    /// of lists and maps of them.
+    #[must_use]
+    pub fn needs_variable(&self, name: &str) -> bool {
+        match &*self.0 {
+            Kind::Jinja(jinja) => jinja.bare_environment().iter().any(|bare| bare == name),
+            Kind::Array(items) => items.iter().any(|item| item.needs_variable(name)),
+            Kind::Object(members) => members
+                .iter()
+                .any(|(key, value)| key.needs_variable(name) || value.needs_variable(name)),
+            Kind::Constant(_)
+            | Kind::Whole(..)
+            | Kind::Parts(..)
+            | Kind::Data(_)
+            | Kind::Binding(_) => false,
+        }
+    }
+
+    /// What it reads from a run, with its value.
+    pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
+        match &*self.0 {
+            Kind::Constant(_) => {}
+            Kind::Whole(_, expr) => reads::of_wdl(expr, env, found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reads::of_wdl(expr, env, found);
+                    }
+                }
+            }
+            Kind::Binding(binding) => match binding.read(env) {
+                Some(read) => found.push(read),
+                None => reads::of_references(&self.references(), env, found),
+            },
+            Kind::Jinja(_) | Kind::Data(_) | Kind::Array(_) | Kind::Object(_) => {
+                reads::of_references(&self.references(), env, found);
+            }
+        }
+    }
+
+    pub(super) fn collect(&self, found: &mut Vec<Reference>) {
+        match &*self.0 {
+            Kind::Constant(_) => {}
+            Kind::Whole(_, expr) => reference::collect(expr, found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reference::collect(expr, found);
+                    }
+                }
+            }
+            Kind::Jinja(jinja) => found.extend(jinja.references()),
+            Kind::Data(data) => data.collect(found),
+            Kind::Binding(binding) => binding.collect(found),
+            Kind::Array(items) => items.iter().for_each(|item| item.collect(found)),
+            Kind::Object(members) => {
+                for (key, value) in members {
+                    key.collect(found);
+                    value.collect(found);
+                }
+            }
+        }
+    }
+
+    /// The value of this template in `env`.
+    pub fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        match &*self.0 {
+            Kind::Constant(value) => Ok(value.clone()),
+            Kind::Whole(text, expr) => {
+                let mut ctx = Ctx::new(env);
+                ctx.eval(expr)
+                    .map_err(|fail| blame(*ctx.explain(fail), text))
+            }
+            Kind::Parts(text, parts) => {
+                let mut ctx = Ctx::new(env);
+                render(&mut ctx, parts).map_err(|fail| blame(*ctx.explain(fail), text))
+            }
+            Kind::Jinja(jinja) => jinja.eval(env),
+            Kind::Data(data) => data.eval(env),
+            Kind::Binding(binding) => binding.eval(env),
+            Kind::Array(items) => {
+                let values: Result<Vec<Value>, EvalError> =
+                    items.iter().map(|item| item.eval(env)).collect();
+                env.budget().charge(items.len())?;
+                values.map(Value::array)
+            }
+            Kind::Object(members) => {
+                env.budget().charge(members.len())?;
+                let mut map = Object::with_capacity(members.len());
+                for (key, value) in members {
+                    let key = super::shared_key(&key_text(&key.eval(env)?));
+                    map.insert(key, value.eval(env)?);
+                }
+                Ok(Value::object(map))
+            }
+        }
+    }
+}
+
+/// Whether text of Loom is WDL: it begins with one `@` or holds `@{`.
+pub(super) fn is_wdl(text: &str) -> bool {
+    let one_at = text.starts_with('@') && !text.starts_with("@@");
+    one_at || (text.contains("@{") && !text.starts_with("@@"))
+}
+
+/// Whether text is a Jinja template. A comment alone makes none: `${#list}` is a shell's.
+pub(super) fn is_jinja(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+pub(super) fn key_text(key: &Value) -> String {
+    let mut text = String::new();
+    push_text(&mut text, key);
+    text
+}
+
+fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
+    if !is_jinja(text) {
+        return Ok(Template::constant(Value::text(text)));
+    }
+    Ok(Template(Arc::new(Kind::Jinja(Jinja::template(
+        text, flavor,
+    )?))))
+}
+
+/// What to do about text that follows a whole expression.
+fn after_an_expression(rest: &str, or_jinja: bool) -> String {
+    let rest = rest.trim_start();
+    let instead = [
+        ("==", "equals(a, b)"),
+        ("!=", "not(equals(a, b))"),
+        (">=", "greaterOrEquals(a, b)"),
+        ("<=", "lessOrEquals(a, b)"),
+        (">", "greater(a, b)"),
+        ("<", "less(a, b)"),
+        ("&&", "and(a, b)"),
+        ("and ", "and(a, b)"),
+        ("||", "or(a, b)"),
+        ("or ", "or(a, b)"),
+        ("+", "add(a, b), or concat(a, b) for text"),
+        ("-", "sub(a, b)"),
+        ("*", "mul(a, b)"),
+        ("/", "div(a, b)"),
+        ("%", "mod(a, b)"),
+    ];
+    let found = instead
+        .iter()
+        .find(|(operator, _)| rest.starts_with(operator));
+    match found {
+        Some((operator, instead)) => {
+            let or = if or_jinja {
+                "; or Jinja, without `@`"
+            } else {
+                ""
+            };
+            format!(
+                "there is no `{}` here: write {instead}{or}",
+                operator.trim()
+            )
+        }
+        None => "inside text an expression stands in `@{…}`".into(),
+    }
+}
+
+fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
+    // A lone `@` has nothing to evaluate: it is the letter.
+    if text == "@" {
+        return Ok(Template::constant(Value::text(text)));
+    }
+    if let Some(literal) = text.strip_prefix('@').filter(|rest| rest.starts_with('@')) {
+        return Ok(Template::constant(Value::text(literal)));
+    }
+    if text.starts_with('@') && !text.starts_with("@{") {
+        let (expr, end) = parse_at(text, 1, nested_at).map_err(|mut error| {
+            error.hint = error.hint.or_else(|| {
+                let hint = "text that begins with `@` is an expression, see docs/expressions.md; \
+                            write `@@` for the letter";
+                Some(hint.into())
+            });
+            error
+        })?;
+        let rest = text.get(end..).unwrap_or_default();
+        if !rest.is_empty() {
+            return Err(ParseError {
+                message: format!(
+                    "expected the end of the expression, found `{}`",
+                    shortened(rest)
+                ),
+                offset: end,
+                length: rest.len(),
+                hint: Some(after_an_expression(rest, nested_at)),
+            });
+        }
+        return Ok(Template(Arc::new(Kind::Whole(text.into(), expr))));
+    }
+    let parts = parts(text, nested_at)?;
+    match parts.as_slice() {
+        [] => Ok(Template::constant(Value::text(text))),
+        [Part::Text(only)] => Ok(Template::constant(Value::text(only.as_str()))),
+        _ => Ok(Template(Arc::new(Kind::Parts(text.into(), parts)))),
+    }
+}
+
+/// Text and the expressions in `@{…}`; `@@{` is the text `@{`.
+fn parts(text: &str, nested_at: bool) -> Result<Vec<Part>, ParseError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find("@{")) {
+        let open = at + found;
+        let before = text.get(at..open).unwrap_or_default();
+        if let Some(kept) = before.strip_suffix('@') {
+            literal.push_str(kept);
+            literal.push_str("@{");
+            at = open + 2;
+            continue;
+        }
+        literal.push_str(before);
+        if !literal.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut literal)));
+        }
+        let (expr, end) = parse_at(text, open + 2, nested_at)?;
+        if !text.get(end..).is_some_and(|rest| rest.starts_with('}')) {
+            let rest = text.get(end..).unwrap_or_default();
+            let (message, length) = match rest.chars().next() {
+                Some(letter) => (
+                    format!("expected `}}`, found `{letter}`"),
+                    letter.len_utf8(),
+                ),
+                None => ("this `@{` has no closing `}`".to_owned(), 1),
+            };
+            let offset = if rest.is_empty() { open } else { end };
+            let hint = Some("write `@@{` for the letters themselves".to_owned());
+            return Err(ParseError {
+                message,
+                offset,
+                length,
+                hint,
+            });
+        }
+        parts.push(Part::Expr(expr));
+        at = end + 1;
+    }
+    literal.push_str(text.get(at..).unwrap_or_default());
+    if !literal.is_empty() {
+        parts.push(Part::Text(literal));
+    }
+    Ok(parts)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(20).collect()
+}
+
+fn render(ctx: &mut Ctx<'_>, parts: &[Part]) -> Result<Value, Box<Fail>> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Expr(expr) => {
+                let value = ctx.eval(expr)?;
+                ctx.render(&value)?;
+                push_text(&mut out, &value);
+            }
+        }
+    }
+    Ok(Value::text(out))
+}
+
+/// A failure with the string it happened in.
+pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
+    if let Some(foreign) = fail.foreign {
+        return *foreign;
+    }
+    let whole = Place {
+        offset: 0,
+        length: u32::try_from(text.len()).unwrap_or(u32::MAX),
+    };
+    let place = fail.place.unwrap_or(whole);
+    EvalError {
+        message: fail.message,
+        offset: place.offset as usize,
+        length: (place.length as usize).max(1),
+        text: text.to_owned(),
+    }
+}

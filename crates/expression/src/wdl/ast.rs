@@ -1,0 +1,71 @@
+//! The tree of a WDL expression. Names are resolved: a call holds its function.
+
+use super::functions::Function;
+use crate::{Template, Value};
+
+/// A place in the string: byte offset and length.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub offset: u32,
+    pub length: u32,
+}
+
+/// One node and where it is written. Equality looks at the tree only, never at the place.
+#[derive(Clone, Debug)]
+pub(crate) struct Expr {
+    pub node: Node,
+    pub place: Place,
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    /// A number, text, true, false or null.
+    Literal(Value),
+    /// `name(arguments)`.
+    Call(&'static Function, Vec<Expr>),
+    /// `base.key?[key]…`: a flat list, so that a long one does not cost stack.
+    Path(Box<Expr>, Vec<Step>),
+    /// A call that no function takes: it fails when it is evaluated.
+    Refused(Box<Refused>),
+    /// A leaf of a condition in object form.
+    Template(Template),
+}
+
+/// A call of a function that is unknown, or that takes another number of arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refused {
+    pub name: String,
+    pub arguments: Vec<Expr>,
+    pub why: String,
+    pub hint: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub key: Expr,
+    /// With `?`: null and a missing member give null.
+    pub safe: bool,
+    /// From the beginning of the path to the end of this step.
+    pub place: Place,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.safe == other.safe
+    }
+}
+
+impl Expr {
+    pub(crate) fn literal_text(&self) -> Option<&str> {
+        match &self.node {
+            Node::Literal(value) => value.as_str(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Evaluates a tree. It borrows: reading one member of a large body clones counters, never the
+//! body. Work and what is produced are counted, and an expression that asks for too much fails.
+
+use super::ast::{Expr, Node, Place, Step};
+use super::functions::{Args, Run};
+use super::text::text_size;
+use crate::{Budget, Env, EvalError, Exceeded, MAX_DEPTH, Mode, Object, Value};
+use windlass_value::{did_you_mean, members};
+
+/// Nodes evaluated and elements looked at by one expression, at most.
+pub(crate) const MAX_STEPS: usize = 2_000_000;
+/// Bytes of new text and elements produced by one expression, at most.
+pub(crate) const MAX_BYTES: usize = 32 << 20;
+
+/// Why an evaluation stopped.
+#[derive(Debug)]
+pub(crate) struct Fail {
+    pub message: String,
+    pub place: Option<Place>,
+    /// The argument to blame, from 0, until the call knows its place.
+    pub argument: Option<usize>,
+    /// The error of a template of its own, with its own text and place.
+    pub foreign: Option<Box<EvalError>>,
+}
+
+impl Fail {
+    pub(crate) fn new(message: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            message: message.into(),
+            place: None,
+            argument: None,
+            foreign: None,
+        })
+    }
+
+    pub(crate) fn argument(index: usize, message: impl Into<String>) -> Box<Self> {
+        let mut fail = Self::new(message);
+        fail.argument = Some(index);
+        fail
+    }
+
+    /// The same, blamed on an argument.
+    pub(crate) fn blame(mut self: Box<Self>, index: usize) -> Box<Self> {
+        self.argument = Some(index);
+        self
+    }
+}
+
+impl From<Exceeded> for Box<Fail> {
+    fn from(exceeded: Exceeded) -> Self {
+        Fail::new(exceeded.to_string())
+    }
+}
+
+pub(crate) type Outcome<T = Value> = Result<T, Box<Fail>>;
+
+pub(crate) struct Ctx<'e> {
+    pub env: &'e dyn Env,
+    budget: &'e Budget,
+    steps: usize,
+    bytes: usize,
+    /// The value just given is the null of an action that has not run.
+    unrun: bool,
+    /// The first action that was read so.
+    unrun_name: Option<String>,
+}
+
+impl<'e> Ctx<'e> {
+    pub(crate) fn new(env: &'e dyn Env) -> Self {
+        Self {
+            env,
+            budget: env.budget(),
+            steps: 0,
+            bytes: 0,
+            unrun: false,
+            unrun_name: None,
+        }
+    }
+
+    /// Counts work: nodes, or elements a function looks at.
+    pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > MAX_STEPS {
+            return Err(Fail::new(format!(
+                "the expression takes more than {MAX_STEPS} steps"
+            )));
+        }
+        Ok(self.budget.charge(steps)?)
+    }
+
+    /// Counts a text that a function looks at, once.
+    pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
+        // What is not ASCII is looked at letter by letter.
+        let each = if text.is_ascii() { 64 } else { 8 };
+        Ok(self.budget.charge(text.len() / each)?)
+    }
+
+    /// Counts a text that a function reads byte by byte, such as JSON.
+    pub(crate) fn read(&mut self, text: &str) -> Outcome<()> {
+        Ok(self.budget.charge(text.len() / 4)?)
+    }
+
+    /// Counts what is about to be produced, before it is.
+    pub(crate) fn produce(&mut self, bytes: usize) -> Outcome<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            return Err(Fail::new(format!(
+                "the expression produces more than {} MiB",
+                MAX_BYTES >> 20
+            )));
+        }
+        Ok(self.budget.charge(bytes / 32)?)
+    }
+
+    /// Counts a value that is about to be written as text.
+    pub(crate) fn render(&mut self, value: &Value) -> Outcome<()> {
+        let bytes = text_size(value);
+        self.produce(bytes)?;
+        match value {
+            Value::Array(_) | Value::Object(_) => Ok(self.budget.charge(bytes / 16)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what was made for whoever reads it; what lies in the run is only handed on.
+    pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
+        Ok(self.budget.charge(value.fresh_nodes())?)
+    }
+
+    /// Counts new elements of a list or a map.
+    pub(crate) fn elements(&mut self, count: usize) -> Outcome<()> {
+        self.work(count)?;
+        self.produce(count.saturating_mul(size_of::<Value>()))
+    }
+
+    /// Text that a function made, counted.
+    pub(crate) fn text(&mut self, text: impl Into<String>) -> Outcome {
+        let text = text.into();
+        self.produce(text.len())?;
+        Ok(Value::text(text))
+    }
+
+    /// A new container, unless it nests deeper than a value may: the store would not read it back.
+    pub(crate) fn nested(&mut self, value: Value) -> Outcome {
+        let mut level: Vec<&Value> = vec![&value];
+        for _ in 0..=MAX_DEPTH {
+            self.work(level.len())?;
+            level = level
+                .into_iter()
+                .flat_map(|value| -> Box<dyn Iterator<Item = &Value>> {
+                    match value {
+                        Value::Array(items) => Box::new(items.iter()),
+                        Value::Object(map) => Box::new(map.values()),
+                        _ => Box::new(std::iter::empty()),
+                    }
+                })
+                .filter(|value| matches!(value, Value::Array(_) | Value::Object(_)))
+                .collect();
+            if level.is_empty() {
+                return Ok(value);
+            }
+        }
+        Err(Fail::new(format!(
+            "the value nests deeper than {MAX_DEPTH} levels"
+        )))
+    }
+
+    /// Null for an action that has not run, where that is forgiven.
+    pub(crate) fn unrun(&mut self, name: &str) -> Value {
+        self.unrun = true;
+        if self.unrun_name.is_none() {
+            self.unrun_name = Some(name.to_owned());
+        }
+        Value::Null
+    }
+
+    /// What to add to an error that an action which has not run may have caused.
+    pub(crate) fn explain(&self, mut fail: Box<Fail>) -> Box<Fail> {
+        if let Some(name) = &self.unrun_name {
+            fail.message = format!(
+                "{}; action `{name}` has not run yet, so it reads as null",
+                fail.message
+            );
+        }
+        fail
+    }
+
+    pub(crate) fn eval(&mut self, expr: &Expr) -> Outcome {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            self.work(0)?;
+        }
+        self.budget.charge(1)?;
+        self.unrun = false;
+        match &expr.node {
+            Node::Literal(value) => Ok(value.clone()),
+            Node::Refused(refused) => {
+                let hint = refused.hint.as_deref();
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                let mut fail = Fail::new(format!("{}{hint}", refused.why));
+                fail.place = Some(expr.place);
+                Err(fail)
+            }
+            Node::Path(base, steps) => self.path(base, steps),
+            Node::Template(template) => template.eval(self.env).map_err(|error| {
+                let mut fail = Fail::new(error.message.clone());
+                fail.foreign = Some(Box::new(error));
+                fail
+            }),
+            Node::Call(function, arguments) => {
+                let outcome = match function.run {
+                    Run::Lazy(run) => run(self, arguments),
+                    Run::Eager(run) => {
+                        let mut values = Vec::with_capacity(arguments.len());
+                        for argument in arguments {
+                            values.push(self.eval(argument)?);
+                        }
+                        self.unrun = false;
+                        if function.reads {
+                            for text in values.iter().filter_map(Value::as_str) {
+                                self.scan(text)?;
+                            }
+                        }
+                        run(self, &Args { function, values })
+                    }
+                };
+                outcome.map_err(|mut fail| {
+                    if fail.place.is_none() {
+                        let blamed = fail.argument.and_then(|index| arguments.get(index));
+                        fail.place = Some(blamed.map_or(expr.place, |argument| argument.place));
+                    }
+                    fail
+                })
+            }
+        }
+    }
+
+    /// Counts a search for a name without case.
+    pub(crate) fn search(&mut self, map: &Object, name: &str) -> Outcome<()> {
+        let each = if name.is_ascii() { 1 } else { 1 + name.len() };
+        self.work((map.len() / 8).saturating_mul(each))
+    }
+
+    /// Counts the search for a name that a map does not have exactly so.
+    fn look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
+        match base {
+            Value::Object(map) if !map.contains_key(name) => self.search(map, name),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&mut self, base: &Expr, steps: &[Step]) -> Outcome {
+        let mut value = self.eval(base)?;
+        let unrun = self.unrun;
+        for step in steps {
+            let found = match step.key.literal_text() {
+                Some(name) if !unrun => {
+                    self.look_up(&value, name)?;
+                    self.member(&value, name, step.safe)
+                }
+                Some(_) => Ok(Value::Null),
+                None => {
+                    let key = self.eval(&step.key)?;
+                    if unrun {
+                        Ok(Value::Null)
+                    } else {
+                        match key.as_str() {
+                            Some(name) => {
+                                self.look_up(&value, name)?;
+                                self.member(&value, name, step.safe)
+                            }
+                            None => item(&value, &key, step.safe),
+                        }
+                    }
+                }
+            };
+            value = found.map_err(|mut fail| {
+                fail.place = Some(step.place);
+                fail
+            })?;
+        }
+        self.unrun = unrun;
+        Ok(value)
+    }
+}
+
+impl Ctx<'_> {
+    /// A member by its name. In Azure a name with slashes that no member has is the way to a deeper
+    /// one: `outputs('x')?['body/value']`.
+    fn member(&mut self, base: &Value, name: &str, safe: bool) -> Outcome {
+        let way = name.contains('/') && self.env.mode() == Mode::Azure;
+        let deeper = |map: &Object| find_member(map, name).is_none();
+        if !(way && base.as_object().is_some_and(deeper)) {
+            return member(base, name, safe);
+        }
+        let mut value = base.clone();
+        for part in name.split('/') {
+            self.look_up(&value, part)?;
+            value = member(&value, part, safe)?;
+        }
+        Ok(value)
+    }
+}
+
+/// Whether two names are the same, which they are without case.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// The member of a map by its name, without case; the exact name goes first.
+pub(crate) fn find_member<'m>(map: &'m Object, name: &str) -> Option<&'m Value> {
+    map.get(name).or_else(|| {
+        map.iter()
+            .find(|(key, _)| same_name(key, name))
+            .map(|(_, value)| value)
+    })
+}
+
+/// `base.name`, `base['name']`.
+fn member(base: &Value, name: &str, safe: bool) -> Outcome {
+    match base {
+        Value::Object(map) => match find_member(map, name) {
+            Some(value) => Ok(value.clone()),
+            None if safe => Ok(Value::Null),
+            None => {
+                let hint = did_you_mean(name, map.keys()).unwrap_or_else(|| {
+                    let there = members(map.keys().map(|key| &**key));
+                    format!("write `?` before it if it may be missing; {there}")
+                });
+                Err(Fail::new(format!(
+                    "the object has no member `{name}`; {hint}"
+                )))
+            }
+        },
+        Value::Null if safe => Ok(Value::Null),
+        Value::Null => Err(Fail::new(format!(
+            "null has no member `{name}`; write `?` before it if null is expected"
+        ))),
+        Value::Array(_) => Err(Fail::new(format!(
+            "an array has no member `{name}`; its elements are selected by number"
+        ))),
+        other => Err(Fail::new(format!(
+            "{} has no member `{name}`",
+            describe(other)
+        ))),
+    }
+}
+
+/// `base[key]` with a key that is no text.
+fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
+    let Some(index) = key.as_int() else {
+        return Err(Fail::new(format!(
+            "a member is selected by text or a whole number, not by {}",
+            describe(key)
+        )));
+    };
+    match base {
+        Value::Array(items) => {
+            let found = usize::try_from(index)
+                .ok()
+                .and_then(|index| items.get(index));
+            match found {
+                Some(value) => Ok(value.clone()),
+                None if safe => Ok(Value::Null),
+                None => Err(Fail::new(format!(
+                    "index {index} is out of range: the array has {} elements",
+                    items.len()
+                ))),
+            }
+        }
+        Value::Null if safe => Ok(Value::Null),
+        Value::Null => Err(Fail::new(format!(
+            "null has no element {index}; write `?` before it if null is expected"
+        ))),
+        other => Err(Fail::new(format!(
+            "{} has no element {index}; only arrays have",
+            describe(other)
+        ))),
+    }
+}
+
+/// A value in an error message: its kind, and itself where it is short.
+pub(crate) fn describe(value: &Value) -> String {
+    let short = |text: &str| -> String {
+        let mut cut: String = text.chars().take(40).collect();
+        if cut.len() < text.len() {
+            cut.push('…');
+        }
+        cut
+    };
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Int(value) => format!("the integer {value}"),
+        Value::Float(_) | Value::Decimal(_) => format!("the number {}", value.to_json()),
+        Value::String(text) => format!("the text '{}'", short(text)),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(map) => format!("an object of {}", map.len()),
+        Value::Secure(_) => "a secure value".into(),
+    }
+}

@@ -1,0 +1,190 @@
+//! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs
+//! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
+//! env, secret. They read the environment and nothing else.
+
+use super::{Args, Function, passing};
+use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
+use crate::{Lookup, Mode, Value};
+use windlass_value::did_you_mean;
+
+pub(super) const TABLE: &[Function] = &[
+    passing("action", 0, 0, |ctx, _| match ctx.env.current_action() {
+        Some(view) => Ok(view.to_value()),
+        None => Err(Fail::new(
+            "`action` is known only inside an action's own inputs and conditions",
+        )),
+    }),
+    passing("actionBody", 1, 1, body),
+    passing("actionOutputs", 1, 1, outputs),
+    passing("actions", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let found = ctx.env.action(name);
+        let found = ran(ctx, name, "action", found)?;
+        let found = found.map_or(Value::Null, |view| view.to_value());
+        ctx.made(&found)?;
+        Ok(found)
+    }),
+    passing("body", 1, 1, body),
+    passing("env", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        match ctx.env.env_var(name) {
+            Some(value) => ctx.text(value),
+            None => Err(Fail::argument(
+                0,
+                format!("there is no environment variable `{name}` that --allow-env lets through"),
+            )),
+        }
+    }),
+    passing("inputs", 0, 1, inputs),
+    passing("item", 0, 0, |ctx, _| {
+        ctx.env
+            .item(None)
+            .ok_or_else(|| Fail::new("`item` is known only inside a foreach"))
+    }),
+    passing("items", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing =
+            || Fail::argument(0, format!("there is no foreach `{name}` around this place"));
+        ctx.env.item(Some(name)).ok_or_else(missing)
+    }),
+    passing("iterationIndexes", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no loop `{name}` around this place"));
+        ctx.env
+            .iteration_index(name)
+            .map(Value::Int)
+            .ok_or_else(missing)
+    }),
+    passing("outputs", 1, 1, outputs),
+    passing("parameters", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no parameter `{name}`"));
+        ctx.env.parameter(name).ok_or_else(missing)
+    }),
+    passing("result", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let found = ctx.env.result(name);
+        let found = ran(ctx, name, "scope", found)?.unwrap_or_default();
+        ctx.made(&found)?;
+        Ok(found)
+    }),
+    passing("secret", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no secret `{name}`"));
+        ctx.env.secret(name).ok_or_else(missing)
+    }),
+    passing("trigger", 0, 0, |ctx, _| {
+        let trigger = ctx.env.trigger();
+        ctx.made(&trigger)?;
+        Ok(trigger)
+    }),
+    passing("triggerBody", 0, 0, |ctx, _| {
+        let outputs = trigger_outputs(ctx)?;
+        Ok(body_of(ctx, outputs))
+    }),
+    passing("triggerOutputs", 0, 0, |ctx, _| trigger_outputs(ctx)),
+    passing("variables", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        ctx.env.variable(name).ok_or_else(|| {
+            let known = ctx.env.variable_names();
+            Fail::argument(0, unknown("variable", name, &known))
+        })
+    }),
+    passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
+];
+
+fn unknown(what: &str, name: &str, known: &[String]) -> String {
+    let message = format!("there is no {what} `{name}`");
+    if let Some(hint) = did_you_mean(name, known) {
+        return format!("{message}; {hint}");
+    }
+    match known {
+        [] => message,
+        [only] => format!("{message}; the only one is `{only}`"),
+        _ => {
+            let more = if known.len() > 8 { ", …" } else { "" };
+            let names: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+            format!("{message}; there are {}{more}", names.join(", "))
+        }
+    }
+}
+
+/// What was found; nothing when it has not run where that is forgiven.
+fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcome<Option<T>> {
+    match found {
+        Lookup::Found(found) => Ok(Some(found)),
+        Lookup::NotRun if ctx.env.missing_as_null() => {
+            ctx.unrun(name);
+            Ok(None)
+        }
+        Lookup::NotRun => Err(Fail::argument(
+            0,
+            format!("the {what} `{name}` has not run"),
+        )),
+        Lookup::Unknown(known) => Err(Fail::argument(0, unknown(what, name, &known))),
+    }
+}
+
+pub(super) fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let name = args.text(0)?;
+    let found = ctx.env.action_outputs(name);
+    let found = ran(ctx, name, "action", found)?.unwrap_or_default();
+    ctx.made(&found)?;
+    Ok(found)
+}
+
+fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let name = args.text(0)?;
+    let found = ctx.env.action_outputs(name);
+    let Some(outputs) = ran(ctx, name, "action", found)? else {
+        return Ok(Value::Null);
+    };
+    ctx.made(&outputs)?;
+    match outputs.as_array() {
+        Some(items) if ctx.env.is_iterated(name) => {
+            ctx.elements(items.len())?;
+            let bodies = items.iter().map(|item| body_of(ctx, item.clone()));
+            Ok(Value::array(bodies.collect()))
+        }
+        _ => Ok(body_of(ctx, outputs)),
+    }
+}
+
+/// The member `body` of outputs that have one; without one, in Loom, the whole outputs.
+fn body_of(ctx: &Ctx<'_>, outputs: Value) -> Value {
+    match outputs.as_object().and_then(|map| find_member(map, "body")) {
+        Some(body) => body.clone(),
+        None => match ctx.env.mode() {
+            Mode::Loom => outputs,
+            Mode::Azure => Value::Null,
+        },
+    }
+}
+
+pub(super) fn trigger_outputs(ctx: &mut Ctx<'_>) -> Outcome {
+    let trigger = ctx.env.trigger();
+    let outputs = trigger
+        .as_object()
+        .and_then(|map| find_member(map, "outputs"));
+    let outputs = outputs.cloned().unwrap_or_default();
+    ctx.made(&outputs)?;
+    Ok(outputs)
+}
+
+/// `inputs()`, `inputs('name')`: what the caller gave.
+fn inputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let all = ctx.env.inputs();
+    if args.len() == 0 {
+        return Ok(all);
+    }
+    let name = args.text(0)?;
+    let map = all.as_object();
+    map.and_then(|map| find_member(map, name))
+        .cloned()
+        .ok_or_else(|| {
+            let known: Vec<String> = map
+                .map(|map| map.keys().map(|key| key.to_string()).collect())
+                .unwrap_or_default();
+            Fail::argument(0, unknown("input", name, &known))
+        })
+}

@@ -1,0 +1,91 @@
+//! Values as text and text by UTF-16 units, which is how the reference counts.
+
+use super::content;
+use super::number::float_text;
+use crate::{SECURE_MASK, Value};
+
+/// A value inside text, as `@{…}` and `concat` show it: True and False, null as nothing, 5.0 as 5,
+/// arrays and objects as compact JSON, and a binary or XML value as the text of its bytes.
+pub(crate) fn push_text(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => {}
+        Value::Bool(true) => out.push_str("True"),
+        Value::Bool(false) => out.push_str("False"),
+        Value::Int(int) => out.push_str(&int.to_string()),
+        Value::Float(float) => out.push_str(&float_text(*float)),
+        Value::Decimal(decimal) => out.push_str(&decimal.to_string()),
+        Value::String(text) => out.push_str(text),
+        Value::Array(_) => out.push_str(&value.to_json()),
+        Value::Object(_) => {
+            out.push_str(&content::text_of(value).unwrap_or_else(|| value.to_json()))
+        }
+        Value::Secure(_) => out.push_str(SECURE_MASK),
+    }
+}
+
+/// The same as text of its own; text is not copied.
+pub(crate) fn to_text(value: &Value) -> Value {
+    match value {
+        Value::String(_) => value.clone(),
+        other => {
+            let mut text = String::new();
+            push_text(&mut text, other);
+            Value::text(text)
+        }
+    }
+}
+
+/// How many bytes `value` takes as text, at least roughly; cheap enough to ask before rendering.
+pub(crate) fn text_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Int(_) | Value::Float(_) | Value::Decimal(_) => 24,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| text_size(item) + 3).sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, item)| key.len() + text_size(item) + 6)
+            .sum(),
+        Value::Secure(_) => SECURE_MASK.len(),
+    }
+}
+
+/// A text seen as UTF-16 units. ASCII, the usual case, costs nothing.
+pub(crate) enum Units<'t> {
+    Ascii(&'t str),
+    Wide(Vec<u16>),
+}
+
+impl<'t> Units<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        if text.is_ascii() {
+            Self::Ascii(text)
+        } else {
+            Self::Wide(text.encode_utf16().collect())
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Ascii(text) => text.len(),
+            Self::Wide(units) => units.len(),
+        }
+    }
+
+    /// The units from `start` to `end`; none when they lie outside. Half of a pair becomes U+FFFD.
+    pub(crate) fn slice(&self, start: usize, end: usize) -> Option<String> {
+        match self {
+            Self::Ascii(text) => text.get(start..end).map(str::to_owned),
+            Self::Wide(units) => units.get(start..end).map(String::from_utf16_lossy),
+        }
+    }
+}
+
+/// How many UTF-16 units the text has.
+pub(crate) fn units(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.encode_utf16().count()
+    }
+}

@@ -1,0 +1,42 @@
+//! Waits and limits in words.
+
+use super::{Backoff, Delay, Unchanged};
+use windlass_value::time::human_duration;
+
+impl Backoff {
+    /// How long the waits are, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Fixed { interval, .. } => format!("every {}", human_duration(*interval)),
+            Self::Exponential { interval, max, .. }
+            | Self::AzureExponential { interval, max, .. } => format!(
+                "after {}, doubling up to {}",
+                human_duration(*interval),
+                human_duration(*max)
+            ),
+        }
+    }
+}
+
+impl Delay {
+    /// How long the waits of a loop are, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Every(delay) => format!("every {}", delay.source_text()),
+            Self::Backoff(backoff) => backoff.title(),
+        }
+    }
+}
+
+impl Unchanged {
+    /// How often what may be the same, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.of {
+            Some(of) => format!("{} times the same {}", self.times, of.source_text()),
+            None => format!("{} times the same", self.times),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What is asked of an executor, and what went wrong. Plain data; nothing here carries it out.
+
+use super::{Name, Status};
+use bincode::{Decode, Encode};
+use windlass_expression::Value;
+
+/// What the machine asks an executor to do: one attempt of one action, fully rendered.
+///
+/// It is stored before it starts, so that a repetition after a crash is the same request with the
+/// same key.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Request {
+    /// The executor: `http`, `shell`, `activity`, …
+    pub executor: Name,
+    /// The action's name.
+    pub action: Name,
+    /// Its rendered inputs.
+    pub inputs: Value,
+    /// The idempotency key: run, loop path, iteration and step, without the attempt.
+    pub key: String,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// How long the attempt may take, in milliseconds; none: the executor's default.
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a question to a model may have that goes to the model as it is (docs/actions.md).
+pub const MODEL_OPTIONS: [&str; 17] = [
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "top_p",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+    "top_k",
+    "n",
+    "user",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+];
+
+/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/actions.md).
+pub const MODEL_KEYS: [&str; 16] = [
+    "prompt",
+    "messages",
+    "system",
+    "model",
+    "temperature",
+    "provider",
+    "base_url",
+    "api_base",
+    "api_key",
+    "api_key_file",
+    "api_version",
+    "timeout",
+    "max_retries",
+    "command",
+    "args",
+    "shell_provider",
+];
+
+/// Stands for the whole state of a run at `globals.state` in the stored inputs of a script: the
+/// state is there already, and would be stored again with every script.
+pub const WHOLE_STATE: &str = "(the whole state)";
+
+impl Request {
+    /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1)
+    /// without a body, which may be a command, and without a header that names another method.
+    #[must_use]
+    pub fn is_safe(&self) -> bool {
+        let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
+        let is = |name| method.is_some_and(|method| method.eq_ignore_ascii_case(name));
+        let sends = self.inputs.get("body").is_some_and(|body| !body.is_null());
+        let headers = self.inputs.get("headers").and_then(Value::as_object);
+        let overrides = headers.is_some_and(|all| all.keys().any(|name| overrides_method(name)));
+        &*self.executor == "http" && (is("GET") || is("HEAD")) && !sends && !overrides
+    }
+
+    /// Whether it appends to a file. It has one outcome, however often it is made again.
+    #[must_use]
+    pub fn appends(&self) -> bool {
+        &*self.executor == "appendFile"
+    }
+
+    /// The request as an executor gets it: with the state where [`WHOLE_STATE`] stands for it.
+    ///
+    /// The state is that of the moment: a format may use the mark only where nothing else changes
+    /// variables while a script runs, so that a repetition after a crash is the same request.
+    #[must_use]
+    pub fn with_state(&self, state: &Value) -> Self {
+        let globals = self.inputs.get("globals").and_then(Value::as_object);
+        let Some(globals) = globals.filter(|globals| {
+            let marked = globals.get("state").and_then(Value::as_str);
+            marked == Some(WHOLE_STATE)
+        }) else {
+            return self.clone();
+        };
+        let mut globals = globals.clone();
+        globals.insert(Name::from("state"), state.clone());
+        let mut inputs = self.inputs.as_object().cloned().unwrap_or_default();
+        inputs.insert(Name::from("globals"), Value::object(globals));
+        Self {
+            inputs: Value::object(inputs),
+            ..self.clone()
+        }
+    }
+}
+
+/// Whether a header may make a server take a GET for another method: `X-HTTP-Method-Override`, `X-HTTP-Method`,
+/// `X-Method-Override`, and others of that kind.
+fn overrides_method(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    ["method", "verb", "override"]
+        .iter()
+        .any(|word| header.contains(word))
+}
+
+/// The key of a connector's inputs that lists the names of handlers that would do, too.
+pub const HANDLER_NAMES: &str = "names";
+
+/// The input of a connector's action that holds the `host` of its definition. No handler gets it.
+pub const CONNECTOR_HOST: &str = "host";
+
+/// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
+/// never the engine's own error.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Fault {
+    /// What `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
+    pub kind: Name,
+    /// A status or exit code, when there is one: `503`.
+    pub code: Option<Name>,
+    /// What happened, in one line.
+    pub message: String,
+    /// What the action gave all the same, such as the response of a failed HTTP call.
+    pub output: Option<Value>,
+    /// How long the other side asked to wait (Retry-After), in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// Whether a policy without `on` retries it.
+    pub transient: bool,
+}
+
+/// Keys of a state that begin so are Windlass's own: what a run gives does not have them.
+pub const OWN_KEYS: &str = "_windlass_";
+
+/// The input of `ai` with which a failed question is an answer, `{error, success: false}`.
+pub const ANSWER_ERRORS: &str = "answer_errors";
+
+/// The kinds of [`Fault`].
+pub mod fault_kind {
+    /// A response of 400 or above.
+    pub const HTTP: &str = "http";
+    /// No answer, or a connection that broke.
+    pub const CONNECTION: &str = "connection";
+    /// An attempt, a step or a loop took too long.
+    pub const TIMEOUT: &str = "timeout";
+    /// A loop's count or another budget is spent.
+    pub const LIMIT: &str = "limit";
+    /// An action gave something else than it was to give.
+    pub const EXPECT: &str = "expect";
+    /// Items of a foreach failed that goes on all the same.
+    pub const ITEMS: &str = "items";
+    /// A loop over pages came to a page that it had been at.
+    pub const REPEAT: &str = "repeat";
+    /// An expression failed.
+    pub const EXPRESSION: &str = "expression";
+    /// Inputs that an executor cannot use.
+    pub const INPUT: &str = "input";
+    /// A command ended with another code than 0, or could not be started.
+    pub const SHELL: &str = "shell";
+    /// A script failed, or what runs it.
+    pub const SCRIPT: &str = "script";
+    /// A model's answer that cannot be used.
+    pub const AI: &str = "ai";
+    /// A handler failed.
+    pub const HANDLER: &str = "handler";
+    /// `terminate`.
+    pub const TERMINATED: &str = "terminated";
+    /// Something that the operator does not allow this workflow.
+    pub const DENIED: &str = "denied";
+    /// A secret that is not there, or that something was to be computed from.
+    pub const SECRET: &str = "secret";
+    /// Something larger than the engine takes.
+    pub const TOO_LARGE: &str = "too_large";
+    /// JSON with a number or half a character that no value holds.
+    pub const INEXACT: &str = "inexact";
+}
+
+impl Fault {
+    /// How an action counts that ended with this fault.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        if &*self.kind == fault_kind::TIMEOUT {
+            Status::TimedOut
+        } else {
+            Status::Failed
+        }
+    }
+
+    /// A fault that a policy without `on` does not retry.
+    pub fn new(kind: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: Name::from(kind),
+            code: None,
+            message: message.into(),
+            output: None,
+            retry_after_ms: None,
+            transient: false,
+        }
+    }
+
+    /// The same, retried by a policy without `on`.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+
+    /// The same with a code.
+    #[must_use]
+    pub fn code(mut self, code: impl ToString) -> Self {
+        self.code = Some(Name::from(code.to_string()));
+        self
+    }
+
+    /// The same with what the action gave.
+    #[must_use]
+    pub fn output(mut self, output: Value) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    /// The same as records and errors keep it: what the action gave is kept beside it.
+    #[must_use]
+    pub fn without_output(&self) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            code: self.code.clone(),
+            message: self.message.clone(),
+            output: None,
+            retry_after_ms: self.retry_after_ms,
+            transient: self.transient,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(inputs: &str) -> Request {
+        Request {
+            executor: Name::from("http"),
+            action: Name::from("ask"),
+            inputs: Value::from_json(inputs).unwrap(),
+            key: String::new(),
+            attempt: 1,
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn only_a_get_that_is_nothing_else_is_safe() {
+        let safe = [
+            "{}",
+            r#"{"method": "get", "body": null}"#,
+            r#"{"method": "HEAD", "headers": {"Accept": "*/*", "X-Request-Id": "1"}}"#,
+        ];
+        for inputs in safe {
+            assert!(asks(inputs).is_safe(), "{inputs}");
+        }
+        let unsafe_ones = [
+            r#"{"method": "POST"}"#,
+            r#"{"method": 1}"#,
+            r#"{"body": ""}"#,
+            r#"{"method": "GET", "body": {"delete": true}}"#,
+            r#"{"headers": {"X-HTTP-Method-Override": "DELETE"}}"#,
+            r#"{"headers": {"x-http-method": "PUT"}}"#,
+            r#"{"headers": {"X-METHOD-OVERRIDE": "PATCH"}}"#,
+            r#"{"method": "HEAD", "headers": {"X-Http-Verb": "POST"}}"#,
+        ];
+        for inputs in unsafe_ones {
+            assert!(!asks(inputs).is_safe(), "{inputs}");
+        }
+    }
+}

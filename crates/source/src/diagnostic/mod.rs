@@ -1,0 +1,215 @@
+//! An author's mistakes: code, message, place, hint. All of them are reported, not the first. This
+//! module never decides what is a mistake.
+
+mod fix;
+mod render;
+mod terminal;
+
+pub use fix::Fix;
+pub use terminal::{TerminalText, drives_terminals, visible};
+
+use crate::source::{Bundle, Lines, Mistake, Span};
+pub use windlass_value::{did_you_mean, members, nearest};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The file is refused.
+    Error,
+    /// The file runs; something in it looks wrong.
+    Warning,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// A stable, documented code in kebab case, such as `unknown-type`.
+    pub code: &'static str,
+    pub message: String,
+    pub span: Span,
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A mistake for which the file is refused.
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            hint: None,
+        }
+    }
+
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            code,
+            message: message.into(),
+            span,
+            hint: None,
+        }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The ways to put it right that its hint names; `lines` are those of its file.
+    #[must_use]
+    pub fn fixes(&self, lines: &Lines<'_>) -> Vec<Fix> {
+        fix::fixes(self, lines)
+    }
+}
+
+impl From<Mistake> for Diagnostic {
+    fn from(mistake: Mistake) -> Self {
+        Self {
+            severity: Severity::Error,
+            code: mistake.code,
+            message: mistake.message,
+            span: mistake.span,
+            hint: mistake.hint,
+        }
+    }
+}
+
+/// How many diagnostics of one file are kept: more help nobody.
+const MAX_KEPT: usize = 200;
+
+/// The mistakes of a workflow's author, and what only looks wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    /// How many came when enough were kept.
+    dropped: usize,
+    errors: bool,
+}
+
+impl Diagnostics {
+    /// Adds one; the same mistake at the same place is kept once.
+    pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
+        let diagnostic = diagnostic.into();
+        self.errors |= diagnostic.severity == Severity::Error;
+        if self.items.len() >= MAX_KEPT {
+            self.dropped += 1;
+        } else if !self.items.contains(&diagnostic) {
+            self.items.push(diagnostic);
+        }
+    }
+
+    /// The same with every warning as an error: for those who want neither.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        for item in &mut self.items {
+            item.severity = Severity::Error;
+        }
+        self.errors = !self.items.is_empty();
+        self
+    }
+
+    /// Forgets the warnings of these codes: they do not apply.
+    pub fn forget(&mut self, codes: &[&str]) {
+        self.items
+            .retain(|one| one.severity == Severity::Error || !codes.contains(&one.code));
+    }
+
+    /// Makes errors of the warnings of this code; false: there are none.
+    pub fn refuse(&mut self, code: &str) -> bool {
+        let mut any = false;
+        for one in self.items.iter_mut().filter(|one| one.code == code) {
+            one.severity = Severity::Error;
+            any = true;
+        }
+        self.errors |= any;
+        any
+    }
+
+    /// Whether one has this code.
+    #[must_use]
+    pub fn has(&self, code: &str) -> bool {
+        self.items.iter().any(|one| one.code == code)
+    }
+
+    /// Adds one that knows more than what was said under its code at its place.
+    pub fn supersede(&mut self, diagnostic: Diagnostic) {
+        let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
+        self.items.retain(|item| !same(item));
+        self.push(diagnostic);
+    }
+
+    /// Whether as many are kept as are of help. Who looks through all names of a file for a hint does
+    /// without it then: mistakes and names may be thousands.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= MAX_KEPT
+    }
+
+    /// Whether any refuses the workflow.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.errors
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// All of them, in the order of the text.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<&Diagnostic> {
+        let mut items: Vec<&Diagnostic> = self.items.iter().collect();
+        items.sort_by_key(|item| (item.span.file, item.span.line, item.span.column));
+        items
+    }
+
+    /// All of them as text for people, by place: message, `file:line:column`, the line with a
+    /// caret, the hint. `colour` adds ANSI escapes.
+    #[must_use]
+    pub fn render(&self, bundle: &Bundle, colour: bool) -> TerminalText {
+        let mut text = TerminalText::default();
+        for item in self.sorted() {
+            if !text.is_empty() {
+                text = text.and("\n");
+            }
+            text.push(&render::render(item, bundle, colour));
+        }
+        match self.dropped {
+            0 => text,
+            more => text.and(format!("\nand {more} more\n")),
+        }
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, iter: T) {
+        for diagnostic in iter {
+            self.push(diagnostic);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_finds_its_word() {
+        let known = ["http", "shell", "until", "doUntil"];
+        assert_eq!(nearest("htpt", known), Some("http"));
+        assert_eq!(nearest("Until", known), Some("until"));
+        assert_eq!(nearest("dountil", known), Some("doUntil"));
+        assert_eq!(nearest("spreadsheet", known), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! The tree of a file: JSON's kinds, each with its place. It never forgets the order of keys,
+//! and never holds one key twice.
+
+use super::Span;
+use windlass_value::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub span: Span,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// null, `~` or nothing at all.
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(Text),
+    Array(Vec<Node>),
+    Object(Vec<Entry>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub key_span: Span,
+    pub value: Node,
+}
+
+/// A text, with what is needed to find a part of it in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// The text as meant: unescaped, unfolded.
+    pub text: String,
+    pub(super) style: Style,
+    /// The byte of the content at which its notation begins (the quote; the content after `|`).
+    pub(super) start: usize,
+}
+
+/// How a text is quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotes.
+    Plain,
+    /// `'…'`
+    Single,
+    /// `"…"`, YAML or JSON.
+    Double,
+    /// `|` or `>`.
+    Block,
+}
+
+impl Node {
+    /// A value that is written nowhere: all of it has the place of what it was made from.
+    #[must_use]
+    pub fn made(value: Value, span: Span) -> Self {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(value) => Kind::Bool(value),
+            Value::Int(value) => Kind::Int(value),
+            Value::Float(value) => Kind::Float(value),
+            Value::Array(items) => {
+                let items = items.iter().map(|item| Self::made(item.clone(), span));
+                Kind::Array(items.collect())
+            }
+            Value::Object(map) => {
+                let entries = map.iter().map(|(key, value)| Entry {
+                    key: key.to_string(),
+                    key_span: span,
+                    value: Self::made(value.clone(), span),
+                });
+                Kind::Object(entries.collect())
+            }
+            other => Kind::String(Text {
+                text: other.as_str().unwrap_or_default().to_owned(),
+                style: Style::Plain,
+                start: usize::MAX,
+            }),
+        };
+        Self { span, kind }
+    }
+
+    /// What kind this is, in the words an author knows.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Null => "nothing",
+            Kind::Bool(_) => "a boolean",
+            Kind::Int(_) => "a whole number",
+            Kind::Float(_) => "a number",
+            Kind::String(_) => "text",
+            Kind::Array(_) => "a list",
+            Kind::Object(_) => "a map",
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.kind {
+            Kind::Object(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        let entries = self.entries()?;
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        Some(&entry.value)
+    }
+
+    /// The same for a format whose keys are compared without case.
+    #[must_use]
+    pub fn get_any_case(&self, key: &str) -> Option<&Node> {
+        let mut entries = self.entries()?.iter();
+        let same = |entry: &&Entry| entry.key.eq_ignore_ascii_case(key);
+        let entry = self.get(key);
+        entry.or_else(|| entries.find(same).map(|entry| &entry.value))
+    }
+}

@@ -1,0 +1,32 @@
+//! Values, instants and durations: what every part of Windlass handles.
+//!
+//! A [`Value`] is JSON with exact 64-bit integers and decimals; a clone costs a counter. A secure value is printed as
+//! a mask by whatever prints it, and a store that has a key seals it through [`Sealing`]. A [`Timestamp`] counts
+//! milliseconds, and durations are read in both spellings that files use.
+//!
+//! It never reads a clock or a file, and knows no expression and no format.
+//!
+//! The most important types: [`Value`], [`Object`], [`Timestamp`], [`Secure`], [`Sealer`].
+//!
+//! Test it alone with `cargo test -p windlass-value`.
+
+mod exact;
+mod key;
+mod memory_estimate;
+mod nearest;
+mod secure;
+pub mod time;
+mod typed;
+pub mod value;
+
+pub use exact::inexact_json;
+pub use key::shared_key;
+pub use memory_estimate::{
+    MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,
+};
+pub use nearest::{did_you_mean, members, nearest};
+pub use secure::{SECURE_MASK, Sealer, Sealing, Secure, holds_sealed};
+pub use time::Timestamp;
+pub use value::{
+    MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value, not_finite,
+};

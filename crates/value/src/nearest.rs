@@ -1,0 +1,46 @@
+//! The name that a misspelt one was probably meant to be.
+
+/// The candidate that `name` is most likely a slip of, compared without case; none when nothing
+/// is near. Long names are not compared, and of a file's thousands the first of about its length.
+#[must_use]
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const MAX_LENGTH: usize = 64;
+    const MAX_COMPARED: usize = 1000;
+    let name = name.to_lowercase();
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len().max(name.len()) <= MAX_LENGTH)
+        .take(MAX_COMPARED)
+        .map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
+            (distance, candidate)
+        })
+        // A third of the letters may be wrong: more than that is another word.
+        .filter(|(distance, candidate)| {
+            *distance <= (name.chars().count().max(candidate.chars().count()) / 3).max(1)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean …?` as a hint, when a candidate is near.
+pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a S>,
+) -> Option<String> {
+    let candidates = candidates.into_iter().map(AsRef::as_ref);
+    nearest(name, candidates).map(|found| format!("did you mean `{found}`?"))
+}
+
+/// What an object has, for one who looks for something else in it.
+pub fn members<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let mut shown: Vec<&str> = names.by_ref().take(8).collect();
+    if names.next().is_some() {
+        shown.push("…");
+    }
+    match shown.is_empty() {
+        true => String::from("the object is empty"),
+        false => format!("it has {}", shown.join(", ")),
+    }
+}

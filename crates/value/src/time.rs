@@ -1,0 +1,230 @@
+//! Instants and durations as data. This file never reads the clock: `now` is always passed in.
+
+use bincode::{Decode, Encode};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// An instant, in milliseconds since 1970-01-01T00:00:00Z.
+///
+/// Absolute, so that due times and deadlines mean the same before and after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Default)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The last instant that everybody can read: RFC 3339 has years of four digits.
+    pub const LAST: Self = Self(253_402_300_799_999);
+
+    /// The instant `after` later, [`Self::LAST`] at most.
+    #[must_use]
+    pub fn plus(self, after: Duration) -> Self {
+        let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis)).min(Self::LAST)
+    }
+
+    /// How long after `earlier` this instant is; zero when it is not later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The same instant for chrono, [`Self::LAST`] at most; before chrono's time its first one.
+    #[must_use]
+    pub fn to_utc(self) -> DateTime<Utc> {
+        let millis = self.min(Self::LAST).0;
+        DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MIN_UTC)
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(value: DateTime<Utc>) -> Self {
+        Self(value.timestamp_millis())
+    }
+}
+
+/// RFC 3339 with milliseconds, in UTC: `2026-11-20T14:02:11.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self
+            .to_utc()
+            .to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        f.write_str(&text)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// RFC 3339.
+impl FromStr for Timestamp {
+    type Err = chrono::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, chrono::ParseError> {
+        let time = DateTime::parse_from_rfc3339(text)?;
+        Ok(time.with_timezone(&Utc).into())
+    }
+}
+
+/// How it is described to OpenAPI.
+impl PartialSchema for Timestamp {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .into()
+    }
+}
+
+impl ToSchema for Timestamp {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Timestamp")
+    }
+}
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Neither `P[nW][nD][T[nH][nM][nS]]` nor such as `1h30m`.
+    #[error("`{0}` is not a duration")]
+    Syntax(String),
+    /// Years and months have no fixed length.
+    #[error("`{0}` uses years or months, which have no fixed length: give days")]
+    Calendar(String),
+}
+
+/// The units of a plain duration, and their milliseconds.
+const UNITS: [(&str, u64); 6] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+    ("w", 604_800_000),
+];
+
+/// Reads a plain duration such as `10s` or `1h30m`, or one of ISO 8601 such as `PT10S`, `PT1H30M`,
+/// `P1D` or `P2W`.
+///
+/// # Errors
+/// [`DurationError`] when the text is none, or uses years or months.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let trimmed = text.trim();
+    if trimmed.starts_with(|first: char| first.is_ascii_digit()) {
+        return plain_duration(trimmed).ok_or_else(|| DurationError::Syntax(text.to_owned()));
+    }
+    match iso_duration(trimmed) {
+        Some(iso8601::Duration::YMDHMS { year, month, .. }) if year != 0 || month != 0 => {
+            Err(DurationError::Calendar(text.to_owned()))
+        }
+        Some(parsed) => Ok(Duration::from(parsed)),
+        None => Err(DurationError::Syntax(text.to_owned())),
+    }
+}
+
+/// Reads a duration of ISO 8601 whose years have 365 days and whose months have 30.
+pub fn parse_nominal_duration(text: &str) -> Option<Duration> {
+    iso_duration(text).map(Duration::from)
+}
+
+fn iso_duration(text: &str) -> Option<iso8601::Duration> {
+    let (rest, parsed) = iso8601::parsers::parse_duration(text.as_bytes()).ok()?;
+    // What it does not know it leaves over.
+    (rest.is_empty() && !text.ends_with('T')).then_some(parsed)
+}
+
+/// Whole numbers, each with its unit.
+fn plain_duration(text: &str) -> Option<Duration> {
+    let mut millis = 0_u64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at_checked(rest.find(|c: char| !c.is_ascii_digit())?)?;
+        let end = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, next) = after.split_at_checked(end)?;
+        let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let number: u64 = number.parse().ok()?;
+        millis = millis.checked_add(number.checked_mul(*length)?)?;
+        rest = next;
+    }
+    Some(Duration::from_millis(millis))
+}
+
+/// A duration for people, exact to the millisecond: `450ms`, `3.8s`, `1m30s`, `2h`.
+#[must_use]
+pub fn human_duration(duration: Duration) -> String {
+    let (total, millis) = (duration.as_secs(), duration.subsec_millis());
+    match (total, millis) {
+        (0, 0) => return String::from("0s"),
+        (0, millis) => return format!("{millis}ms"),
+        _ => {}
+    }
+    let parts = [
+        (total / 86_400, "d"),
+        (total / 3_600 % 24, "h"),
+        (total / 60 % 60, "m"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let mut text: String = parts
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    let seconds = total % 60;
+    if millis > 0 {
+        let fraction = format!("{millis:03}");
+        text.push_str(&format!("{seconds}.{}s", fraction.trim_end_matches('0')));
+    } else if seconds > 0 {
+        text.push_str(&format!("{seconds}s"));
+    }
+    text
+}
+
+/// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (days, hours, minutes, seconds) = (
+        total / 86_400,
+        total / 3_600 % 24,
+        total / 60 % 60,
+        total % 60,
+    );
+    let millis = duration.subsec_millis();
+    let mut text = String::from("P");
+    if days > 0 {
+        text.push_str(&format!("{days}D"));
+    }
+    let mut clock = String::new();
+    if hours > 0 {
+        clock.push_str(&format!("{hours}H"));
+    }
+    if minutes > 0 {
+        clock.push_str(&format!("{minutes}M"));
+    }
+    if millis > 0 {
+        let fraction = format!("{millis:03}");
+        clock.push_str(&format!("{seconds}.{}S", fraction.trim_end_matches('0')));
+    } else if seconds > 0 || (days == 0 && clock.is_empty()) {
+        clock.push_str(&format!("{seconds}S"));
+    }
+    if !clock.is_empty() {
+        text.push('T');
+        text.push_str(&clock);
+    }
+    text
+}
