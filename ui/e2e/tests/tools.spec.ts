@@ -127,6 +127,8 @@ test('24: a node of a canvas is moved by mouse and by keys, and its place is kep
   await expect.poll(() => editor.whole()).toMatch(/position:\s*\{\s*x:/);
   const placed = async (): Promise<number[]> => [...(await editor.whole()).matchAll(/x: (-?\d+)/g)].map((match) => Number(match[1]));
   const [, before] = await placed();
+  // The picture is drawn again with the answer of the server, which takes the focus away.
+  await editor.right();
   await node.focus();
   await page.keyboard.press('Shift+ArrowRight');
   await expect.poll(async () => (await placed())[1]).toBe(before! + 20);
