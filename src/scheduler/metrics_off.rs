@@ -1,7 +1,7 @@
 //! Stands for `metrics` in a build without the feature `server`, which is who reads them: nothing is counted.
 
-use crate::machine::HistoryEvent;
 use crate::model::Name;
+use crate::store::Commit;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl Metrics {
         commit()
     }
 
-    pub(super) fn step(&self, _: &Name, _: Timestamp, _: &[HistoryEvent], _: u64) {}
+    pub(super) fn step(&self, _: &Name, _: Timestamp, _: &Commit, _: u64) {}
 
     pub(super) fn fired(&self, _: Timestamp, _: Timestamp) {}
 
