@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::quick::authored;
+use super::quick::{authored, is_line};
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
@@ -247,7 +247,7 @@ impl Following<'_> {
             next_at,
         } = retry;
         let now = now();
-        let error = authored(self.written_as(run), &error);
+        let error = authored(self.is_of_a_line(run), &error);
         let what = match self.view.plain {
             true => format!("an attempt failed: {error}"),
             false => format!("an attempt of `{action}` failed: {error}"),
@@ -262,9 +262,9 @@ impl Following<'_> {
         self.told = Some((what, now));
     }
 
-    /// The name that tells a run of a line from one of a file, also where the line gives its own id.
-    fn written_as<'r>(&self, run: &'r str) -> &'r str {
-        if self.view.plain { "poll-" } else { run }
+    /// Whether the run is that of a line, which may give it an id of its own.
+    fn is_of_a_line(&self, run: &str) -> bool {
+        self.view.plain || is_line(run)
     }
 
     /// Whether the result is what was shown last on the same terminal.
@@ -315,7 +315,7 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            let message = authored(self.written_as(run), &error.message);
+            let message = authored(self.is_of_a_line(run), &error.message);
             screen.say(head.and(format!(": {message}{gap}{place}")));
             let mut line = TerminalText::from("  ");
             let look = format!(" {}", self.command("status", run));

@@ -7,7 +7,7 @@ use super::follow::target_flag;
 use super::format;
 use super::list::runs;
 use super::output::{self, Format, Screen};
-use super::quick::authored;
+use super::quick::{authored, is_line};
 use super::watch::{Shown, show};
 use crate::engine::report::{
     CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
@@ -186,7 +186,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 out,
                 "error     {}{code}: {}",
                 error.kind,
-                output::cut(&authored(&report.workflow, &error.message), 300)
+                output::cut(&authored(is_line(&report.workflow), &error.message), 300)
             );
             let place = error.place();
             if !place.is_empty() {
@@ -248,7 +248,7 @@ fn a_loop(
     }
     if let Some(condition) = &one.condition {
         let read = |read: &crate::engine::report::Read| {
-            let name = authored(&report.workflow, &read.name);
+            let name = authored(is_line(&report.workflow), &read.name);
             format!("{name} = {}", output::short(&read.value, VALUE))
         };
         let reads: Vec<String> = condition.reads.iter().map(read).collect();
@@ -260,7 +260,7 @@ fn a_loop(
         let _ = writeln!(
             out,
             "  condition  {}{arrow}",
-            output::cut(&authored(&report.workflow, &condition.text), 200)
+            output::cut(&authored(is_line(&report.workflow), &condition.text), 200)
         );
     }
     if let Some(last) = &one.last {

@@ -411,8 +411,12 @@ impl RunState {
     /// The labels of a run that ended, and whose `on_failure` or `on_finish` failed.
     pub fn failed_endings(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let failed = |name: &&str| {
-            let error = self.variables.get(name);
-            self.outcome.is_some() && error.is_some_and(|error| !error.is_null())
+            // Each step asks, and most runs have not ended.
+            self.outcome.is_some()
+                && self
+                    .variables
+                    .get(name)
+                    .is_some_and(|error| !error.is_null())
         };
         let labels = FAILED_ENDINGS.into_iter().filter(failed);
         labels.map(|name| (name.to_owned(), "failed".to_owned()))

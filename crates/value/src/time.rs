@@ -169,29 +169,13 @@ fn plain_duration(text: &str) -> Option<Duration> {
 /// A duration for people, exact to the millisecond: `450ms`, `3.8s`, `1m30s`, `2h`.
 #[must_use]
 pub fn human_duration(duration: Duration) -> String {
-    let (total, millis) = (duration.as_secs(), duration.subsec_millis());
-    match (total, millis) {
-        (0, 0) => return String::from("0s"),
-        (0, millis) => return format!("{millis}ms"),
-        _ => {}
+    match (duration.as_secs(), duration.subsec_millis()) {
+        (0, millis @ 1..) => format!("{millis}ms"),
+        // The same parts, without the letters that only separate them.
+        _ => format_duration(duration)
+            .replace(['P', 'T'], "")
+            .to_lowercase(),
     }
-    let parts = [
-        (total / 86_400, "d"),
-        (total / 3_600 % 24, "h"),
-        (total / 60 % 60, "m"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let mut text: String = parts
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect();
-    let seconds = total % 60;
-    if millis > 0 {
-        let fraction = format!("{millis:03}");
-        text.push_str(&format!("{seconds}.{}s", fraction.trim_end_matches('0')));
-    } else if seconds > 0 {
-        text.push_str(&format!("{seconds}s"));
-    }
-    text
 }
 
 /// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.

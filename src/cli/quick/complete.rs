@@ -188,17 +188,23 @@ fn usual_total() -> String {
     )
 }
 
+/// What `--next` asks a page for, in messages.
+pub(super) fn shown_next(given: &str) -> String {
+    match given {
+        "link" => "header `Link` with a next page".to_owned(),
+        expression => format!("`{expression}`"),
+    }
+}
+
 /// The actions after the last page that fail the run if the only page has no next one by the given name, but a member
 /// that usually leads to one.
 pub(super) fn misspelt_next(next: &Next, given: &str) -> Option<(String, Value)> {
-    let (missing, shown) = match next {
+    let missing = match next {
         Next::Page | Next::Offset => return None,
-        Next::Link => (
-            format!("not ({LOOK}.get('links') or {{}}).get('next')"),
-            "header `Link` with a next page".to_owned(),
-        ),
-        Next::Expression(expression) => (missing_member(expression)?, format!("`{given}`")),
+        Next::Link => format!("not ({LOOK}.get('links') or {{}}).get('next')"),
+        Next::Expression(expression) => missing_member(expression)?,
     };
+    let shown = shown_next(given);
     let within = CURSOR_OBJECTS.map(|name| format!(", ['.{name}', at.{name}]"));
     let within = within.concat();
     let known = CURSORS.map(|name| format!("'{name}'")).join(", ");

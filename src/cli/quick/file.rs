@@ -18,10 +18,16 @@ pub(super) const OUTPUTS: [&str; 6] = [
 /// Where they are.
 pub(super) const LOOK: &str = "actions.look.outputs";
 
-/// A message of a run with the expressions as the line has them: `body.done`, not `actions.look.outputs.body.done`.
-pub(in crate::cli) fn authored(workflow: &str, message: &str) -> String {
-    let is_line = ["poll-", "try-", "paginate-"];
-    match is_line.iter().any(|command| workflow.starts_with(command)) {
+/// Whether a workflow has the name of one that a line stands for.
+pub(in crate::cli) fn is_line(workflow: &str) -> bool {
+    let commands = ["poll-", "try-", "paginate-"];
+    commands.iter().any(|command| workflow.starts_with(command))
+}
+
+/// A message of a line's run with the expressions as the line has them: `body.done`, not
+/// `actions.look.outputs.body.done`. Those of other runs stay.
+pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
+    match is_line {
         true => message.replace(&format!("{LOOK}."), ""),
         false => message.to_owned(),
     }

@@ -5,7 +5,7 @@ mod complete;
 mod file;
 mod pages;
 
-pub(super) use file::authored;
+pub(super) use file::{authored, is_line};
 
 use super::access::{inspect, remote};
 use super::args::{
@@ -66,10 +66,7 @@ pub async fn paginate(
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
         if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
-            let next = match args.next.as_str() {
-                "link" => "header `Link` with a next page".to_owned(),
-                next => format!("`{next}`"),
-            };
+            let next = complete::shown_next(&args.next);
             screen.say(format!("note: page 1 was the last one: it has no {next}"));
         }
     }
