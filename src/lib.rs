@@ -95,9 +95,14 @@
 #![cfg_attr(not(feature = "internals"), allow(unused_imports))]
 #![cfg_attr(not(feature = "default"), allow(dead_code, unused_imports))]
 
+use windlass_draw as draw;
 use windlass_expression as expression;
+use windlass_formats as dialect;
+use windlass_machine as machine;
+use windlass_machine::{compile, hosted, program};
 use windlass_model::{hir, model};
 use windlass_source::{diagnostic, source};
+use windlass_store as store;
 use windlass_value::time;
 
 mod action;
@@ -107,19 +112,12 @@ mod api;
 mod cli;
 #[cfg(feature = "cli")]
 mod client;
-mod compile;
-mod dialect;
 mod engine;
-mod hosted;
-mod inode;
 #[cfg(feature = "server")]
 mod language;
-mod machine;
-mod program;
 mod scheduler;
 #[cfg(feature = "server")]
 mod server;
-mod store;
 #[cfg(feature = "temporal")]
 mod temporal;
 
@@ -160,6 +158,9 @@ pub mod internals {
     }
     pub mod dialect {
         pub use crate::dialect::*;
+    }
+    pub mod draw {
+        pub use crate::draw::*;
     }
     pub mod engine {
         pub use crate::engine::*;

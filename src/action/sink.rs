@@ -1,7 +1,7 @@
 //! Files that actions write: opened so that none of the engine's own store is among them, however it
 //! is called, and so that a new one's name outlasts a power cut. It never writes into a file.
 
-use crate::inode::Inode;
+use crate::store::inode::Inode;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::ErrorCode;
 use super::report::CurrentWorkflow;
 use crate::diagnostic::{Diagnostics, did_you_mean};
-use crate::program::NoNode;
+use crate::draw::NoNode;
 use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
 use crate::store::{StoreError, StoreKind};

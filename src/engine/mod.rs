@@ -55,6 +55,7 @@ pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, vi
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::{Caps, of as dialect_of};
+pub use crate::draw::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 use crate::expression::excerpt;
 pub use crate::expression::{
     Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
@@ -64,7 +65,6 @@ pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStat
 pub use crate::model::{
     Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, name_of_part, path_part, sha256,
 };
-pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
 use crate::store::MAX_RUN_ID;

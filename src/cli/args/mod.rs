@@ -30,7 +30,8 @@ use super::output::{Colour, Format};
 use super::policy::EnvArgs;
 use crate::engine::StoreKind;
 use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Runs loops written in YAML or JSON as durable state machines.
@@ -62,7 +63,7 @@ pub struct Global {
     )]
     pub state: PathBuf,
     /// The database that keeps a store that is made; one that is there says itself what keeps it
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STORE", value_name = "KIND", value_enum)]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STORE", value_name = "KIND", value_parser = store_kind())]
     pub store: Option<StoreKind>,
     /// Asks the server at this URL instead of the store
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
@@ -105,17 +106,13 @@ pub struct Global {
     pub color: Colour,
 }
 
-impl ValueEnum for StoreKind {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Sled, Self::Fjall]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::Sled => PossibleValue::new("sled"),
-            Self::Fjall => PossibleValue::new("fjall"),
-        })
-    }
+/// Reads the name of a database.
+fn store_kind() -> impl TypedValueParser<Value = StoreKind> {
+    let kinds = StoreKind::ALL;
+    PossibleValuesParser::new(kinds.map(StoreKind::as_str)).try_map(move |word| {
+        let named = kinds.into_iter().find(|kind| kind.as_str() == word);
+        named.ok_or("there is no such database")
+    })
 }
 
 /// The format of results.

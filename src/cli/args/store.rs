@@ -67,7 +67,7 @@ pub struct RestoreArgs {
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
     /// The database that keeps it from now on
-    #[arg(long, env = "WINDLASS_TO", value_name = "KIND", value_enum)]
+    #[arg(long, env = "WINDLASS_TO", value_name = "KIND", value_parser = super::store_kind())]
     pub to: StoreKind,
     #[command(flatten)]
     pub output: Output,

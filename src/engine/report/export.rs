@@ -6,10 +6,10 @@ use super::iterations::{
     iteration, iterations, loops, strip,
 };
 use super::{StatusReport, graph, status};
+use crate::draw::{Graph, Open, View};
 use crate::engine::{EngineError, Inspector};
 use crate::expression::Value;
 use crate::model::Status;
-use crate::program::{Graph, Open, View};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

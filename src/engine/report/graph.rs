@@ -1,7 +1,7 @@
 //! A workflow as a picture: that of a run, from the sources that it was started from.
 
+use crate::draw::{Graph, View, graph as picture};
 use crate::engine::{EngineError, Inspector};
-use crate::program::{Graph, View, graph as picture};
 use crate::scheduler::ScheduleError;
 
 /// The graph of a run's workflow.

@@ -15,7 +15,6 @@ mod limits_hit;
 mod outcome;
 mod row;
 mod schedule;
-mod schema;
 mod source;
 mod status;
 mod summary;

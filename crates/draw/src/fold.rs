@@ -1,0 +1,296 @@
+//! What is drawn of a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
+
+use super::{BoxId, Detail, Drawn, Ends, Inside, Line, LineKind, Shape};
+use std::collections::{HashMap, HashSet};
+use windlass_model::model::Name;
+
+impl Inside {
+    /// The same with what lies in bare boxes in their place: a line to such a box leads to what
+    /// begins in it, and a line from it comes from what ends in it.
+    pub(super) fn without_bare(mut self) -> Self {
+        let mut boxes = Vec::new();
+        let mut lines = std::mem::take(&mut self.lines);
+        for drawn in self.boxes {
+            match drawn.shape {
+                Shape::Bare(inside) => {
+                    let inside = inside.without_bare();
+                    lines = through(drawn.id, &inside, lines);
+                    boxes.extend(inside.boxes);
+                }
+                Shape::Frame(inside) => boxes.push(Drawn {
+                    shape: Shape::Frame(inside.without_bare()),
+                    ..drawn
+                }),
+                Shape::Step | Shape::Choice | Shape::Closed => boxes.push(drawn),
+            }
+        }
+        Self { boxes, lines }
+    }
+
+    /// The same as far as this detail goes.
+    pub(super) fn close(self, detail: Detail) -> Self {
+        let boxes = self.boxes.into_iter().map(|drawn| match drawn.shape {
+            Shape::Frame(_) if detail.depth == Some(0) || drawn.facts.closed && !detail.expand => {
+                Drawn {
+                    shape: Shape::Closed,
+                    ..drawn
+                }
+            }
+            Shape::Frame(inside) => {
+                let depth = detail.depth.map(|depth| depth.saturating_sub(1));
+                Drawn {
+                    shape: Shape::Frame(inside.close(Detail { depth, ..detail })),
+                    ..drawn
+                }
+            }
+            Shape::Step | Shape::Choice | Shape::Closed | Shape::Bare(_) => drawn,
+        });
+        Self {
+            boxes: boxes.collect(),
+            ..self
+        }
+    }
+
+    /// The same with only those frames open that `is_open` says.
+    pub(super) fn open(self, is_open: &dyn Fn(&Drawn) -> bool) -> Self {
+        let boxes = self.boxes.into_iter().map(|drawn| {
+            let open = is_open(&drawn);
+            match drawn.shape {
+                Shape::Frame(inside) => Drawn {
+                    shape: match open {
+                        true => Shape::Frame(inside.open(is_open)),
+                        false => Shape::Closed,
+                    },
+                    ..drawn
+                },
+                _ => drawn,
+            }
+        });
+        Self {
+            boxes: boxes.collect(),
+            ..self
+        }
+    }
+
+    /// The same as people think of it: a retry or a time limit belongs to the step that it is
+    /// around, a frame that holds nothing but a graph holds what is in the graph, and what always
+    /// holds is not written beside a line.
+    pub(super) fn joined(mut self) -> Self {
+        let mut renamed = HashMap::new();
+        for drawn in &mut self.boxes {
+            let Shape::Frame(inside) = &mut drawn.shape else {
+                continue;
+            };
+            let mut inner = std::mem::take(inside).joined();
+            let wraps = ["retry", "deadline"].contains(&drawn.facts.kind);
+            match inner.only_box() {
+                Some((mut wrapped, _)) if wraps => {
+                    let limits = std::mem::take(&mut drawn.facts.limits);
+                    let own = &mut wrapped.facts.limits;
+                    own.retry = own.retry.take().or(limits.retry);
+                    own.deadline = own.deadline.take().or(limits.deadline);
+                    renamed.insert(drawn.id, wrapped.id);
+                    *drawn = wrapped;
+                }
+                Some((only, ends)) => drawn.shape = Shape::Frame(Self::hoisted(only, ends)),
+                None => drawn.shape = Shape::Frame(inner),
+            }
+        }
+        for line in &mut self.lines {
+            let new = |id: BoxId| renamed.get(&id).copied().unwrap_or(id);
+            line.from = line.from.map(new);
+            line.to = line.to.map(new);
+            if line.kind == LineKind::Next && line.label == "Succeeded" {
+                line.label.clear();
+            }
+        }
+        // Where nothing comes after a node, the scope ends.
+        let leads_on = |line: &&Line| line.kind != LineKind::Previous;
+        let leads_on = self.lines.iter().filter(leads_on);
+        let leads_on: HashSet<BoxId> = leads_on.filter_map(|line| line.from).collect();
+        let is_last = |drawn: &&Drawn| !leads_on.contains(&drawn.id) && drawn.leads_on();
+        let last = self.boxes.iter().filter(is_last);
+        let ends = last.map(|drawn| Line::new(Some(drawn.id), None, ""));
+        self.lines.extend(ends.collect::<Vec<_>>());
+        self
+    }
+
+    /// The tree of a whole program, joined, with its ports.
+    pub(super) fn whole(self) -> Self {
+        let mut inside = self.joined();
+        inside = match inside.only_box() {
+            Some((drawn, ends)) => Self::hoisted(drawn, ends),
+            None => inside,
+        };
+        inside.find_ports();
+        inside
+    }
+
+    /// Notes at each box what is wired to it and from it, outside and inside.
+    fn find_ports(&mut self) {
+        let mut at = HashMap::new();
+        for (place, drawn) in self.boxes.iter_mut().enumerate() {
+            at.insert(drawn.id, place);
+            if let Shape::Frame(inside) = &mut drawn.shape {
+                inside.find_ports();
+            }
+        }
+        let place = |id: Option<BoxId>| id.and_then(|id| at.get(&id)).copied();
+        for line in &self.lines {
+            for wire in &line.wires {
+                if let Some(from) = place(line.from).and_then(|from| self.boxes.get_mut(from)) {
+                    note(&mut from.facts.outputs, &wire.output);
+                }
+                if let Some(to) = place(line.to).and_then(|to| self.boxes.get_mut(to)) {
+                    note(&mut to.facts.inputs, &wire.input);
+                }
+            }
+        }
+        for drawn in &mut self.boxes {
+            let Shape::Frame(inside) = &drawn.shape else {
+                continue;
+            };
+            for line in &inside.lines {
+                for wire in &line.wires {
+                    if line.from.is_none() {
+                        note(&mut drawn.facts.inputs, &wire.output);
+                    }
+                    if line.to.is_none() {
+                        note(&mut drawn.facts.outputs, &wire.input);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What holds nothing but this box: of a graph, what is in it.
+    fn hoisted(drawn: Drawn, ends: Ends) -> Self {
+        match drawn.shape {
+            Shape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
+            shape => Self::of_one(Drawn { shape, ..drawn }, ends),
+        }
+    }
+
+    /// Takes out the box that is everything in it, and says how the line from it ends.
+    fn only_box(&mut self) -> Option<(Drawn, Ends)> {
+        let [first, second] = &*self.lines else {
+            return None;
+        };
+        let (into, out) = match first.from {
+            None => (first, second),
+            Some(_) => (second, first),
+        };
+        let only = self.boxes.first().map(|drawn| drawn.id);
+        let plain = into.text().is_empty() && out.label.is_empty() && out.wires.is_empty();
+        let around = into.from.is_none() && into.to == only && out.from == only && out.to.is_none();
+        if self.boxes.len() != 1 || !plain || !around {
+            return None;
+        }
+        let ends = out.ends;
+        Some((self.boxes.pop()?, ends))
+    }
+
+    fn of_one(drawn: Drawn, ends: Ends) -> Self {
+        let into = Line::new(None, Some(drawn.id), "");
+        let out = Line::new(Some(drawn.id), None, "");
+        Self {
+            boxes: vec![drawn],
+            lines: vec![into, Line { ends, ..out }],
+        }
+    }
+
+    /// The same where its end is that of another scope.
+    fn ending(mut self, ends: Ends) -> Self {
+        for line in self.lines.iter_mut().filter(|line| line.to.is_none()) {
+            line.ends = ends;
+        }
+        self
+    }
+
+    /// The boxes of this, at any depth, outer ones first.
+    pub(super) fn all(&self) -> Vec<&Drawn> {
+        let mut all: Vec<&Drawn> = Vec::new();
+        let mut left: Vec<&Drawn> = self.boxes.iter().rev().collect();
+        while let Some(drawn) = left.pop() {
+            all.push(drawn);
+            if let Shape::Frame(inside) = &drawn.shape {
+                left.extend(inside.boxes.iter().rev());
+            }
+        }
+        all
+    }
+
+    /// Takes out a frame, closed, and what is inside of it.
+    pub(super) fn into_inside_of(self, id: BoxId) -> (Option<Drawn>, Self) {
+        let mut left = self.boxes;
+        while let Some(drawn) = left.pop() {
+            match drawn.shape {
+                Shape::Frame(inside) if drawn.id == id => {
+                    let shape = Shape::Closed;
+                    return (Some(Drawn { shape, ..drawn }), inside);
+                }
+                Shape::Frame(inside) => left.extend(inside.boxes),
+                _ => {}
+            }
+        }
+        (None, Self::default())
+    }
+}
+
+impl Drawn {
+    /// Whether something comes after it.
+    fn leads_on(&self) -> bool {
+        !["raise", "terminate"].contains(&self.facts.kind)
+    }
+}
+
+fn note(ports: &mut Vec<Name>, port: &Name) {
+    if !ports.contains(port) {
+        ports.push(port.clone());
+    }
+}
+
+/// The lines around a bare box, with those in it.
+fn through(id: BoxId, inside: &Inside, outer: Vec<Line>) -> Vec<Line> {
+    // What only leads to what handles its failure is an end too; what ends the run is none.
+    let goes_on = inside
+        .lines
+        .iter()
+        .filter(|line| line.kind != LineKind::Failed);
+    let goes_on: HashSet<BoxId> = goes_on.filter_map(|line| line.from).collect();
+    let is_last = |drawn: &&Drawn| !goes_on.contains(&drawn.id) && drawn.leads_on();
+    let last: Vec<BoxId> = inside
+        .boxes
+        .iter()
+        .filter(is_last)
+        .map(|drawn| drawn.id)
+        .collect();
+    let first: Vec<&Line> = inside
+        .lines
+        .iter()
+        .filter(|line| line.from.is_none())
+        .collect();
+    let within = |line: &&Line| line.from.is_some() && line.to.is_some();
+    let mut lines: Vec<Line> = inside.lines.iter().filter(within).cloned().collect();
+    for line in outer {
+        if line.to == Some(id) {
+            lines.extend(first.iter().map(|inner| {
+                let parts = [&*line.label, &*inner.label];
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                Line {
+                    to: inner.to,
+                    label: parts.join(", "),
+                    ..line.clone()
+                }
+            }));
+        } else if line.from == Some(id) {
+            lines.extend(last.iter().map(|from| Line {
+                from: Some(*from),
+                ..line.clone()
+            }));
+        } else {
+            lines.push(line);
+        }
+    }
+    lines
+}

@@ -1,0 +1,56 @@
+//! Mermaid state diagrams.
+
+use super::{Detail, Inside, Shape, cut, tree};
+use std::fmt::Write;
+use windlass_machine::program::Program;
+
+/// A Mermaid state diagram.
+#[must_use]
+pub fn mermaid(program: &Program, detail: Detail) -> String {
+    let mut out = String::from("stateDiagram-v2\n");
+    let drawing = tree::drawing(program).close(detail);
+    mermaid_inside(&drawing, 1, &mut out);
+    out
+}
+
+fn mermaid_inside(inside: &Inside, depth: usize, out: &mut String) {
+    let pad = "    ".repeat(depth);
+    for drawn in &inside.boxes {
+        let id = drawn.id;
+        let state = |label: &str| format!("{pad}state \"{}\" as {id}", mermaid_text(&cut(label)));
+        let _ = match &drawn.shape {
+            Shape::Step => writeln!(out, "{}", state(&drawn.facts.text)),
+            Shape::Closed => writeln!(out, "{}", state(&drawn.facts.closed_text)),
+            Shape::Choice => writeln!(out, "{pad}state {id} <<choice>>"),
+            Shape::Bare(_) => Ok(()),
+            Shape::Frame(inside) => {
+                let _ = writeln!(out, "{} {{", state(&drawn.facts.text));
+                mermaid_inside(inside, depth + 1, out);
+                writeln!(out, "{pad}}}")
+            }
+        };
+    }
+    let end = || String::from("[*]");
+    for line in &inside.lines {
+        let from = line.from.map_or_else(end, |id| id.to_string());
+        let to = line.to.map_or_else(end, |id| id.to_string());
+        let _ = match line.text().as_str() {
+            "" => writeln!(out, "{pad}{from} --> {to}"),
+            label => writeln!(out, "{pad}{from} --> {to} : {}", mermaid_text(label)),
+        };
+    }
+}
+
+/// Mermaid reads some characters as its own: they go in as entity codes.
+fn mermaid_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '#' | ';' | '{' | '}' | '<' | '>' | '\\' | '%' => {
+                let _ = write!(out, "#{};", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,130 @@
+//! `appendFile` in all formats: how long each file is after the run's last append is a variable of
+//! the run, so that it is part of the checkpoint. It never looks at a file.
+
+use super::builder::{call, object, text};
+use super::reader::Reader;
+use windlass_expression::{Condition, ParseError, Syntax, Template, Value};
+use windlass_model::hir::{Assignment, Call};
+use windlass_model::model::{AssignOp, Name};
+use windlass_source::source::{Entry, Kind, Span};
+
+pub(super) const EXECUTOR: &str = "appendFile";
+
+/// The variables that remember files, of all formats.
+pub(super) const LOOM_FILES: &str = "$files";
+pub(super) const TEA_FILES: &str = "_files";
+
+/// Why an append is none when it did not know of the last one; short, because the fault quotes it.
+const AT_ONCE: &str = "appended at the same time as another";
+
+/// What a run remembers of its files in a variable: for the executor.
+pub(super) fn files(variable: &str) -> Result<Template, ParseError> {
+    jinja(&format!("{{{{ state.get('{variable}', {{}}) }}}}"))
+}
+
+/// Whether a file is written anew (`replace: true`). What is there is kept otherwise, which
+/// `append: true` says too.
+pub(super) fn replaces(
+    reader: &mut Reader<'_>,
+    append: Option<&Entry>,
+    replace: Option<&Entry>,
+) -> bool {
+    const HINT: &str = "`replace: true` writes the file anew, once the run has succeeded";
+    match append.map(|entry| (&entry.value.kind, entry)) {
+        None => {}
+        Some((Kind::Bool(true), entry)) => {
+            let what = "`append: true` says nothing: what is in the file always stays";
+            let hint = format!("take it out; {HINT}");
+            reader.warning("superfluous", entry.key_span, what, hint);
+        }
+        Some((_, entry)) => {
+            let what = "`append` is not known here: what is in the file always stays";
+            reader.error("unsupported", entry.key_span, what, HINT);
+        }
+    }
+    match replace.map(|entry| (&entry.value.kind, entry)) {
+        None => false,
+        Some((Kind::Bool(replace), _)) => *replace,
+        Some((_, entry)) => {
+            reader.wrong_type(&entry.value, "`replace`", "true or false", HINT);
+            false
+        }
+    }
+}
+
+/// Whether the run does not know yet how long a file is.
+pub(super) fn unknown(variable: &str, path: &Template) -> Result<Condition, ParseError> {
+    let known = Template::call("contains", vec![files(variable)?, path.clone()])?;
+    Ok(Condition::from_template(known)?.negated())
+}
+
+/// Remembers how long a file is, before the first append to it: what is there is kept for good.
+/// Another spelling of a file that is known is measured too, which changes nothing.
+pub(super) fn measure(variable: &str, path: &Template, span: Span) -> Result<Call, ParseError> {
+    let inputs = object([
+        ("path", path.clone()),
+        ("measure", Template::constant(Value::Bool(true))),
+        ("files", files(variable)?),
+    ]);
+    Ok(Call {
+        then: vec![measured(variable, span)?],
+        ..call(EXECUTOR, inputs)
+    })
+}
+
+/// Puts the files that the run wrote anew in the place of the old ones.
+pub(super) fn put(variable: &str) -> Result<Call, ParseError> {
+    let put = Template::constant(Value::Bool(true));
+    let inputs = object([("put", put), ("files", files(variable)?)]);
+    Ok(call(EXECUTOR, inputs))
+}
+
+/// The files that a run writes anew, each with the one where its rows are until the run has
+/// succeeded.
+#[must_use]
+pub fn replacements(variables: &Value) -> Vec<(String, String)> {
+    let files = [LOOM_FILES, TEA_FILES].map(|name| variables.get(name));
+    let files = files.into_iter().flatten().filter_map(Value::as_object);
+    let replaced = files.flat_map(|files| {
+        files.iter().filter_map(|(sibling, known)| {
+            let file = known.get("replaces")?.as_str()?;
+            // One that an earlier run wrote, which this one copied, is no matter of this one.
+            let current = files.get(file).and_then(Value::as_str) == Some(sibling);
+            current.then(|| (file.to_owned(), sibling.to_string()))
+        })
+    });
+    replaced.collect()
+}
+
+/// What a run remembers of a file before it appends: nothing new when it knows the file.
+fn measured(variable: &str, span: Span) -> Result<Assignment, ParseError> {
+    let told = jinja("{{ result.get('files') }}")?;
+    let value = Template::call("union", vec![told, files(variable)?])?;
+    Ok(set(variable, value, span))
+}
+
+/// What a run remembers of an append. One that did not know of the last one ran at the same time:
+/// that is a fault, also where it was repeated after a crash and only the run can tell.
+pub(super) fn remember(variable: &str, span: Span) -> Result<Assignment, ParseError> {
+    let last = format!("{{{{ state.get('{variable}', {{}}).get(result.get('file')) }}}}");
+    let knew = jinja("{{ result.get('from') }}")?;
+    let in_order = Template::call("equals", vec![jinja(&last)?, knew])?;
+    let told = jinja("{{ result.get('files') }}")?;
+    let all = Template::call("union", vec![files(variable)?, told])?;
+    let fault = Template::call("int", vec![text(AT_ONCE)])?;
+    let value = Template::call("if", vec![in_order, all, fault])?;
+    Ok(set(variable, value, span))
+}
+
+fn jinja(text: &str) -> Result<Template, ParseError> {
+    Template::parse(text, Syntax::Jinja)
+}
+
+fn set(variable: &str, value: Template, span: Span) -> Assignment {
+    Assignment {
+        variable: Name::from(variable),
+        op: AssignOp::Set,
+        value,
+        span,
+    }
+}

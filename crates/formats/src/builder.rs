@@ -1,0 +1,129 @@
+//! Pieces of `hir` and templates that the readers of all formats put together. Nothing here reads a
+//! file.
+
+use windlass_expression::{Binding, Condition, Syntax, Template, Value};
+use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
+use windlass_model::model::{Dialect, Name, OnLimit, Places, Test};
+use windlass_source::source::Span;
+
+/// A workflow that does nothing.
+pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
+    Workflow {
+        name: Name::from(name),
+        dialect,
+        rules: super::rules(dialect),
+        inputs: Vec::new(),
+        variables: Vec::new(),
+        places: Places::default(),
+        types: Vec::new(),
+        parameters: Vec::new(),
+        trigger: None,
+        schedule: None,
+        body: nothing(),
+        on_failure: nothing(),
+        on_finish: nothing(),
+        at_success: None,
+        secure: Vec::new(),
+        outputs: Outputs::Actions,
+        handlers: Vec::new(),
+        links: Vec::new(),
+        environment: Vec::new(),
+        scripts: Vec::new(),
+        span,
+    }
+}
+
+pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step {
+    Step {
+        name,
+        label: Name::from(label),
+        title: None,
+        anonymous: false,
+        kind,
+        output: None,
+        expect: None,
+        retry: None,
+        timeout: None,
+        catch: None,
+        break_when: None,
+        continue_when: None,
+        span,
+    }
+}
+
+/// A loop that looks at its condition after each iteration and goes on behind its limits.
+pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
+    Loop {
+        name: None,
+        test: Test::After,
+        stop_when,
+        condition_text: String::new(),
+        negated: false,
+        count,
+        timeout: None,
+        delay: None,
+        on_limit: OnLimit::Continue,
+        on_timeout: OnLimit::Continue,
+        test_when_spent: true,
+        survives_failure: false,
+        keep: Vec::new(),
+        pages: None,
+        unchanged: None,
+        feedback: false,
+        body,
+    }
+}
+
+/// The input of an `http` action with a `page`: where its last output came from. A relative address of a next page
+/// starts there (RFC 3986, 5.1.3).
+pub(super) fn page_base(action: Name) -> (Template, Template) {
+    let last = Template::binding(Binding::Previous(action, None));
+    (text("page_base"), last.part("url"))
+}
+
+pub(super) fn call(executor: &str, inputs: Template) -> Call {
+    Call {
+        executor: Name::from(executor),
+        inputs,
+        attempt_timeout: None,
+        then: Vec::new(),
+    }
+}
+
+/// A step's actions where a condition holds, else nothing.
+pub(super) fn when(condition: Condition, then: Block) -> StepKind {
+    StepKind::If {
+        arms: vec![(condition, then)],
+        otherwise: nothing(),
+    }
+}
+
+pub(super) fn nothing() -> Block {
+    Block::Sequence(Vec::new())
+}
+
+pub(super) fn only(step: Step) -> Block {
+    Block::Sequence(vec![step])
+}
+
+pub(super) fn text(text: &str) -> Template {
+    Template::constant(Value::text(text))
+}
+
+/// A map whose keys are fixed.
+pub(super) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Template)>) -> Template {
+    let members = members.into_iter().map(|(name, value)| (text(name), value));
+    Template::object(members.collect())
+}
+
+/// A template of a format's own.
+pub(super) fn jinja(text: &str) -> Template {
+    let template = Template::parse(text, Syntax::Jinja);
+    debug_assert!(template.is_ok(), "{text}: {template:?}");
+    template.unwrap_or_else(|_| Template::constant(Value::Null))
+}
+
+/// The value of an expression of a format's own.
+pub(super) fn expression(text: &str) -> Template {
+    jinja(&format!("{{{{ {text} }}}}"))
+}

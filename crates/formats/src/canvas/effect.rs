@@ -1,0 +1,377 @@
+//! Nodes that do something or give a value: agent, shell, function, http, constant.
+
+use super::Canvas;
+use super::node::{Body, Reading, open};
+use super::tree::{Agent, Ports, Shell, Socket, Text, What};
+use crate::checks;
+use crate::reader::{Fields, constant, keep};
+use windlass_expression::{Extract, Object, PortKind, Template, Value};
+use windlass_source::source::{Entry, Kind};
+
+/// The runner that speaks to an OpenAI-compatible endpoint.
+pub(super) const OPENAI: &str = "openai";
+/// The output that the session of an agent is kept in.
+pub(super) const SESSION: &str = "session_id";
+/// The port that graph editors have for it.
+pub(super) const SESSION_ID: &str = "sessionId";
+/// The output of a shell node whose reader takes care of commands that fail.
+pub(super) const EXIT_CODE: &str = "exitCode";
+
+const PROMPT: &str = "prompt: \"Review this code: {{ coder.code }}\"";
+const SCRIPT: &str = "script: \"cargo test\", or commands: [\"cargo build\", \"cargo test\"]";
+/// What a call of an endpoint may say besides its prompt, and the executor's names for it.
+const OPTIONS: [(&str, &str); 16] = [
+    ("model", "model"),
+    ("system", "system"),
+    ("baseUrl", "base_url"),
+    ("base_url", "base_url"),
+    ("temperature", "temperature"),
+    ("maxTokens", "max_tokens"),
+    ("max_tokens", "max_tokens"),
+    ("apiKey", "api_key"),
+    ("api_key", "api_key"),
+    ("apiKeyFile", "api_key_file"),
+    ("api_key_file", "api_key_file"),
+    ("maxRetries", "max_retries"),
+    ("max_retries", "max_retries"),
+    ("responseFormat", "response_format"),
+    ("response_format", "response_format"),
+    ("provider", "provider"),
+];
+/// The inputs of a call over HTTP, and the executor's names for them.
+const HTTP: [(&str, &str); 9] = [
+    ("method", "method"),
+    ("url", "uri"),
+    ("uri", "uri"),
+    ("headers", "headers"),
+    ("queries", "queries"),
+    ("query", "queries"),
+    ("body", "body"),
+    ("authentication", "authentication"),
+    ("tls", "tls"),
+];
+const HTTP_OUTPUTS: [(&str, PortKind); 3] = [
+    ("statusCode", PortKind::Number),
+    ("headers", PortKind::Json),
+    ("body", PortKind::Any),
+];
+const SHELL_OUTPUTS: [(&str, PortKind); 3] = [
+    ("stdout", PortKind::String),
+    ("stderr", PortKind::String),
+    (EXIT_CODE, PortKind::Number),
+];
+
+/// What JavaScript has and Lua has not.
+const JAVASCRIPT: [&str; 9] = [
+    "=>",
+    "===",
+    "!==",
+    "const ",
+    "let ",
+    "&&",
+    "||",
+    "?.",
+    ": inputs.",
+];
+
+impl Canvas<'_> {
+    pub(super) fn agent(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "runner: openai, or the name of a command under `runners`";
+        let runner = node.data.need(self, "runner", node.span, hint);
+        let runner = runner.and_then(|entry| self.text(entry, hint));
+        let prompt = node.data.need(self, "prompt", node.span, PROMPT);
+        let prompt = prompt.and_then(|entry| self.template_text(entry, PROMPT));
+        let session = node.data.some(self, "session");
+        let asks = session.is_some_and(|entry| self.flag(entry));
+        let mut options = Vec::new();
+        if runner == Some(OPENAI) {
+            if let Some(entry) = session.filter(|_| asks) {
+                let what = format!(
+                    "`{}` has no session: an endpoint remembers nothing",
+                    node.id
+                );
+                let hint = "sessions are those of runners; leave `session` out";
+                self.error("no-session", entry.value.span, what, hint);
+            }
+            options = self.renamed(&mut node.data, &OPTIONS);
+        }
+        let mut outputs = node
+            .outputs
+            .take()
+            .unwrap_or_else(|| vec![self.built_in("response", PortKind::Any, &node.id, node.span)]);
+        if asks {
+            self.also(&mut outputs, &[(SESSION, PortKind::Any)], node);
+        }
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Agent(Agent {
+                runner: runner?.to_owned(),
+                prompt: prompt?,
+                session: asks,
+                options,
+            }))
+        })
+    }
+
+    pub(super) fn shell(&mut self, node: &mut Reading<'_>) -> Body {
+        let script = node.data.get("script");
+        let commands = node.data.get("commands");
+        let cwd = node.data.some(self, "cwd");
+        let cwd = cwd.or_else(|| node.data.some(self, "path"));
+        let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
+        let fails = node.data.some(self, "failOnError");
+        let fails = fails.map(|entry| self.flag(entry));
+        let goes_on = node.data.some(self, "continueOnFailure");
+        let fails = fails.or(goes_on.map(|entry| !self.flag(entry)));
+        let script = match (script, commands) {
+            (Some(script), None) => self.template_text(script, SCRIPT),
+            (None, Some(commands)) => self.commands(commands),
+            (Some(_), Some(commands)) => {
+                let what = format!("`{}` has either `script` or `commands`", node.id);
+                self.error("conflict", commands.key_span, what, SCRIPT);
+                None
+            }
+            (None, None) => {
+                node.data.need(self, "script", node.span, SCRIPT);
+                None
+            }
+        };
+        let mut outputs = node.outputs.take().unwrap_or_default();
+        // Where it is one of several, it is all that was printed.
+        let all = |socket: &&mut Socket| *socket.port.name == *"output" && socket.extract.is_none();
+        let several = outputs.iter().any(|socket| *socket.port.name == *"stdout");
+        if let Some(output) = outputs.iter_mut().find(all).filter(|_| several) {
+            output.extract = Some(Extract::Full);
+        }
+        self.also(&mut outputs, &SHELL_OUTPUTS, node);
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Shell(Shell {
+                script: script?,
+                cwd,
+                fails,
+            }))
+        })
+    }
+
+    /// Each only if those before it did what they should.
+    fn commands(&mut self, entry: &Entry) -> Option<Text> {
+        let items = match &entry.value.kind {
+            Kind::Array(items) if !items.is_empty() => items,
+            _ => {
+                self.wrong_type(
+                    &entry.value,
+                    "`commands`",
+                    "a list of at least one command",
+                    SCRIPT,
+                );
+                return None;
+            }
+        };
+        let mut text = Text {
+            template: Template::constant(Value::Null),
+            mentions: Vec::new(),
+        };
+        let mut lines = vec![Template::constant("set -e".into())];
+        for item in items {
+            if item.as_str().is_none() {
+                self.wrong_type(item, "a command", "text", SCRIPT);
+                continue;
+            }
+            let line = self.rendered(item);
+            lines.push(line.template);
+            text.mentions.extend(line.mentions);
+        }
+        let end = Template::constant("\n".into());
+        text.template = Template::join(Template::array(lines), end);
+        Some(text)
+    }
+
+    /// Refuses JavaScript by its name: Windlass has no interpreter for it. Graph editors write it
+    /// without naming the language.
+    fn is_javascript(&mut self, node: &mut Reading<'_>) -> bool {
+        const NAMES: [&str; 4] = ["javascript", "js", "typescript", "ts"];
+        let code = node.data.get("code");
+        let file = node.data.get("file");
+        let language = node
+            .data
+            .get("language")
+            .and_then(|entry| entry.value.as_str());
+        let code = code.and_then(|entry| Some((entry.value.as_str()?, entry.value.span)));
+        let span = match (language, code, file) {
+            (Some(language), code, _) => {
+                let named = NAMES.iter().any(|name| name.eq_ignore_ascii_case(language));
+                named.then(|| code.map_or(node.span, |(_, span)| span))
+            }
+            (None, Some((code, span)), _) => JAVASCRIPT
+                .iter()
+                .any(|mark| code.contains(mark))
+                .then_some(span),
+            (None, None, Some(file)) => Some(file.value.span),
+            (None, None, None) => None,
+        };
+        if let Some(span) = span {
+            let what = format!(
+                "`{}` is written in JavaScript, which is not run here",
+                node.id
+            );
+            let hint = "write it in Lua, or with language: python in Python";
+            self.error("no-javascript", span, what, hint);
+            node.data.allow(&["code", "file", "language"]);
+        }
+        span.is_some()
+    }
+
+    pub(super) fn function(&mut self, node: &mut Reading<'_>) -> Body {
+        if self.is_javascript(node) {
+            return Body {
+                what: What::Unknown,
+                inputs: open(node.inputs.take()),
+                outputs: open(node.outputs.take()),
+            };
+        }
+        let languages = ["lua", "python"].map(|word| (word, word));
+        let language = match node.data.some(self, "language") {
+            None => Some("lua"),
+            Some(entry) => self.choice(entry, &languages, |text| {
+                format!("a function is not written in `{text}`")
+            }),
+        };
+        let hint = "code: return { sum = inputs.a + inputs.b }";
+        let code = node.data.need(self, "code", node.span, hint);
+        let code = code.and_then(|entry| Some((entry, self.text(entry, hint)?)));
+        if let (Some(language), Some((entry, text))) = (language, code) {
+            checks::data_in_code(self, language, "inputs", &entry.value, false);
+            let script = self.script(language, &entry.value, text);
+            // A file that is named twice is read twice.
+            keep(&mut self.whole.scripts, script);
+        }
+        let outputs = node.outputs.take();
+        let outputs = Ports {
+            open: outputs.is_none(),
+            list: outputs.unwrap_or_default(),
+        };
+        self.finished(node, outputs, |_| {
+            Some(What::Function {
+                language: language?,
+                code: code?.1.to_owned(),
+            })
+        })
+    }
+
+    pub(super) fn http(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "for example url: \"https://example.com/items/{{ id }}\"";
+        let inputs = self.renamed(&mut node.data, &HTTP);
+        let url = inputs.iter().any(|(key, _)| *key == "uri");
+        if !url {
+            node.data.need(self, "url", node.span, hint);
+        }
+        let mut outputs = node.outputs.take().unwrap_or_default();
+        self.also(&mut outputs, &HTTP_OUTPUTS, node);
+        self.finished(node, Ports::of(outputs), |_| {
+            url.then(|| What::Http(inputs))
+        })
+    }
+
+    /// Its value is the one output that is declared, or `value`; of several, a map fills them.
+    pub(super) fn constant(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "for example value: 3";
+        let entry = node.data.get("value");
+        if entry.is_none() {
+            node.data.need(self, "value", node.span, hint);
+        }
+        let outputs = node
+            .outputs
+            .take()
+            .filter(|declared| !declared.is_empty())
+            .unwrap_or_else(|| vec![self.built_in("value", PortKind::Any, &node.id, node.span)]);
+        let mut given = Object::new();
+        if let Some(entry) = entry {
+            let value = constant(&entry.value);
+            let several = outputs.len() > 1;
+            for socket in &outputs {
+                let own = match several {
+                    true => value.get(&socket.port.name).cloned().unwrap_or_default(),
+                    false => value.clone(),
+                };
+                match socket.port.accept(&own) {
+                    Ok(own) => {
+                        given.insert(socket.port.name.clone(), own);
+                    }
+                    Err(mistake) => {
+                        let hint = "change the value, or the type of the output";
+                        self.error("type-mismatch", entry.value.span, mistake, hint);
+                    }
+                }
+            }
+        }
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Constant(Value::object(given)))
+        })
+    }
+
+    // ── parts ───────────────────────────────────────────────────────────────────────────────
+
+    /// Text that is rendered.
+    pub(super) fn template_text(&mut self, entry: &Entry, hint: &str) -> Option<Text> {
+        self.text(entry, hint)?;
+        Some(self.rendered(&entry.value))
+    }
+
+    /// Values that are rendered, under the executor's names.
+    fn renamed(
+        &mut self,
+        data: &mut Fields<'_>,
+        names: &[(&'static str, &'static str)],
+    ) -> Vec<(&'static str, Text)> {
+        let mut found: Vec<(&'static str, Text)> = Vec::new();
+        for (key, name) in names {
+            let Some(entry) = data.some(self, key) else {
+                continue;
+            };
+            if found.iter().any(|(known, _)| known == name) {
+                let what = format!("`{key}` repeats what another key says");
+                let hint = "leave one of them out";
+                self.error("conflict", entry.key_span, what, hint);
+                continue;
+            }
+            if *name == "authentication" {
+                checks::authentication(self, &entry.value);
+            }
+            if *name == "tls" {
+                checks::tls(self, &entry.value);
+            }
+            found.push((name, self.rendered(&entry.value)));
+        }
+        found
+    }
+
+    /// The outputs of a type, where the node does not declare them.
+    fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &Reading<'_>) {
+        for (name, kind) in names {
+            if !outputs.iter().any(|socket| *socket.port.name == **name) {
+                outputs.push(self.built_in(name, *kind, &node.id, node.span));
+            }
+        }
+    }
+
+    /// The node, or one of which nothing is known because a part of it is missing.
+    fn finished(
+        &mut self,
+        node: &mut Reading<'_>,
+        outputs: Ports,
+        what: impl FnOnce(&mut Self) -> Option<What>,
+    ) -> Body {
+        let inputs = node.inputs.take();
+        match what(self) {
+            Some(what) => Body {
+                what,
+                inputs: Ports::of(inputs.unwrap_or_default()),
+                outputs,
+            },
+            None => Body {
+                what: What::Unknown,
+                inputs: open(inputs),
+                outputs: open(Some(outputs.list)),
+            },
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! From the tree to `hir`: nodes become steps of a DAG, and values bindings from port to port.
+
+use super::scope::{Scope, read_codes};
+use super::tree::{Graph, Socket, What};
+use crate::builder::step;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use windlass_expression::{Binding, Condition, Port, PortKind, Template, Value};
+use windlass_model::hir::{After, DagStep, Step, StepKind};
+use windlass_model::model::{Input, InputKind, Link, LinkKind, Name, Status};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics};
+
+pub(super) struct Lowered {
+    pub steps: Vec<DagStep>,
+    pub inputs: Vec<Input>,
+    pub links: Vec<Link>,
+}
+
+pub(super) fn lower(graph: &Graph, diagnostics: &mut Diagnostics) -> Lowered {
+    let mut lowerer = Lowerer {
+        diagnostics,
+        links: Vec::new(),
+        inputs: Vec::new(),
+    };
+    let around = Around {
+        container: None,
+        looped: None,
+        given: Given::Run,
+        reads: BTreeSet::new(),
+        leave: None,
+    };
+    let steps = lowerer.graph(graph, &around);
+    Lowered {
+        steps,
+        inputs: lowerer.inputs,
+        links: lowerer.links,
+    }
+}
+
+pub(super) struct Lowerer<'a> {
+    pub diagnostics: &'a mut Diagnostics,
+    pub links: Vec<Link>,
+    /// The run's inputs.
+    inputs: Vec<Input>,
+}
+
+/// What a graph is inside of.
+pub(super) struct Around<'g> {
+    /// The node that it is the inside of.
+    pub container: Option<&'g Name>,
+    /// The innermost loop around its nodes.
+    pub looped: Option<&'g Name>,
+    pub given: Given,
+    /// The outputs of its nodes that are read from outside.
+    pub reads: BTreeSet<(usize, Name)>,
+    /// After this node, whether the loop is left.
+    pub leave: Option<(usize, Condition)>,
+}
+
+/// Where inputs get their values that no edge gives one.
+pub(super) enum Given {
+    /// From the run's inputs, by name.
+    Run,
+    /// From a component's inputs, by name.
+    Component(BTreeMap<Name, Template>),
+    /// From mappings; an entrance also from the loop's inputs, by name.
+    Loop(HashMap<(usize, Name), Mapped>, BTreeMap<Name, Template>),
+}
+
+/// What is mapped to an input.
+pub(super) struct Mapped {
+    pub value: Template,
+    /// Whether it has a value in the first and in later iterations.
+    pub first: bool,
+    pub later: bool,
+}
+
+/// What a node becomes.
+pub(super) struct Built {
+    pub kind: StepKind,
+    pub output: Option<Template>,
+}
+
+impl Lowerer<'_> {
+    pub(super) fn graph(&mut self, graph: &Graph, around: &Around<'_>) -> Vec<DagStep> {
+        let mut steps = Vec::with_capacity(graph.nodes.len());
+        let codes = read_codes(graph);
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let mut own = Vec::with_capacity(node.inputs.list.len());
+            for socket in &node.inputs.list {
+                let binding = self.feed(graph, index, socket, around);
+                let port = Binding::Port(binding, socket.port.clone());
+                own.push((socket.port.name.clone(), Template::binding(port)));
+            }
+            let scope = Scope {
+                graph,
+                node: index,
+                own: &own,
+                looped: around.looped,
+                codes: &codes,
+                session: None,
+            };
+            let made = self.node(node, &scope, around);
+            let timeout = node.timeout.as_ref();
+            let timeout = timeout.map(|text| scope.text(text, self.diagnostics));
+            let leave = around.leave.as_ref().filter(|(at, _)| *at == index);
+            let step = Step {
+                title: node.title.clone(),
+                output: made.output,
+                timeout,
+                break_when: leave.map(|(_, when)| when.clone()),
+                ..step(node.step.clone(), node.kind, made.kind, node.span)
+            };
+            let after = predecessors(graph, index);
+            steps.push(DagStep { step, after });
+        }
+        steps
+    }
+
+    // ── in ──────────────────────────────────────────────────────────────────────────────────
+
+    /// Where an input gets its value.
+    fn feed(
+        &mut self,
+        graph: &Graph,
+        index: usize,
+        socket: &Socket,
+        around: &Around<'_>,
+    ) -> Template {
+        let Some(node) = graph.nodes.get(index) else {
+            return Template::constant(Value::Null);
+        };
+        let input = &socket.port.name;
+        for edge in graph.into(index) {
+            if let (Some((output, to)), Some(from)) = (&edge.ports, graph.nodes.get(edge.from))
+                && to == input
+            {
+                let kind = LinkKind::Edge;
+                self.link(Some(&from.step), output, &node.step, input, kind, None);
+                return Template::binding(Binding::Outputs(from.step.clone())).part(output);
+            }
+        }
+        let required = socket.port.required && socket.port.default.is_none();
+        let nothing = Template::constant(Value::Null);
+        match &around.given {
+            Given::Run => {
+                self.run_input(socket);
+                self.outer_link(None, input, &node.step);
+                Template::binding(Binding::Input(input.clone()))
+            }
+            Given::Component(inputs) => match inputs.get(input) {
+                Some(value) => {
+                    self.outer_link(around.container, input, &node.step);
+                    value.clone()
+                }
+                None => {
+                    if required {
+                        let container = around.container.map_or("", |name| name);
+                        let hint = format!("connect it, or give `{container}` an input `{input}`");
+                        self.no_value(socket, "nothing gives it one", hint);
+                    }
+                    nothing
+                }
+            },
+            Given::Loop(mapped, inputs) => {
+                if let Some(mapped) = mapped.get(&(index, input.clone())) {
+                    let missing = match (mapped.first, mapped.later) {
+                        (true, true) => None,
+                        (true, false) => Some("has none after the first iteration"),
+                        (false, _) => Some("has none in the first iteration"),
+                    };
+                    if let Some(missing) = missing.filter(|_| required) {
+                        let hint = "let a mapping hold in `all` iterations, or give it a default";
+                        self.no_value(socket, missing, hint.to_owned());
+                    }
+                    return mapped.value.clone();
+                }
+                let entrance = matches!(node.what, What::Source { .. });
+                if let Some(value) = inputs.get(input).filter(|_| entrance) {
+                    self.outer_link(around.container, input, &node.step);
+                    return value.clone();
+                }
+                if required {
+                    let hint = "connect it, or map something to it under inputMappings";
+                    self.no_value(socket, "nothing gives it one", hint.to_owned());
+                }
+                nothing
+            }
+        }
+    }
+
+    fn no_value(&mut self, socket: &Socket, why: &str, hint: String) {
+        let what = format!("{} needs a value, and {why}", socket.port.shown);
+        self.diagnostics
+            .push(Diagnostic::error("missing-input", socket.span, what).hint(hint));
+    }
+
+    /// The run must be given this, unless it may be null.
+    fn run_input(&mut self, socket: &Socket) {
+        let Port {
+            name,
+            kind,
+            required,
+            default,
+            ..
+        } = &socket.port;
+        let kind = match kind {
+            PortKind::String => InputKind::String,
+            PortKind::Number => InputKind::Number,
+            PortKind::Boolean => InputKind::Boolean,
+            PortKind::Json | PortKind::Any => InputKind::Any,
+        };
+        let default = match (default, required) {
+            (Some(default), _) => Some(default.clone()),
+            (None, true) => None,
+            (None, false) => Some(Value::Null),
+        };
+        let known = self.inputs.iter_mut().find(|input| input.name == *name);
+        let Some(known) = known else {
+            self.inputs.push(Input {
+                name: name.clone(),
+                kind,
+                default,
+                span: socket.span,
+            });
+            return;
+        };
+        // Several nodes take it: each converts it for itself.
+        if known.kind != kind {
+            known.kind = InputKind::Any;
+        }
+        known.default = match (known.default.take(), default) {
+            (Some(Value::Null), other) => other,
+            (one, Some(Value::Null)) => one,
+            (Some(one), Some(_)) => Some(one),
+            _ => None,
+        };
+    }
+
+    /// An input that gets the input of the same name around it.
+    fn outer_link(&mut self, around: Option<&Name>, input: &Name, to: &Name) {
+        self.link(around, input, to, input, LinkKind::Outer, None);
+    }
+
+    pub(super) fn link(
+        &mut self,
+        from: Option<&Name>,
+        output: &Name,
+        to: &Name,
+        input: &Name,
+        kind: LinkKind,
+        when: Option<&str>,
+    ) {
+        self.links.push(Link {
+            from: from.cloned(),
+            output: output.clone(),
+            to: to.clone(),
+            input: input.clone(),
+            kind,
+            when: when.map(Name::from),
+        });
+    }
+}
+
+/// The steps that a node waits for.
+fn predecessors(graph: &Graph, index: usize) -> Vec<After> {
+    let mut after: Vec<After> = Vec::new();
+    for edge in graph.into(index) {
+        let Some(from) = graph.nodes.get(edge.from) else {
+            continue;
+        };
+        if !after.iter().any(|after| after.name == from.step) {
+            after.push(After {
+                name: from.step.clone(),
+                statuses: vec![Status::Succeeded],
+                span: edge.span,
+            });
+        }
+    }
+    after
+}

@@ -1,0 +1,315 @@
+//! Loop and map nodes as `hir` has them: what goes in as bindings, what is kept of every iteration
+//! for what comes out.
+
+use super::lower::{Around, Built, Given, Lowerer, Mapped};
+use super::lower_node::result;
+use super::scope::{Scope, object};
+use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
+use crate::builder::{expression, looped};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use windlass_expression::{Binding, Condition, Template, Value};
+use windlass_model::hir::{Block, ForEach, Keep, Loop, StepKind};
+use windlass_model::model::{Delay, LinkKind, Name, OnError, OnLimit, Take};
+
+impl Lowerer<'_> {
+    pub(super) fn repeated(
+        &mut self,
+        node: &Node,
+        repeated: &LoopNode,
+        scope: &Scope<'_>,
+    ) -> Built {
+        let step = &node.step;
+        let mut inputs: BTreeMap<Name, Template> = scope.own.iter().cloned().collect();
+        let items = repeated.over.as_ref().map(|(over, _)| {
+            let item = Template::binding(Binding::Item(step.clone()));
+            let items = inputs.insert(over.clone(), item);
+            items.unwrap_or_else(|| Template::constant(Value::Null))
+        });
+        let around = Around {
+            container: Some(step),
+            looped: Some(step),
+            given: Given::Loop(self.mapped(node, repeated, &inputs), inputs),
+            reads: reads(repeated),
+            leave: repeated
+                .leave
+                .as_ref()
+                .and_then(|test| Some((test.at.node, self.condition(repeated, test)?))),
+        };
+        let body = Block::Dag(self.graph(&repeated.inner, &around));
+        self.results(node, repeated);
+        let checks: Vec<Template> = scope.own.iter().map(|(_, value)| value.clone()).collect();
+        let count = repeated.count.as_ref();
+        let count = count.map(|count| scope.text(count, self.diagnostics));
+        if let (Some(items), Some((_, concurrency))) = (items, &repeated.over) {
+            let output = of_map(node, repeated, count.as_ref().map(|_| &items));
+            let each = ForEach {
+                items: Template::binding(Binding::Checked(checks, items)),
+                count,
+                concurrency: *concurrency,
+                on_error: OnError::Stop,
+                body,
+            };
+            return Built {
+                kind: StepKind::ForEach(Box::new(each)),
+                output: Some(output),
+            };
+        }
+        let inside = Scope {
+            looped: Some(step),
+            session: None,
+            ..*scope
+        };
+        let mut timed = |text: &Option<super::tree::Text>| {
+            text.as_ref()
+                .map(|text| inside.text(text, self.diagnostics))
+        };
+        let (delay, timeout) = (timed(&repeated.delay), timed(&repeated.timeout));
+        let go_on = repeated.go_on.as_ref();
+        let stop_when = go_on.and_then(|test| self.condition(repeated, test));
+        let negated = stop_when.is_some();
+        let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
+        let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
+        let count = Template::binding(Binding::Checked(checks, count));
+        // The outputs are those of the last iteration that succeeded; the history has a warning
+        // when the limit is reached, and the loop's `status` says so.
+        let spec = Loop {
+            negated,
+            condition_text: go_on.map(|test| test.text.clone()).unwrap_or_default(),
+            timeout,
+            delay: delay.map(Delay::Every),
+            on_timeout: OnLimit::Fail,
+            keep: kept(repeated),
+            ..looped(stop_when, count, body)
+        };
+        Built {
+            kind: StepKind::Loop(Box::new(spec)),
+            output: Some(of_loop(node, repeated)),
+        }
+    }
+
+    /// A condition on an inner output.
+    fn condition(&mut self, repeated: &LoopNode, test: &Test) -> Option<Condition> {
+        let node = repeated.inner.nodes.get(test.at.node)?;
+        let shown = format!(
+            "output `{}` of `{}` (line {})",
+            test.at.port, node.id, test.span.line
+        );
+        let compare = Binding::Compare(
+            value_of(repeated, &test.at)?,
+            test.comparison,
+            test.value.clone(),
+            Name::from(shown),
+        );
+        Condition::from_template(Template::binding(compare)).ok()
+    }
+
+    /// What every mapped input of an inner node gets.
+    fn mapped(
+        &mut self,
+        node: &Node,
+        repeated: &LoopNode,
+        inputs: &BTreeMap<Name, Template>,
+    ) -> HashMap<(usize, Name), Mapped> {
+        let mut values: HashMap<(usize, Name), [Option<Template>; 2]> = HashMap::new();
+        for mapping in &repeated.mappings {
+            let Some(value) = self.source(node, repeated, mapping, inputs) else {
+                continue;
+            };
+            let key = (mapping.to.node, mapping.to.port.clone());
+            let [first, later] = values.entry(key).or_default();
+            if mapping.when.first() {
+                *first = Some(value.clone());
+            }
+            if mapping.when.later() {
+                *later = Some(value);
+            }
+        }
+        let both = |(key, [first, later]): ((usize, Name), [Option<Template>; 2])| {
+            let nothing = || Template::constant(Value::Null);
+            let (has_first, has_later) = (first.is_some(), later.is_some());
+            let (first, later) = (first.unwrap_or_else(nothing), later.unwrap_or_else(nothing));
+            let value = if first == later {
+                first
+            } else {
+                Template::binding(Binding::First(node.step.clone(), first, later))
+            };
+            let mapped = Mapped {
+                value,
+                first: has_first,
+                later: has_later,
+            };
+            (key, mapped)
+        };
+        values.into_iter().map(both).collect()
+    }
+
+    fn source(
+        &mut self,
+        node: &Node,
+        repeated: &LoopNode,
+        mapping: &Mapping,
+        inputs: &BTreeMap<Name, Template>,
+    ) -> Option<Template> {
+        let to = repeated.inner.nodes.get(mapping.to.node)?;
+        let input = &mapping.to.port;
+        let when = match mapping.when {
+            When::All => None,
+            when => Some(when.as_str()),
+        };
+        match &mapping.from {
+            Origin::Outer(name) => {
+                let kind = LinkKind::Outer;
+                self.link(Some(&node.step), name, &to.step, input, kind, when);
+                inputs.get(name).cloned()
+            }
+            Origin::Previous(place) => {
+                let from = repeated.inner.nodes.get(place.node)?;
+                let kind = LinkKind::Previous;
+                self.link(Some(&from.step), &place.port, &to.step, input, kind, when);
+                let before = Binding::Previous(from.step.clone(), Some(node.step.clone()));
+                Some(Template::binding(before).part(&place.port))
+            }
+            Origin::Iteration => {
+                let name = Name::from(super::scope::ITERATION);
+                let kind = LinkKind::Outer;
+                self.link(Some(&node.step), &name, &to.step, input, kind, when);
+                Some(Template::binding(Binding::Iteration(node.step.clone())))
+            }
+        }
+    }
+
+    /// What comes out, for people.
+    fn results(&mut self, node: &Node, repeated: &LoopNode) {
+        for outcome in &repeated.results {
+            let from = outcome.from.as_ref();
+            if let Some((place, from)) =
+                from.and_then(|place| Some((place, repeated.inner.nodes.get(place.node)?)))
+            {
+                let (output, target) = (&place.port, &outcome.target);
+                let take = Some(take_word(outcome.take));
+                let kind = LinkKind::Result;
+                self.link(Some(&from.step), output, &node.step, target, kind, take);
+            }
+        }
+    }
+}
+
+fn take_word(take: Take) -> &'static str {
+    match take {
+        Take::First => "first",
+        Take::Last => "last",
+        Take::All => "all",
+    }
+}
+
+/// The inner outputs that the loop itself reads.
+fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
+    let tests = [&repeated.go_on, &repeated.leave].into_iter().flatten();
+    let previous = repeated
+        .mappings
+        .iter()
+        .filter_map(|mapping| match &mapping.from {
+            Origin::Previous(place) => Some(place),
+            Origin::Outer(_) | Origin::Iteration => None,
+        });
+    let results = repeated.results.iter().filter_map(|one| one.from.as_ref());
+    let places = tests.map(|test| &test.at).chain(previous).chain(results);
+    places
+        .map(|place| (place.node, place.port.clone()))
+        .collect()
+}
+
+/// What an inner node gave in this iteration.
+fn value_of(repeated: &LoopNode, place: &Place) -> Option<Template> {
+    let node = repeated.inner.nodes.get(place.node)?;
+    let outputs = Binding::Outputs(node.step.clone());
+    Some(Template::binding(outputs).part(&place.port))
+}
+
+fn kept(repeated: &LoopNode) -> Vec<Keep> {
+    let keep = repeated.results.iter().filter_map(|outcome| {
+        let place = outcome.from.as_ref()?;
+        Some(Keep {
+            name: outcome.target.clone(),
+            take: outcome.take,
+            of: repeated.inner.nodes.get(place.node)?.step.clone(),
+            value: value_of(repeated, place)?,
+        })
+    });
+    keep.collect()
+}
+
+/// The outputs of a loop: what was kept, and what every loop has.
+fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
+    given(
+        node,
+        repeated,
+        |target, _| result().part("kept").part(target),
+        |name| match name {
+            "iteration_count" => result().part("iterations"),
+            _ => expression(
+                "'limit' if result.reason == 'count' else 'done' if result.reason == 'condition' \
+                 else result.reason",
+            ),
+        },
+    )
+}
+
+/// The outputs of a map: its own output is the list of what every item gave.
+fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Template {
+    let wdl = |name: &str, of: Template| Template::call(name, vec![of.clone()]).unwrap_or(of);
+    let of_items = |target: &str, take: Take| {
+        let outcome = repeated.results.iter().find(|one| *one.target == *target);
+        let place = outcome.and_then(|outcome| outcome.from.as_ref());
+        let all = place.and_then(|place| {
+            let node = repeated.inner.nodes.get(place.node)?;
+            let path = [node.step.clone(), place.port.clone()];
+            Some(Template::binding(Binding::Each(result(), path)))
+        });
+        let all = all.unwrap_or_else(|| Template::constant(Value::Null));
+        match take {
+            Take::All => all,
+            Take::First => wdl("first", all),
+            Take::Last => wdl("last", all),
+        }
+    };
+    given(node, repeated, of_items, |name| match (name, bounded) {
+        ("iteration_count", _) => wdl("length", result()),
+        (_, None) => Template::constant("done".into()),
+        (_, Some(items)) => {
+            let lengths = vec![wdl("length", items.clone()), wdl("length", result())];
+            let more = Template::call("greater", lengths);
+            let words = ["limit", "done"].map(|word| Template::constant(word.into()));
+            let [limit, done] = words;
+            let choice =
+                more.and_then(|more| Template::call("if", vec![more, limit, done.clone()]));
+            choice.unwrap_or(done)
+        }
+    })
+}
+
+fn given(
+    node: &Node,
+    repeated: &LoopNode,
+    mapped: impl Fn(&str, Take) -> Template,
+    built_in: impl Fn(&str) -> Template,
+) -> Template {
+    let members = node.outputs.list.iter().map(|socket| {
+        let name = &socket.port.name;
+        let outcome = repeated.results.iter().find(|one| one.target == *name);
+        let value = match outcome {
+            Some(outcome) if outcome.from.is_some() => mapped(name, outcome.take),
+            Some(outcome) => built_in(outcome.builtin),
+            None if super::mapping::BUILT_IN
+                .iter()
+                .any(|(known, _)| *known == &**name) =>
+            {
+                built_in(name)
+            }
+            None => Template::constant(Value::Null),
+        };
+        let port = Binding::Port(value, socket.port.clone());
+        (name.clone(), Template::binding(port))
+    });
+    object(members)
+}

@@ -1,0 +1,356 @@
+//! One node as `hir` has it: a call with its inputs checked and its outputs converted, a value, a
+//! block of another graph.
+
+use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
+use super::lower::{Around, Built, Given, Lowerer};
+use super::scope::{ITERATION, Scope, identifier, object};
+use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
+use crate::builder::{self, expression};
+use crate::reader::name_of;
+use std::collections::BTreeSet;
+use windlass_expression::{Binding, Extract, Port, Template, Value};
+use windlass_model::hir::{Block, StepKind};
+use windlass_model::model::{LinkKind, Name};
+use windlass_source::diagnostic::Diagnostic;
+
+/// Whether a value says that a loop goes on: text that says so, and else what counts as true.
+const GOES_ON: &str =
+    "value.lower().strip() == 'true' if value is string else value and true or false";
+
+impl Lowerer<'_> {
+    pub(super) fn node(&mut self, node: &Node, scope: &Scope<'_>, around: &Around<'_>) -> Built {
+        match &node.what {
+            What::Source { whole: true } => entrance(around),
+            What::Source { whole: false } | What::Sink => {
+                compose(object(scope.own.iter().cloned()))
+            }
+            What::Continue => compose(object(scope.own.iter().map(|(name, value)| {
+                let value = [(Name::from("value"), value.clone())];
+                let goes_on = expression(GOES_ON);
+                let goes_on = Binding::Scoped(value.into(), goes_on);
+                (name.clone(), Template::binding(goes_on))
+            }))),
+            What::Constant(outputs) => compose(Template::constant(outputs.clone())),
+            What::Agent(agent) => self.agent(node, agent, scope),
+            What::Shell(shell) => self.shell(node, shell, scope, around),
+            What::Function { language, code } => {
+                let inputs = [
+                    (Name::from("code"), Template::constant(code.as_str().into())),
+                    (Name::from("globals"), {
+                        let inputs = object(scope.own.iter().cloned());
+                        object([(Name::from("inputs"), inputs)].into_iter())
+                    }),
+                ];
+                let kind = call(language, scope, inputs.into_iter());
+                let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
+                let ports = Binding::Returned(result().part("result"), ports.collect());
+                Built {
+                    kind,
+                    output: Some(Template::binding(ports)),
+                }
+            }
+            What::Http(inputs) => {
+                let inputs = self.texts(inputs, scope);
+                Built {
+                    kind: call("http", scope, inputs.into_iter()),
+                    output: Some(outputs(&node.outputs, &result().part("body"))),
+                }
+            }
+            What::Component(graph) => self.component(node, graph, scope, around),
+            What::Loop(repeated) => self.repeated(node, repeated, scope),
+            What::Unknown => Built {
+                kind: StepKind::Nothing,
+                output: None,
+            },
+        }
+    }
+
+    fn texts(
+        &mut self,
+        texts: &[(&'static str, Text)],
+        scope: &Scope<'_>,
+    ) -> Vec<(Name, Template)> {
+        let lower =
+            |(name, text): &(&str, Text)| (Name::from(*name), scope.text(text, self.diagnostics));
+        texts.iter().map(lower).collect()
+    }
+
+    fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> Built {
+        // What the same node ended its last iteration with, or what an edge brings.
+        let brought = scope.own.iter().find(|(name, _)| **name == *SESSION_ID);
+        let before = match (agent.session, brought) {
+            (true, _) => {
+                let before = Binding::Previous(node.step.clone(), None);
+                Some(Template::binding(before).part(SESSION))
+            }
+            (false, Some((_, brought))) => Some(brought.clone()),
+            (false, None) if node.outputs.find(SESSION_ID).is_some() => {
+                Some(Template::constant(Value::Null))
+            }
+            (false, None) => None,
+        };
+        let scope = Scope {
+            session: before.clone(),
+            ..*scope
+        };
+        let prompt = scope.text(&agent.prompt, self.diagnostics);
+        let mut inputs = vec![(Name::from("prompt"), prompt)];
+        let executor = if agent.runner == OPENAI {
+            inputs.extend(self.texts(&agent.options, &scope));
+            "ai"
+        } else {
+            let runner = Template::constant(agent.runner.as_str().into());
+            inputs.insert(0, (Name::from("runnerType"), runner));
+            inputs.extend(before.clone().map(|before| (Name::from(SESSION), before)));
+            "runner"
+        };
+        let session = |socket: &&Socket| {
+            let name = &*socket.port.name;
+            !(agent.session && name == SESSION) && name != SESSION_ID && name != EXIT_CODE
+        };
+        let ports = node.outputs.list.iter().filter(session);
+        let ports: Vec<Port> = ports.map(|socket| socket.port.clone()).collect();
+        let answer = Binding::Answer(result().part("content"), ports.into(), before);
+        let answer = Template::binding(answer);
+        let others = [SESSION_ID, EXIT_CODE];
+        let output = match others.iter().any(|name| node.outputs.find(name).is_some()) {
+            false => answer,
+            // The names that graph editors have for them.
+            true => object(node.outputs.list.iter().map(|socket| {
+                let name = &socket.port.name;
+                let value = match &**name {
+                    SESSION_ID => answer.clone().part(SESSION),
+                    EXIT_CODE => Template::constant(0_i64.into()),
+                    name => answer.clone().part(name),
+                };
+                let port = Binding::Port(value, socket.port.clone());
+                (name.clone(), Template::binding(port))
+            })),
+        };
+        Built {
+            kind: call(executor, &scope, inputs.into_iter()),
+            output: Some(output),
+        }
+    }
+
+    fn shell(
+        &mut self,
+        node: &Node,
+        shell: &Shell,
+        scope: &Scope<'_>,
+        around: &Around<'_>,
+    ) -> Built {
+        self.lint_script(node, shell);
+        let env = scope
+            .own
+            .iter()
+            .map(|(name, value)| (variable(name), value.clone()));
+        let mut inputs = vec![
+            (
+                Name::from("run"),
+                scope.text(&shell.script, self.diagnostics),
+            ),
+            (Name::from("env"), object(env)),
+        ];
+        if let Some(cwd) = &shell.cwd {
+            inputs.push((Name::from("cwd"), scope.text(cwd, self.diagnostics)));
+        }
+        if !shell
+            .fails
+            .unwrap_or_else(|| !exit_code_is_read(scope, around))
+        {
+            inputs.push((Name::from("check"), Template::constant(false.into())));
+        }
+        Built {
+            kind: call("shell", scope, inputs.into_iter()),
+            output: Some(outputs(&node.outputs, &result().part("body"))),
+        }
+    }
+
+    /// Data in a script's text could be read as code.
+    fn lint_script(&mut self, node: &Node, shell: &Shell) {
+        for mention in &shell.script.mentions {
+            let root = mention.reference.root();
+            let Some(name) = root.or_else(|| name_of(&mention.reference)) else {
+                continue;
+            };
+            if name == ITERATION {
+                continue;
+            }
+            let input = node.inputs.find(name).is_some();
+            let what = format!("`{name}` is rendered into the text of a script");
+            let variable = variable(name);
+            let hint = if input {
+                format!("a value could be read as code: write \"${variable}\" instead")
+            } else {
+                format!(
+                    "a value could be read as code: give it an input, and write \"${variable}\""
+                )
+            };
+            let warning = Diagnostic::warning("data-in-command", mention.span, what).hint(hint);
+            self.diagnostics.push(warning);
+        }
+    }
+
+    fn component(
+        &mut self,
+        node: &Node,
+        graph: &Graph,
+        scope: &Scope<'_>,
+        around: &Around<'_>,
+    ) -> Built {
+        let mut reads = BTreeSet::new();
+        let mut members = Vec::new();
+        for socket in &node.outputs.list {
+            let name = &socket.port.name;
+            match graph.exit(name) {
+                Some((index, inner)) => {
+                    reads.insert((index, name.clone()));
+                    let kind = LinkKind::Result;
+                    self.link(Some(&inner.step), name, &node.step, name, kind, None);
+                    let value = Template::binding(Binding::Outputs(inner.step.clone())).part(name);
+                    let port = Binding::Port(value, socket.port.clone());
+                    members.push((name.clone(), Template::binding(port)));
+                }
+                None => {
+                    let what = format!("no inner node gives {}", socket.port.shown);
+                    let exits = graph.exits();
+                    let names: Vec<&str> = exits.iter().map(|exit| &*exit.port.name).collect();
+                    let hint = match names.as_slice() {
+                        [] => String::from("give the inner workflow an interface-output"),
+                        names => format!("the inner workflow gives: {}", names.join(", ")),
+                    };
+                    let error = Diagnostic::error("unknown-port", socket.span, what);
+                    self.diagnostics.push(error.hint(hint));
+                }
+            }
+        }
+        for socket in &node.inputs.list {
+            let name = &socket.port.name;
+            let taken = graph
+                .entrances()
+                .iter()
+                .any(|entrance| entrance.port.name == *name);
+            let whole = |node: &Node| matches!(node.what, What::Source { whole: true });
+            if !taken && !graph.nodes.iter().any(whole) {
+                let what = format!("no inner node takes {}", socket.port.shown);
+                let hint = "give an interface-input of the inner workflow an output of this name";
+                let warning = Diagnostic::warning("unused-input", socket.span, what);
+                self.diagnostics.push(warning.hint(hint));
+            }
+        }
+        let inner = Around {
+            container: Some(&node.step),
+            looped: around.looped,
+            given: Given::Component(scope.own.iter().cloned().collect()),
+            reads,
+            leave: None,
+        };
+        let steps = self.graph(graph, &inner);
+        Built {
+            kind: StepKind::Block(Block::Dag(steps)),
+            output: Some(object(members.into_iter())),
+        }
+    }
+}
+
+fn compose(value: Template) -> Built {
+    Built {
+        kind: StepKind::Compose(value),
+        output: None,
+    }
+}
+
+/// All that is given, as one output.
+fn entrance(around: &Around<'_>) -> Built {
+    let all = match &around.given {
+        Given::Run => Template::binding(Binding::Root(Name::from("inputs"))),
+        Given::Component(inputs) | Given::Loop(_, inputs) => {
+            let given = inputs
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()));
+            object(given)
+        }
+    };
+    compose(object([(Name::from("input"), all)].into_iter()))
+}
+
+/// A call whose inputs are evaluated when those of its node were checked.
+fn call(
+    executor: &str,
+    scope: &Scope<'_>,
+    inputs: impl Iterator<Item = (Name, Template)>,
+) -> StepKind {
+    let checks = scope.own.iter().map(|(_, value)| value.clone()).collect();
+    let inputs = Template::binding(Binding::Checked(checks, object(inputs)));
+    StepKind::Call(builder::call(executor, inputs))
+}
+
+/// What a node's executor gave.
+pub(super) fn result() -> Template {
+    Template::binding(Binding::Root(Name::from("result")))
+}
+
+/// The outputs of a node whose executor gives a map: what is extracted from its body, what it
+/// gives by that name, and all others from the body.
+fn outputs(ports: &Ports, body: &Template) -> Template {
+    let given = [
+        "stdout",
+        "stderr",
+        EXIT_CODE,
+        "statusCode",
+        "headers",
+        "body",
+    ];
+    let rest: Vec<Port> = ports
+        .list
+        .iter()
+        .filter(|socket| socket.extract.is_none() && !given.contains(&&*socket.port.name))
+        .map(|socket| socket.port.clone())
+        .collect();
+    let from_body = Template::binding(Binding::Ports(body.clone(), rest.clone().into()));
+    let members = ports.list.iter().map(|socket| {
+        let name = &socket.port.name;
+        let value = match &socket.extract {
+            Some(how) => {
+                // What was printed, not what it says as JSON.
+                let text = ports.find("stdout").map(|_| result().part("stdout"));
+                let from = match how {
+                    Extract::Full => text.unwrap_or_else(|| body.clone()),
+                    Extract::Regex(_) | Extract::Path(_) => body.clone(),
+                };
+                Template::binding(Binding::Extract(from, how.clone()))
+            }
+            None if rest.contains(&socket.port) => from_body.clone().part(name),
+            None => result().part(name),
+        };
+        let port = Binding::Port(value, socket.port.clone());
+        (name.clone(), Template::binding(port))
+    });
+    object(members)
+}
+
+/// The variable of the environment that an input is in.
+fn variable(input: &str) -> Name {
+    let letter = |c: char| match c {
+        c if c.is_ascii_alphanumeric() => c.to_ascii_uppercase(),
+        _ => '_',
+    };
+    let name: String = input.chars().map(letter).collect();
+    Name::from(format!("INPUT_{name}"))
+}
+
+/// Whether anything reads the exit code of a node, and so takes care of a command that failed.
+fn exit_code_is_read(scope: &Scope<'_>, around: &Around<'_>) -> bool {
+    let by_edge = scope.graph.edges.iter().any(|edge| {
+        let output = edge.ports.as_ref().map(|(output, _)| &**output);
+        edge.from == scope.node && output == Some(EXIT_CODE)
+    });
+    let outside = around.reads.contains(&(scope.node, Name::from(EXIT_CODE)));
+    let node = scope.graph.nodes.get(scope.node);
+    by_edge
+        || outside
+        || node.is_some_and(|node| {
+            scope.codes.contains(&*node.id) || scope.codes.contains(&identifier(&node.id))
+        })
+}

@@ -1,0 +1,125 @@
+//! The canvas format: loop nodes in a graph of ports (docs/canvas.md).
+//!
+//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` make a tree of it
+//! ([`tree`]) in which every name is resolved, across all files of the bundle; `lower`,
+//! `lower_node` and `lower_loops` make `hir` of that. A node becomes a step, a graph a DAG, a loop
+//! node a loop, a component a block, a map a foreach. Values go from port to port as bindings
+//! ([`windlass_expression::Binding`]): a node's inputs are evaluated, converted and checked when it
+//! starts. [`scope`] says which names a template sees.
+
+mod dock;
+mod effect;
+mod files;
+mod graph;
+mod interface;
+mod loops;
+mod lower;
+mod lower_loops;
+mod lower_node;
+mod mapping;
+mod names;
+mod node;
+mod port;
+mod scope;
+mod tree;
+
+pub(super) use files::references;
+
+use super::reader::Reader;
+use super::{Caps, builder, stem};
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::time::Duration;
+use windlass_expression::Syntax;
+use windlass_model::hir::{Block, Script, Workflow};
+use windlass_model::model::{Dialect, Handler, Name};
+use windlass_source::diagnostic::Diagnostics;
+use windlass_source::source::{Bundle, Node, SourceFile};
+
+/// How many nodes a workflow may have, those of inner workflows counted as often as they are used.
+const MAX_NODES: usize = 10_000;
+/// How deep inner workflows may lie in each other.
+const MAX_DEPTH: usize = 24;
+
+/// Reads a workflow. It means something only when no error was reported.
+pub(super) fn read(
+    bundle: &Bundle,
+    file: &SourceFile,
+    node: &Node,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> Workflow {
+    let mut whole = Whole {
+        max_count: caps.count(Dialect::Canvas),
+        max_timeout: caps.timeout(),
+        nodes: 0,
+        chain: vec![0],
+        depth: 0,
+        runners: Vec::new(),
+        parsed: BTreeMap::new(),
+        components: Vec::new(),
+        hyphened: Vec::new(),
+        scripts: Vec::new(),
+        name: Name::from(stem(&file.path)),
+    };
+    let mut canvas = Canvas {
+        reader: Reader::new(file, Syntax::Graph, diagnostics),
+        bundle,
+        whole: &mut whole,
+    };
+    let mut graph = canvas.graph(node, "the workflow").unwrap_or_default();
+    names::name(&mut graph);
+    let lowered = lower::lower(&graph, diagnostics);
+    Workflow {
+        inputs: lowered.inputs,
+        body: Block::Dag(lowered.steps),
+        handlers: whole.runners,
+        links: lowered.links,
+        scripts: whole.scripts,
+        ..builder::workflow(&whole.name, Dialect::Canvas, node.span)
+    }
+}
+
+/// What is known while one file is read.
+struct Canvas<'a> {
+    reader: Reader<'a>,
+    bundle: &'a Bundle,
+    whole: &'a mut Whole,
+}
+
+impl<'a> Deref for Canvas<'a> {
+    type Target = Reader<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Canvas<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+/// What is known of the whole workflow.
+struct Whole {
+    /// The operator's caps.
+    max_count: u64,
+    max_timeout: Duration,
+    nodes: usize,
+    /// The files around the one that is read, outermost first.
+    chain: Vec<u16>,
+    /// How many graphs are around the one that is read.
+    depth: usize,
+    runners: Vec<Handler>,
+    /// The code of its functions.
+    scripts: Vec<Script>,
+    /// The files that were read before.
+    parsed: BTreeMap<u16, Option<Rc<Node>>>,
+    /// The workflows under `components` of the graphs around this place, innermost last.
+    components: Vec<(String, Rc<Node>)>,
+    /// The ids of the graph's nodes that have hyphens in them.
+    hyphened: Vec<String>,
+    name: Name,
+}

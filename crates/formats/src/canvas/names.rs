@@ -1,0 +1,58 @@
+//! Gives every node a name that no other node of the whole workflow has: its id, or, where that
+//! is taken, the id behind the name of the node it is in. Names are compared without case.
+
+use super::tree::{Graph, Node, What};
+use std::collections::BTreeSet;
+use windlass_model::model::Name;
+
+pub(super) fn name(graph: &mut Graph) {
+    let mut taken = BTreeSet::new();
+    // The ids at the top are what the run's outputs are known by: they come first.
+    for node in &mut graph.nodes {
+        node.step = free(&mut taken, &node.id, None);
+    }
+    graph
+        .nodes
+        .iter_mut()
+        .for_each(|node| inside(node, &mut taken));
+}
+
+fn inside(node: &mut Node, taken: &mut BTreeSet<String>) {
+    let around = node.step.clone();
+    if let Some(graph) = inner(&mut node.what) {
+        for node in &mut graph.nodes {
+            node.step = free(taken, &node.id, Some(&around));
+        }
+        graph.nodes.iter_mut().for_each(|node| inside(node, taken));
+    }
+}
+
+fn inner(what: &mut What) -> Option<&mut Graph> {
+    match what {
+        What::Component(graph) => Some(graph),
+        What::Loop(node) => Some(&mut node.inner),
+        What::Source { .. }
+        | What::Sink
+        | What::Continue
+        | What::Constant(_)
+        | What::Agent(_)
+        | What::Shell(_)
+        | What::Function { .. }
+        | What::Http(_)
+        | What::Unknown => None,
+    }
+}
+
+fn free(taken: &mut BTreeSet<String>, id: &Name, around: Option<&Name>) -> Name {
+    let qualified = around.map(|around| format!("{around}.{id}"));
+    let numbered = (2..).map(|n| match &qualified {
+        Some(qualified) => format!("{qualified}~{n}"),
+        None => format!("{id}~{n}"),
+    });
+    let mut candidates = [Some(id.to_string()), qualified.clone()]
+        .into_iter()
+        .flatten()
+        .chain(numbered);
+    let found = candidates.find(|name| taken.insert(name.to_lowercase()));
+    found.map_or_else(|| id.clone(), Name::from)
+}

@@ -1,0 +1,371 @@
+//! One node: what all types share, and which reader its type has.
+
+use super::Canvas;
+use super::port::Side;
+use super::tree::{Node, Ports, Socket, Text, What};
+use crate::reader::Fields;
+use windlass_expression::{PortKind, Value};
+use windlass_model::model::Name;
+use windlass_source::source::{self, Entry, Kind, Span};
+
+/// The types, as they are shown.
+pub(super) const TYPES: [&str; 13] = [
+    "loop",
+    "map",
+    "component",
+    "agent",
+    "shell",
+    "function",
+    "constant",
+    "http",
+    "trigger",
+    "interface-input",
+    "interface-output",
+    "interface-continue",
+    "wire",
+];
+/// What drawing tools write beside what counts.
+const DRAWING: [&str; 24] = [
+    "position",
+    "positionAbsolute",
+    "width",
+    "height",
+    "measured",
+    "selected",
+    "dragging",
+    "resizing",
+    "parentId",
+    "parentNode",
+    "extent",
+    "expandParent",
+    "style",
+    "className",
+    "zIndex",
+    "draggable",
+    "selectable",
+    "connectable",
+    "deletable",
+    "hidden",
+    "sourcePosition",
+    "targetPosition",
+    "dragHandle",
+    "ariaLabel",
+];
+
+pub(super) struct Reading<'n> {
+    pub data: Fields<'n>,
+    pub id: Name,
+    pub span: Span,
+    pub inputs: Option<Vec<Socket>>,
+    pub outputs: Option<Vec<Socket>>,
+}
+
+pub(super) struct Body {
+    pub what: What,
+    pub inputs: Ports,
+    pub outputs: Ports,
+}
+
+impl Canvas<'_> {
+    /// Reads one node; none for one that has no id.
+    pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
+        let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
+        let mut fields = self.fields(node, "a node", hint)?;
+        fields.allow(&DRAWING);
+        let id = fields.need(self, "id", node.span, hint);
+        let kind = fields.need(self, "type", node.span, &types());
+        let data = fields.some(self, "data");
+        fields.finish(self);
+        let id = id?;
+        let span = id.value.span;
+        let id = Name::from(self.text(id, "text, such as coder")?);
+        if id.trim().is_empty() {
+            self.error("missing-value", span, "this node's id is empty", hint);
+            return None;
+        }
+        let kind = kind.and_then(|entry| self.kind(entry));
+        let empty = source::Node {
+            span,
+            kind: Kind::Object(Vec::new()),
+        };
+        let data = data.map_or(&empty, |data| &data.value);
+        let what = format!("`data` of `{id}`");
+        let unknown = |id: Name| Node {
+            step: id.clone(),
+            id,
+            kind: "unknown",
+            title: None,
+            span,
+            inputs: open(None),
+            outputs: open(None),
+            timeout: None,
+            what: What::Unknown,
+        };
+        let (Some(kind), Some(mut data)) = (kind, self.fields(data, &what, hint)) else {
+            return Some(unknown(id));
+        };
+        data.allow(&[
+            "description",
+            "icon",
+            "color",
+            "notes",
+            "collapsed",
+            "expanded",
+            "metadata",
+            "status",
+            "valueType",
+            "executionStatus",
+            "executionOutput",
+        ]);
+        let title = self.title(&mut data, kind, &id);
+        let inputs = self.ports(&mut data, Side::Input, &id);
+        let outputs = self.ports(&mut data, Side::Output, &id);
+        let timeout = match kind {
+            // A loop's own: between iterations it ends as the loop format has it.
+            "loop" => None,
+            _ => self.duration(&mut data, "timeout"),
+        };
+        let mut reading = Reading {
+            data,
+            id: id.clone(),
+            span,
+            inputs,
+            outputs,
+        };
+        let body = self.body(&mut reading, kind);
+        reading.data.finish(self);
+        Some(Node {
+            step: id.clone(),
+            id,
+            kind,
+            title,
+            span,
+            inputs: body.inputs,
+            outputs: body.outputs,
+            timeout,
+            what: body.what,
+        })
+    }
+
+    fn kind(&mut self, entry: &Entry) -> Option<&'static str> {
+        let known = TYPES.map(|kind| (kind, kind));
+        self.choice_as("unknown-type", entry, &known, |text| {
+            format!("`{text}` is no type of node")
+        })
+    }
+
+    /// `label`; and `nodeType`, which may repeat the type and nothing else.
+    fn title(&mut self, data: &mut Fields<'_>, kind: &str, id: &Name) -> Option<Name> {
+        if let Some(entry) = data.get("nodeType")
+            && let Some(text) = entry.value.as_str()
+            && text != kind
+        {
+            let what = format!("`{id}` is of type {kind}, and its `nodeType` says {text}");
+            let hint = "the `type` beside the id counts: make them the same";
+            self.warning("type-differs", entry.value.span, what, hint);
+        }
+        let entry = data.get("label")?;
+        let title = entry.value.as_str().map(str::trim)?;
+        (!title.is_empty() && *title != **id).then(|| Name::from(title))
+    }
+
+    fn body(&mut self, node: &mut Reading<'_>, kind: &str) -> Body {
+        match kind {
+            "loop" => self.a_loop(node),
+            "map" => self.map(node),
+            "component" => self.component(node),
+            "agent" => self.agent(node),
+            "shell" => self.shell(node),
+            "function" => self.function(node),
+            "constant" => self.constant(node),
+            "http" => self.http(node),
+            "trigger" => {
+                // How a trigger fires is the server's business, not the graph's.
+                node.data
+                    .allow(&["triggerType", "schedule", "cron", "config", "payload"]);
+                Self::entrance(self, node)
+            }
+            "interface-input" => Self::entrance(self, node),
+            "interface-continue" => self.through(node, "continue", What::Continue),
+            "wire" => self.through(node, "value", What::Sink),
+            _ => Self::exit(node),
+        }
+    }
+
+    fn entrance(&mut self, node: &mut Reading<'_>) -> Body {
+        let declared = node.outputs.take().or(node.inputs.take());
+        let drawn = declared.is_none() && node.data.get("triggerType").is_some();
+        let declared = declared.or_else(|| drawn.then(|| self.of_a_trigger(node)));
+        let kind = node
+            .data
+            .get("triggerType")
+            .and_then(|entry| entry.value.as_str());
+        let declared = declared.map(|mut list| {
+            let named = list.iter_mut().find(|socket| *socket.port.name == *"type");
+            if let (Some(kind), Some(socket)) = (kind, named) {
+                let kind = Value::text(kind);
+                socket.port.default.get_or_insert(kind);
+            }
+            list
+        });
+        let whole = declared.is_none();
+        let input = || self.built_in("input", PortKind::Any, &node.id, node.span);
+        let list = declared.unwrap_or_else(|| vec![input()]);
+        let inputs = if whole { Vec::new() } else { list.clone() };
+        Body {
+            what: What::Source { whole },
+            inputs: Ports::of(inputs),
+            outputs: Ports::of(list),
+        }
+    }
+
+    /// What a trigger of a graph editor gives.
+    fn of_a_trigger(&self, node: &Reading<'_>) -> Vec<Socket> {
+        let ports = [
+            ("timestamp", PortKind::String),
+            ("type", PortKind::String),
+            ("text", PortKind::String),
+            ("params", PortKind::Json),
+        ];
+        let socket = |(name, kind)| self.built_in(name, kind, &node.id, node.span);
+        ports.map(socket).to_vec()
+    }
+
+    fn exit(node: &mut Reading<'_>) -> Body {
+        let list = node
+            .inputs
+            .take()
+            .or(node.outputs.take())
+            .unwrap_or_default();
+        Body {
+            what: What::Sink,
+            inputs: Ports::of(list.clone()),
+            outputs: Ports::of(list),
+        }
+    }
+
+    /// What gives its input as its output.
+    fn through(&mut self, node: &mut Reading<'_>, name: &str, what: What) -> Body {
+        let declared = node.inputs.take().or(node.outputs.take());
+        let declared = declared.filter(|list| !list.is_empty());
+        let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
+        let mut list = declared.unwrap_or_else(|| vec![any()]);
+        if matches!(what, What::Continue) {
+            // What is no boolean counts as one: see `lower_node`.
+            list.iter_mut()
+                .for_each(|socket| socket.port.kind = PortKind::Any);
+        }
+        Body {
+            what,
+            inputs: Ports::of(list.clone()),
+            outputs: Ports::of(list),
+        }
+    }
+
+    fn component(&mut self, node: &mut Reading<'_>) -> Body {
+        let inputs = node.inputs.take();
+        let outputs = node.outputs.take();
+        let Some(graph) = self.inner(&mut node.data, &node.id, node.span) else {
+            return Body {
+                what: What::Unknown,
+                inputs: open(inputs),
+                outputs: open(outputs),
+            };
+        };
+        let given = |list: Option<Vec<Socket>>| list.map(Ports::of);
+        let inputs = given(inputs).unwrap_or_else(|| Ports::of(graph.entrances()));
+        let outputs = given(outputs).unwrap_or_else(|| Ports::of(graph.exits()));
+        Body {
+            what: What::Component(graph),
+            inputs,
+            outputs,
+        }
+    }
+
+    // ── parts ───────────────────────────────────────────────────────────────────────────────
+
+    /// A value whose strings are templates.
+    pub(super) fn rendered(&mut self, node: &source::Node) -> Text {
+        let before = std::mem::take(&mut self.mentions);
+        let hyphened = without_hyphens(node, &self.whole.hyphened);
+        let template = self.template(hyphened.as_ref().unwrap_or(node));
+        let mentions = std::mem::replace(&mut self.mentions, before);
+        Text { template, mentions }
+    }
+
+    pub(super) fn duration(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Text> {
+        let entry = fields.some(self, key)?;
+        let before = std::mem::take(&mut self.mentions);
+        let duration = self.reader.duration(entry);
+        let mentions = std::mem::replace(&mut self.mentions, before);
+        Some(Text {
+            template: duration?.template,
+            mentions,
+        })
+    }
+}
+
+/// Ports of which nothing more is known.
+pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
+    Ports {
+        list: declared.unwrap_or_default(),
+        open: true,
+    }
+}
+
+/// The same text where ids with hyphens, which graph editors write as they are, are names. Each
+/// letter stays in its place.
+fn without_hyphens(node: &source::Node, ids: &[String]) -> Option<source::Node> {
+    let Kind::String(text) = &node.kind else {
+        return None;
+    };
+    if !text.text.contains("{{") || !ids.iter().any(|id| text.text.contains(id.as_str())) {
+        return None;
+    }
+    let mut made = text.clone();
+    let mut out = String::with_capacity(text.text.len());
+    let mut rest = text.text.as_str();
+    while let Some((before, from)) = rest.split_once("{{") {
+        let (inside, after) = from.split_once("}}")?;
+        out.push_str(before);
+        out.push_str("{{");
+        let id = inside.trim().split_once('.').map(|(id, _)| id);
+        match id.filter(|id| ids.iter().any(|known| known == id)) {
+            Some(id) => out.push_str(&inside.replacen(id, &id.replace('-', "_"), 1)),
+            None => out.push_str(inside),
+        }
+        out.push_str("}}");
+        rest = after;
+    }
+    out.push_str(rest);
+    made.text = out;
+    Some(source::Node {
+        span: node.span,
+        kind: Kind::String(made),
+    })
+}
+
+fn types() -> String {
+    format!("types are {}", TYPES.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TYPES;
+    use windlass_expression::Value;
+
+    #[test]
+    fn the_schema_for_editors_knows_the_same_types() {
+        let schema = crate::json_schema(windlass_model::model::Dialect::Canvas).unwrap();
+        let schema = Value::from_json(schema).unwrap();
+        let path = ["$defs", "node", "properties", "type", "enum"];
+        let known = path.iter().fold(&schema, |at, key| at.get(key).unwrap());
+        let known: Vec<&str> = known
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert_eq!(known, TYPES);
+    }
+}

@@ -1,0 +1,277 @@
+//! The names that the templates of a node see (docs/canvas.md): its inputs, `inputs`, the nodes
+//! upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
+
+use super::effect::{EXIT_CODE, SESSION};
+use super::tree::{Graph, Node, Text, What};
+use crate::reader::listed;
+use std::collections::BTreeSet;
+use windlass_expression::{Binding, Reference, Template};
+use windlass_model::model::Name;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, nearest};
+use windlass_source::source::Span;
+
+/// How many iterations of the loop around a node have begun.
+pub(super) const ITERATION: &str = "iteration_count";
+/// Names of the engine that every template may use.
+const ENGINE: [&str; 6] = ["secrets", "workflow", "loop", "loops", "item", "trigger"];
+
+/// A node as its templates see it.
+pub(super) struct Scope<'g> {
+    pub graph: &'g Graph,
+    pub node: usize,
+    /// The node's inputs, converted and checked.
+    pub own: &'g [(Name, Template)],
+    /// The innermost loop around the node.
+    pub looped: Option<&'g Name>,
+    /// The nodes whose exit code a text of the graph reads.
+    pub codes: &'g BTreeSet<String>,
+    /// The session that the node goes on with.
+    pub session: Option<Template>,
+}
+
+impl Scope<'_> {
+    /// A text with the names that it mentions; what it must not mention is reported.
+    pub fn text(&self, text: &Text, diagnostics: &mut Diagnostics) -> Template {
+        if text.template.as_constant().is_some() {
+            return text.template.clone();
+        }
+        let mut names: Vec<(Name, Template)> = self.own.to_vec();
+        names.push((Name::from("inputs"), object(self.own.iter().cloned())));
+        if let Some(session) = &self.session {
+            names.push((Name::from(SESSION), session.clone()));
+        }
+        if let Some(looped) = self.looped {
+            names.push((
+                Name::from(ITERATION),
+                Template::binding(Binding::Iteration(looped.clone())),
+            ));
+        }
+        for mention in &text.mentions {
+            let span = mention.span;
+            match &mention.reference {
+                Reference::Root(_) | Reference::Environment(_) => {
+                    let name = mention.reference.root().unwrap_or_default();
+                    self.root(name, span, text, &mut names, diagnostics);
+                }
+                Reference::Input(name) => {
+                    if !self.own.iter().any(|(own, _)| **own == **name) {
+                        let known = self.own.iter().map(|(own, _)| &**own);
+                        let what = format!("`{}` has no input `{name}`", self.id());
+                        unknown(what, "unknown-port", name, span, known, diagnostics);
+                    }
+                }
+                Reference::Variable(name)
+                | Reference::Action(name)
+                | Reference::Parameter(name) => {
+                    let what =
+                        format!("a canvas has no variables, actions or parameters: `{name}`");
+                    let hint =
+                        "values come through edges: {{ name }} of an input, {{ node.output }}";
+                    diagnostics.push(Diagnostic::error("unknown-name", span, what).hint(hint));
+                }
+                Reference::Scope(_)
+                | Reference::Loop(_)
+                | Reference::Secret(_)
+                | Reference::Item
+                | Reference::Anything => {}
+            }
+        }
+        Template::binding(Binding::Scoped(names.into(), text.template.clone()))
+    }
+
+    fn id(&self) -> &str {
+        self.graph.nodes.get(self.node).map_or("", |node| &node.id)
+    }
+
+    fn root(
+        &self,
+        name: &str,
+        span: Span,
+        text: &Text,
+        names: &mut Vec<(Name, Template)>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if names.iter().any(|(known, _)| **known == *name) || ENGINE.contains(&name) {
+            return;
+        }
+        let upstream = self.graph.upstream(self.node);
+        let outputs = |index: &usize| {
+            let node = self.graph.nodes.get(*index)?;
+            Some((
+                node.id.clone(),
+                Template::binding(Binding::Outputs(node.step.clone())),
+            ))
+        };
+        if name == "nodes" {
+            let all = object(upstream.iter().filter_map(outputs));
+            names.push((Name::from(name), all));
+            return;
+        }
+        let named = |index: &usize| {
+            let node = self.graph.nodes.get(*index);
+            node.is_some_and(|node| *node.id == *name || is_identifier_of(name, &node.id))
+        };
+        let titled = |index: &usize| {
+            let title = self
+                .graph
+                .nodes
+                .get(*index)
+                .and_then(|node| node.title.as_ref());
+            title.is_some_and(|title| is_title_of(name, title))
+        };
+        let found = upstream.iter().find(|index| named(index));
+        if let Some(index) = found.or_else(|| upstream.iter().find(|index| titled(index))) {
+            self.outputs_exist(name, *index, span, text, diagnostics);
+            if let Some((_, outputs)) = outputs(index) {
+                names.push((Name::from(name), outputs));
+            }
+            return;
+        }
+        if let Some(index) = (0..self.graph.nodes.len()).find(named) {
+            let node = self.graph.nodes.get(index);
+            let other = node.map_or("", |node| &*node.id);
+            let id = self.id();
+            let (what, hint) = if index == self.node {
+                let what = format!("`{id}` reads its own outputs, which come later");
+                (
+                    what,
+                    String::from("what it gave in the iteration before comes through a mapping"),
+                )
+            } else {
+                let what = format!("`{id}` reads `{other}`, from which no edges lead to it");
+                (
+                    what,
+                    format!("connect them, so that `{id}` waits for `{other}`"),
+                )
+            };
+            diagnostics.push(Diagnostic::error("not-upstream", span, what).hint(hint));
+            return;
+        }
+        let what = format!("`{}` knows nothing called `{name}`", self.id());
+        if diagnostics.is_full() {
+            return diagnostics.push(Diagnostic::error("unknown-name", span, what));
+        }
+        let own = names.iter().map(|(name, _)| name.to_string());
+        let ids = upstream
+            .iter()
+            .filter_map(|index| self.graph.nodes.get(*index));
+        let known: Vec<String> = own.chain(ids.map(|node| node.id.to_string())).collect();
+        let known = known.iter().map(String::as_str);
+        unknown(what, "unknown-name", name, span, known, diagnostics);
+    }
+
+    fn outputs_exist(
+        &self,
+        name: &str,
+        index: usize,
+        span: Span,
+        text: &Text,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let Some(node) = self
+            .graph
+            .nodes
+            .get(index)
+            .filter(|node| !node.outputs.open)
+        else {
+            return;
+        };
+        for member in text.template.members_of(name) {
+            if node.outputs.find(&member).is_none() {
+                let what = format!("`{}` has no output `{member}`", node.id);
+                let known = node.outputs.names();
+                unknown(what, "unknown-port", &member, span, known, diagnostics);
+            }
+        }
+    }
+}
+
+pub(super) fn object(members: impl Iterator<Item = (Name, Template)>) -> Template {
+    let key = |name: Name| Template::constant((&*name).into());
+    Template::object(members.map(|(name, value)| (key(name), value)).collect())
+}
+
+/// An id as a name that templates can write.
+pub(super) fn identifier(id: &str) -> String {
+    id.chars().map(letter).collect()
+}
+
+/// The same, where it is asked of each of many nodes.
+fn is_identifier_of(name: &str, id: &str) -> bool {
+    id.chars().map(letter).eq(name.chars())
+}
+
+/// A title as graph editors write it in templates: in small letters, words joined with `_`.
+fn is_title_of(name: &str, title: &str) -> bool {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let joined = words.join("_");
+    joined.eq_ignore_ascii_case(name)
+        || is_identifier_of(&name.to_lowercase(), &joined.to_lowercase())
+}
+
+fn letter(c: char) -> char {
+    if c.is_alphanumeric() { c } else { '_' }
+}
+
+fn unknown<'a>(
+    what: String,
+    code: &'static str,
+    name: &str,
+    span: Span,
+    known: impl Iterator<Item = &'a str>,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    known.dedup();
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => String::from("there is nothing that it could read"),
+        None => format!("known are: {}", listed(&known)),
+    };
+    diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
+}
+
+/// The nodes whose exit code a text of the graph reads.
+pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in graph.nodes.iter().flat_map(Node::texts) {
+        for mention in &text.mentions {
+            if let Some(name) = mention.reference.root()
+                && text
+                    .template
+                    .members_of(name)
+                    .iter()
+                    .any(|member| member == EXIT_CODE)
+            {
+                found.insert(name.to_owned());
+            }
+        }
+    }
+    found
+}
+
+impl Node {
+    /// What is rendered of it.
+    fn texts(&self) -> Vec<&Text> {
+        match &self.what {
+            What::Agent(agent) => {
+                let options = agent.options.iter().map(|(_, text)| text);
+                options.chain([&agent.prompt]).collect()
+            }
+            What::Shell(shell) => [&shell.script].into_iter().chain(&shell.cwd).collect(),
+            What::Http(inputs) => inputs.iter().map(|(_, text)| text).collect(),
+            What::Loop(node) => [&node.count, &node.delay, &node.timeout]
+                .into_iter()
+                .flatten()
+                .collect(),
+            What::Source { .. }
+            | What::Sink
+            | What::Continue
+            | What::Constant(_)
+            | What::Function { .. }
+            | What::Component(_)
+            | What::Unknown => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A canvas as it was read: nodes with their ports, edges and inner graphs, every name in it
+//! resolved. It holds nothing that runs.
+
+use crate::reader::Mention;
+use windlass_expression::{Comparison, Extract, Port, PortKind, Template, Value};
+use windlass_model::model::{Name, Take};
+use windlass_source::source::Span;
+
+/// Nodes and edges: a workflow, or the inside of a node.
+#[derive(Default)]
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    /// Every one leads from a node that exists to one that exists; never in a circle. See
+    /// [`Graph::connect`].
+    pub edges: Vec<Edge>,
+    /// By node, the edges that lead to it.
+    entering: Vec<Vec<usize>>,
+    pub span: Span,
+}
+
+pub(super) struct Node {
+    /// As its author named it: unique in its graph.
+    pub id: Name,
+    /// Unique in the whole workflow; see `names`.
+    pub step: Name,
+    pub kind: &'static str,
+    pub title: Option<Name>,
+    pub span: Span,
+    pub inputs: Ports,
+    pub outputs: Ports,
+    pub timeout: Option<Text>,
+    pub what: What,
+}
+
+#[derive(Default)]
+pub(super) struct Ports {
+    pub list: Vec<Socket>,
+    /// There may be others, of any name.
+    pub open: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Socket {
+    pub port: Port,
+    pub span: Span,
+    /// How its value is found in what the node gives.
+    pub extract: Option<Extract>,
+}
+
+/// Text of the file that is rendered, and what it mentions.
+pub(super) struct Text {
+    pub template: Template,
+    pub mentions: Vec<Mention>,
+}
+
+/// A line from an output to an input; without both ports, only an order.
+pub(super) struct Edge {
+    pub from: usize,
+    pub to: usize,
+    pub ports: Option<(Name, Name)>,
+    pub span: Span,
+}
+
+pub(super) enum What {
+    /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports, its one
+    /// output is everything that is given.
+    Source {
+        whole: bool,
+    },
+    /// `interface-output`: its inputs are its outputs.
+    Sink,
+    /// `interface-continue`: whether the loop around it goes on.
+    Continue,
+    Constant(Value),
+    Agent(Agent),
+    Shell(Shell),
+    Function {
+        language: &'static str,
+        code: String,
+    },
+    Http(Vec<(&'static str, Text)>),
+    Component(Graph),
+    Loop(Box<LoopNode>),
+    /// What could not be read; it is reported.
+    Unknown,
+}
+
+pub(super) struct Agent {
+    /// `openai`, or the name of a runner.
+    pub runner: String,
+    pub prompt: Text,
+    pub session: bool,
+    /// For `openai`: model, base_url, …
+    pub options: Vec<(&'static str, Text)>,
+}
+
+pub(super) struct Shell {
+    pub script: Text,
+    pub cwd: Option<Text>,
+    /// Whether a command that fails fails the node; none: unless something reads its exit code.
+    pub fails: Option<bool>,
+}
+
+/// `loop` or `map`.
+pub(super) struct LoopNode {
+    pub inner: Graph,
+    /// Of a map: the input with the items, and how many at a time.
+    pub over: Option<(Name, u32)>,
+    /// How many iterations at most; none: as many as there are items.
+    pub count: Option<Text>,
+    pub go_on: Option<Test>,
+    pub leave: Option<Test>,
+    pub delay: Option<Text>,
+    pub timeout: Option<Text>,
+    pub mappings: Vec<Mapping>,
+    pub results: Vec<Outcome>,
+}
+
+/// A comparison of an inner output.
+pub(super) struct Test {
+    pub at: Place,
+    pub comparison: Comparison,
+    pub value: Value,
+    pub text: String,
+    pub span: Span,
+}
+
+/// An output, or an input, of an inner node.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub node: usize,
+    pub port: Name,
+}
+
+pub(super) struct Mapping {
+    pub from: Origin,
+    pub to: Place,
+    pub when: When,
+}
+
+pub(super) enum Origin {
+    Outer(Name),
+    Previous(Place),
+    /// `iteration_count`.
+    Iteration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    First,
+    Subsequent,
+    All,
+}
+
+impl When {
+    pub const ALL: [Self; 3] = [Self::First, Self::Subsequent, Self::All];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Subsequent => "subsequent",
+            Self::All => "all",
+        }
+    }
+
+    pub fn first(self) -> bool {
+        self != Self::Subsequent
+    }
+
+    pub fn later(self) -> bool {
+        self != Self::First
+    }
+}
+
+pub(super) struct Outcome {
+    pub from: Option<Place>,
+    /// Without a place: `iteration_count` or `status`.
+    pub builtin: &'static str,
+    pub target: Name,
+    pub take: Take,
+}
+
+impl Graph {
+    pub fn at(span: Span) -> Self {
+        Self {
+            span,
+            ..Self::default()
+        }
+    }
+
+    pub fn find(&self, id: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| *node.id == *id)
+    }
+
+    /// Sets the edges, once all nodes are there.
+    pub fn connect(&mut self, edges: Vec<Edge>) {
+        self.entering = vec![Vec::new(); self.nodes.len()];
+        for (index, edge) in edges.iter().enumerate() {
+            if let Some(entering) = self.entering.get_mut(edge.to) {
+                entering.push(index);
+            }
+        }
+        self.edges = edges;
+    }
+
+    /// The edges that lead to a node.
+    pub fn into(&self, node: usize) -> impl Iterator<Item = &Edge> {
+        let entering = self.entering.get(node);
+        let entering = entering.into_iter().flatten();
+        entering.filter_map(|edge| self.edges.get(*edge))
+    }
+
+    /// By node, the places of the edges that lead to it.
+    pub fn entering(&self) -> &[Vec<usize>] {
+        &self.entering
+    }
+
+    pub fn is_fed(&self, node: usize, input: &str) -> bool {
+        self.into(node)
+            .any(|edge| matches!(&edge.ports, Some((_, to)) if **to == *input))
+    }
+
+    /// The nodes from which edges lead to this one, over any number of others.
+    pub fn upstream(&self, node: usize) -> Vec<usize> {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut open = vec![node];
+        let mut found = Vec::new();
+        while let Some(at) = open.pop() {
+            for edge in self.into(at) {
+                if let Some(seen) = seen.get_mut(edge.from)
+                    && !std::mem::replace(seen, true)
+                {
+                    found.push(edge.from);
+                    open.push(edge.from);
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Ports {
+    pub fn of(list: Vec<Socket>) -> Self {
+        Self { list, open: false }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Socket> {
+        self.list.iter().find(|socket| *socket.port.name == *name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|socket| &*socket.port.name)
+    }
+
+    /// What a port takes or gives; of one that is not declared, anything.
+    pub fn kind(&self, name: &str) -> PortKind {
+        self.find(name)
+            .map_or(PortKind::Any, |socket| socket.port.kind)
+    }
+}

@@ -1,0 +1,197 @@
+//! What every dialect looks at before a run, wherever it is written: code that data is rendered
+//! into, and how an HTTP call authenticates itself. Reports; it never changes anything.
+
+use super::reader::{Reader, name_of};
+use windlass_expression::{Reference, Syntax, Template};
+use windlass_source::source::{Kind, Node};
+
+/// A type of `authentication`, the keys that it needs and those that it may have.
+type Kept = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+/// Of `Bearer`'s keys one is enough.
+const AUTHENTICATION: [Kept; 6] = [
+    ("Basic", &["username", "password"], &[]),
+    ("Bearer", &["token", "value"], &[]),
+    ("Raw", &["value"], &[]),
+    (
+        "OAuth2",
+        &["tokenUrl", "clientId", "clientSecret"],
+        &["scope", "audience", "resource", "clientAuthentication"],
+    ),
+    (
+        "ActiveDirectoryOAuth",
+        &["tenant", "audience", "clientId", "secret"],
+        &["authority"],
+    ),
+    (
+        "AwsSigV4",
+        &["accessKeyId", "secretAccessKey", "region", "service"],
+        &["sessionToken"],
+    ),
+];
+
+/// What a Logic Apps definition may say as well: a handler gives the token, or nothing signs in.
+const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth", "None"];
+
+/// What a Logic Apps definition may say as well, and nothing here does.
+const OF_AZURE: [&str; 1] = ["ClientCertificate"];
+
+/// What is said of a command that data is rendered into.
+pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
+    env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";
+
+/// Where data is written into code.
+struct Found {
+    offset: usize,
+    length: usize,
+    /// What it is, where that is written.
+    data: Option<Reference>,
+}
+
+/// Warns of data in the text of code. Of some languages the text is a template, of others it stays
+/// as it is; `given` is the name under which the code sees the data.
+pub(super) fn data_in_code(
+    reader: &mut Reader<'_>,
+    language: &str,
+    given: &str,
+    code: &Node,
+    is_template: bool,
+) {
+    let text = code.as_str().unwrap_or_default();
+    let found = pieces(text).find(|found| {
+        // Where nothing is rendered, braces outside of a text are the language's own.
+        is_template || (found.data.is_some() && is_quoted(text, found.offset))
+    });
+    let Some(found) = found else { return };
+    let name = found.data.as_ref().and_then(name_of).unwrap_or("NAME");
+    let read = match (language, &found.data) {
+        ("python", Some(Reference::Environment(name))) => format!("os.environ.get(\"{name}\")"),
+        ("python", _) => format!("{given}[\"{name}\"]"),
+        ("lua", _) => format!("{given}.{name}"),
+        _ => format!("state({name}, Value)"),
+    };
+    let (what, hint) = match is_template {
+        true => (
+            "data is rendered into the text of code",
+            format!("a value could be read as code: let the code read it itself, as {read}"),
+        ),
+        false => (
+            "nothing is rendered in this code: this stays as it is",
+            format!("let the code read the value itself, as {read}"),
+        ),
+    };
+    let span = reader.place(code, found.offset, found.length);
+    reader.warning("data-in-code", span, what, hint);
+}
+
+/// The parts of a text that a template would render, as far as they read data.
+fn pieces(text: &str) -> impl Iterator<Item = Found> {
+    text.match_indices("{{")
+        .map(|(offset, _)| (offset, "}}"))
+        .chain(text.match_indices("{%").map(|(offset, _)| (offset, "%}")))
+        .filter_map(|(offset, end)| {
+            let rest = text.get(offset..)?;
+            let length = rest.find(end)? + end.len();
+            let piece = rest.get(..length)?;
+            let references = match end {
+                "}}" => Template::parse(piece, Syntax::Jinja).ok()?.references(),
+                // A block ends elsewhere: it is told by what it needs.
+                _ => match piece.contains(" in ") || piece.contains("if ") {
+                    true => vec![Reference::Anything],
+                    false => Vec::new(),
+                },
+            };
+            let is_named = |reference: &Reference| name_of(reference).is_some();
+            (!references.is_empty()).then(|| Found {
+                offset,
+                length,
+                data: references.into_iter().find(is_named),
+            })
+        })
+}
+
+/// Whether a place in code is inside of a text that is written on this line.
+fn is_quoted(code: &str, offset: usize) -> bool {
+    let before = code.get(..offset).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    ['"', '\''].iter().any(|quote| {
+        let opened = line.matches(*quote).count() % 2 == 1;
+        // Braces are doubled in an f-string of Python.
+        let opening = line.rfind(*quote).and_then(|at| line.get(..at));
+        opened && !opening.is_some_and(|code| code.ends_with(['f', 'F']))
+    })
+}
+
+/// Reports an `authentication` that can only fail when the call is made.
+pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
+    let hint = "for example authentication: { type: Bearer, token: \"${secret:API_TOKEN}\" }";
+    let azure = reader.syntax == Syntax::Azure;
+    let computed = |reader: &mut Reader<'_>, node: &Node| {
+        let template = Template::parse(node.as_str().unwrap_or_default(), reader.syntax);
+        template.is_ok_and(|template| template.as_constant().is_none())
+    };
+    if matches!(node.kind, Kind::Null) || computed(reader, node) {
+        return;
+    }
+    let Some(mut fields) = reader.fields(node, "`authentication`", hint) else {
+        return;
+    };
+    let Some(kind) = fields.need(reader, "type", node.span, hint) else {
+        return;
+    };
+    if computed(reader, &kind.value) {
+        return;
+    }
+    let word = kind.value.as_str().unwrap_or_default();
+    let is = |known: &str| known.eq_ignore_ascii_case(word);
+    if azure && OF_DESIGNERS.iter().any(|known| is(known)) {
+        return;
+    }
+    if azure && OF_AZURE.iter().any(|known| is(known)) {
+        let what = format!("authentication of type `{word}` is not supported");
+        let hint = "the action fails when it runs: use Basic or OAuth2, or give the certificate in \
+                    PEM under `tls`";
+        return reader.warning("not-supported", kind.value.span, what, hint);
+    }
+    let known = AUTHENTICATION.map(|known| (known.0, known));
+    let Some((name, keys, more)) = reader.choice(kind, &known, |word| {
+        format!("`{word}` is no type of authentication")
+    }) else {
+        return;
+    };
+    let either = name == "Bearer" && keys.iter().any(|key| fields.get(key).is_some());
+    for key in keys.iter().filter(|_| !either) {
+        fields.need(reader, key, node.span, hint);
+        if name == "Bearer" {
+            break;
+        }
+    }
+    fields.allow(more);
+    fields.finish(reader);
+}
+
+/// Reports a `tls` of a call that can only fail when the call is made.
+pub(super) fn tls(reader: &mut Reader<'_>, node: &Node) {
+    let hint = "for example tls: { ca: \"${secret:ca.pem}\" }, or certificate and key, each in PEM";
+    if matches!(node.kind, Kind::Null) || reader.is_computed(node) {
+        return;
+    }
+    let Some(mut fields) = reader.fields(node, "`tls`", hint) else {
+        return;
+    };
+    fields.get("ca");
+    let alone = match (fields.get("certificate"), fields.get("key")) {
+        (Some(certificate), None) => Some((certificate, "key")),
+        (None, Some(key)) => Some((key, "certificate")),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    if let Some((there, lacking)) = alone {
+        let what = format!("`tls` needs `{lacking}` as well");
+        reader.error("missing-key", there.key_span, what, hint);
+    }
+    fields.finish(reader);
+}

@@ -1,0 +1,427 @@
+//! The formats of workflows: Loom with Logic Apps definitions, The Edge Agent, canvas.
+//!
+//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This file tells them
+//! apart, and reads a file in the one that it is in.
+//!
+//! It never opens a file, and knows no program and no machine.
+//!
+//! The most important types: [`Caps`], [`Wanted`]; it reads a [`Bundle`] and gives a [`Workflow`] or [`Diagnostics`].
+//!
+//! Test it alone with `cargo test -p windlass-formats --all-features`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+mod append;
+mod builder;
+#[cfg(feature = "canvas")]
+mod canvas;
+mod checks;
+mod cycle;
+mod duration;
+mod environment;
+mod handlers;
+mod json_hint;
+mod loom;
+mod reader;
+mod rules;
+mod secrets;
+mod synonyms;
+#[cfg(feature = "tea")]
+mod tea;
+
+pub use append::replacements;
+pub use loom::Wanted;
+pub use rules::rules;
+#[cfg(feature = "tea")]
+pub use tea::AUTO_CONTINUE;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+use windlass_expression::{TableFormat, sharing};
+use windlass_model::hir::Workflow;
+use windlass_model::model::{Dialect, Status};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
+use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
+
+/// How much a loop may ask for: the operator's word, not the author's (docs/loom.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Caps {
+    /// Iterations; none: what the format and its author have without the operator's word.
+    pub count: Option<u64>,
+    /// How long; none: 30 days, of a guest one day.
+    pub timeout: Option<Duration>,
+    /// The author is not the one who runs it: the workflow came over HTTP.
+    pub guest: bool,
+}
+
+impl Caps {
+    /// No caps: for a program that was already accepted once, and is read again to go on.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self {
+            count: Some(u64::MAX),
+            timeout: Some(Duration::MAX),
+            guest: false,
+        }
+    }
+
+    #[must_use]
+    pub fn count(self, dialect: Dialect) -> u64 {
+        self.count.unwrap_or(match (dialect, self.guest) {
+            // The bounds of these formats themselves.
+            (Dialect::Azure, _) => 5_000,
+            (Dialect::Tea, _) => 1_000,
+            (Dialect::Loom | Dialect::Canvas, false) => 1_000_000,
+            (Dialect::Loom | Dialect::Canvas, true) => 10_000,
+        })
+    }
+
+    #[must_use]
+    pub fn timeout(self) -> Duration {
+        const DAY: u64 = 24 * 3600;
+        let days = if self.guest { 1 } else { 30 };
+        self.timeout.unwrap_or(Duration::from_secs(days * DAY))
+    }
+}
+
+/// The JSON Schema of a format, for editors.
+#[must_use]
+pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Loom => Some(include_str!("../schemas/loom.json")),
+        Dialect::Tea => Some(include_str!("../schemas/tea.json")),
+        Dialect::Canvas => Some(include_str!("../schemas/canvas.json")),
+        Dialect::Azure => None,
+    }
+}
+
+/// Which format the workflow of a bundle has; none where that is not to be seen.
+#[must_use]
+pub fn of(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
+    dialect.or_else(|| {
+        let (node, _) = source::parse(bundle, 0);
+        detect(&node?, &mut Diagnostics::default())
+    })
+}
+
+/// The code of the diagnostic about a file that is named and not in the bundle.
+pub const MISSING_FILE: &str = "missing-file";
+
+/// A further file that a file of a bundle names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// As it is written: see [`Bundle::beside`].
+    pub path: String,
+    /// Where; its file is the one that names it.
+    pub span: Span,
+}
+
+/// The further files that the files of a bundle name, as far as these can be read. Whoever loads
+/// a workflow adds them under their path from the workflow's folder and asks again, until nothing
+/// new is named.
+#[must_use]
+pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
+    let (Some(node), _) = source::parse(bundle, 0) else {
+        return Vec::new();
+    };
+    match dialect.or_else(|| detect(&node, &mut Diagnostics::default())) {
+        None | Some(Dialect::Loom | Dialect::Azure) => Vec::new(),
+        #[cfg(feature = "tea")]
+        Some(Dialect::Tea) => tea::references(bundle, &node),
+        #[cfg(feature = "canvas")]
+        Some(Dialect::Canvas) => canvas::references(bundle, &node),
+        #[allow(unreachable_patterns, reason = "a feature is off")]
+        Some(_) => Vec::new(),
+    }
+}
+
+/// The files that `collect` finds in the workflow, in those files, and so on.
+fn references_in(
+    bundle: &Bundle,
+    mut found: Vec<Reference>,
+    collect: fn(&Node, &mut Vec<Reference>),
+) -> Vec<Reference> {
+    let mut read = BTreeSet::from([0]);
+    let mut next = 0;
+    while let Some(reference) = found.get(next) {
+        if let Some(file) = bundle.named_by(reference.span.file, &reference.path)
+            && read.insert(file)
+            && let (Some(document), _) = source::parse(bundle, file)
+        {
+            collect(&document, &mut found);
+        }
+        next += 1;
+    }
+    found
+}
+
+/// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
+/// beside it, such as the values of its parameters: `{name: {value}}`.
+///
+/// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
+/// is no error among the diagnostics.
+#[must_use]
+pub fn read(
+    bundle: &Bundle,
+    dialect: Option<Dialect>,
+    caps: &Caps,
+) -> (Option<Workflow>, Diagnostics) {
+    sharing(|| read_bundle(bundle, dialect, caps, &mut Wanted::default()))
+}
+
+/// What the workflow of a bundle asks for and nothing in the bundle gives.
+#[must_use]
+pub fn wanted(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> Wanted {
+    let mut wanted = Wanted::default();
+    sharing(|| read_bundle(bundle, dialect, caps, &mut wanted));
+    wanted
+}
+
+/// The app settings that the files of a bundle read.
+#[must_use]
+pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for file in &bundle.files {
+        loom::settings_in(&file.text, &mut found);
+    }
+    found
+}
+
+/// What is in a file beside a definition, which must be an object. Such a file may have secrets, so it is
+/// no file of the bundle, and its first mistake is told without its text.
+///
+/// # Errors
+/// That mistake, with its line.
+pub fn object_beside(file: &SourceFile) -> Result<Node, Diagnostic> {
+    let path = &file.path;
+    let told = |code, what: String| {
+        let hint = "it must hold one object, as Logic Apps writes it";
+        Err(Diagnostic::error(code, Span::START, what).hint(hint))
+    };
+    let bundle = Bundle {
+        files: vec![file.clone()],
+    };
+    let (node, mistakes) = source::parse(&bundle, 0);
+    // What Azure makes something of is none there.
+    if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
+        let line = mistake.span.line;
+        let what = format!("`{path}`, line {line}: {}", mistake.message);
+        return told(mistake.code, what);
+    }
+    match node {
+        Some(node) if node.entries().is_some() => Ok(node),
+        _ => told("wrong-type", format!("`{path}` must hold one object")),
+    }
+}
+
+/// A file of connections without anything that may be secret: what each leads to.
+#[must_use]
+pub fn connections_only(node: &Node) -> String {
+    loom::connections_only(node).to_json()
+}
+
+/// Those of these app settings that a file like local.settings.json has.
+#[must_use]
+pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String)> {
+    let values = node.get("Values").unwrap_or(node);
+    let value = |name: &String| {
+        let value = reader::constant(values.get_any_case(name)?);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_json(), str::to_owned);
+        Some((name.clone(), text))
+    };
+    names.iter().filter_map(value).collect()
+}
+
+/// The files beside a definition. One of a whole app, which may be for other workflows, too, has a
+/// path that leads out of the workflow's folder.
+fn beside(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
+    let mut beside = Vec::new();
+    for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
+        let (node, mistakes) = source::parse(bundle, index);
+        report(diagnostics, mistakes, Some(Dialect::Azure));
+        if let Some(node) = node.as_ref().filter(|node| node.entries().is_none()) {
+            let what = format!(
+                "`{}` must hold one object, not {}",
+                file.path,
+                node.kind_name()
+            );
+            diagnostics.push(Diagnostic::error("wrong-type", node.span, what));
+        }
+        let strict = !file.path.starts_with("../") && !file.path.ends_with(')');
+        beside.extend(node.map(|node| (node, strict)));
+    }
+    beside
+}
+
+fn read_bundle(
+    bundle: &Bundle,
+    dialect: Option<Dialect>,
+    caps: &Caps,
+    wanted: &mut Wanted,
+) -> (Option<Workflow>, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
+    let (mut node, mut mistakes) = source::parse(bundle, 0);
+    let detected = |node| detect(node, &mut diagnostics);
+    let dialect = dialect.or_else(|| node.as_ref().and_then(detected));
+    if dialect == Some(Dialect::Tea) {
+        (node, mistakes) = source::parse_yaml_1_1(bundle, 0);
+    }
+    report(&mut diagnostics, mistakes, dialect);
+    let (Some(node), Some(file)) = (node, bundle.file(0)) else {
+        return (None, diagnostics);
+    };
+    let Some(dialect) = dialect else {
+        return (None, diagnostics);
+    };
+    if let Some((files, feature)) = left_out(dialect) {
+        let message = format!("this build of Windlass does not read {files}: feature `{feature}`");
+        diagnostics.push(Diagnostic::error("missing-feature", node.span, message));
+        return (None, diagnostics);
+    }
+    let workflow = match dialect {
+        Dialect::Loom | Dialect::Azure => {
+            let beside = beside(bundle, &mut diagnostics);
+            let (workflow, found) =
+                loom::read(file, &node, &beside, dialect, caps, &mut diagnostics);
+            *wanted = found;
+            Some(workflow)
+        }
+        #[cfg(feature = "tea")]
+        Dialect::Tea => Some(tea::read(bundle, file, &node, caps, &mut diagnostics)),
+        #[cfg(feature = "canvas")]
+        Dialect::Canvas => Some(canvas::read(bundle, file, &node, caps, &mut diagnostics)),
+        #[allow(unreachable_patterns, reason = "a feature is off")]
+        _ => None,
+    };
+    if let Some(workflow) = &workflow {
+        secrets::check(workflow, &mut diagnostics);
+    }
+    (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// Reports the mistakes of a file's text. What Azure forgives is only a warning there.
+fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option<Dialect>) {
+    for mistake in mistakes {
+        let forgiven = mistake.azure.filter(|_| dialect == Some(Dialect::Azure));
+        let mut diagnostic = Diagnostic::from(mistake);
+        if let Some(azure) = forgiven {
+            diagnostic.severity = Severity::Warning;
+            diagnostic.message = format!("{}: {azure}", diagnostic.message);
+        }
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// What files of a format are called, and the feature that reads them, where this build was made
+/// without it.
+fn left_out(dialect: Dialect) -> Option<(&'static str, &'static str)> {
+    match dialect {
+        Dialect::Azure if !cfg!(feature = "azure") => Some(("Logic Apps definitions", "azure")),
+        Dialect::Tea if !cfg!(feature = "tea") => Some(("TEA files", "tea")),
+        Dialect::Canvas if !cfg!(feature = "canvas") => Some(("Canvas files", "canvas")),
+        _ => None,
+    }
+}
+
+/// What the file says it is, else what it looks like.
+fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
+    if let Some(named) = node.get("dialect") {
+        let text = named.as_str().unwrap_or_default();
+        let found = Dialect::parse(text);
+        if found.is_none() {
+            let all = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
+            let hint = nearest(text, all.map(Dialect::as_str)).map_or_else(
+                || String::from("loom, azure, tea or canvas"),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let message = format!("`{text}` is no dialect");
+            diagnostics.push(Diagnostic::error("unknown-dialect", named.span, message).hint(hint));
+        }
+        return found;
+    }
+    let found = looks_like(node);
+    if found.is_none() {
+        let what = if node.entries().is_some() {
+            "no format that is known looks like this".to_owned()
+        } else {
+            format!("a workflow is a map, this is {}", node.kind_name())
+        };
+        let mut keys = node.entries().unwrap_or_default().iter();
+        let slip = keys.find_map(|entry| {
+            let near = nearest(&entry.key, ["actions", "nodes", "type", "definition"])?;
+            Some((entry.key_span, format!("did you mean `{near}`?")))
+        });
+        let (span, hint) = slip.unwrap_or_else(|| {
+            let shapes = "a workflow has `actions` at the top, a bare action has `type`, \
+                          a graph has `nodes`";
+            (node.span, shapes.to_owned())
+        });
+        diagnostics.push(Diagnostic::error("unknown-format", span, what).hint(hint));
+    }
+    found
+}
+
+fn looks_like(node: &Node) -> Option<Dialect> {
+    node.entries()?;
+    let azure_schema = |node: &Node| {
+        node.get("$schema")
+            .and_then(Node::as_str)
+            .is_some_and(|schema| schema.contains("Microsoft.Logic"))
+    };
+    let exported = node
+        .get("properties")
+        .is_some_and(|inner| inner.get("definition").is_some());
+    if azure_schema(node) && loom::is_loom(node) {
+        return Some(Dialect::Loom);
+    }
+    if azure_schema(node)
+        || exported
+        || node.get("definition").is_some()
+        || node.get("resources").is_some()
+        || (node.get("triggers").is_some() && node.get("actions").is_some())
+    {
+        return Some(Dialect::Azure);
+    }
+    if let Some(nodes) = node.get("nodes") {
+        let nodes = match &nodes.kind {
+            source::Kind::Array(nodes) => nodes.as_slice(),
+            // Neither of the two takes it, and says so.
+            _ => &[],
+        };
+        // An id may be forgotten.
+        let is_canvas = |node: &Node| {
+            let given = |key| node.get(key).is_some();
+            given("type") && (given("id") || (given("data") && !given("name")))
+        };
+        return Some(match nodes.iter().any(is_canvas) {
+            true => Dialect::Canvas,
+            false => Dialect::Tea,
+        });
+    }
+    let loom = node.get("actions").is_some() || node.get("type").is_some();
+    loom.then_some(Dialect::Loom)
+}
+
+/// What a run may end as where an action ends it.
+const ENDS: [(&str, Status); 3] = [
+    ("Succeeded", Status::Succeeded),
+    ("Failed", Status::Failed),
+    ("Cancelled", Status::Cancelled),
+];
+
+/// The formats of a table.
+const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
+
+/// A file's name without directories and ending.
+fn stem(path: &str) -> String {
+    let stem = std::path::Path::new(path)
+        .file_stem()
+        .and_then(|stem| stem.to_str());
+    match stem {
+        Some("-") | None => String::from("workflow"),
+        Some(stem) => stem.to_owned(),
+    }
+}

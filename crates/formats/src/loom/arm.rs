@@ -1,0 +1,292 @@
+//! ARM templates around a definition: the workflows among their resources, as the deployment would
+//! make them. Its expressions are computed beside it (`arm_compute`); nothing is deployed.
+
+use super::Loom;
+use super::arm_compute::{Deployment, MAX_STEPS};
+use super::arm_expression::inside;
+use super::arm_names::{Frame, null};
+use super::arm_values::declared;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_source::source::{Entry, Kind, Node, Span};
+
+const WORKFLOW: &str = "Microsoft.Logic/workflows";
+const DEPLOYMENT: &str = "Microsoft.Resources/deployments";
+
+/// A workflow of a template: its name, and the resource as it would be deployed.
+struct Candidate {
+    name: Option<String>,
+    resource: Node,
+    span: Span,
+}
+
+impl Loom<'_> {
+    /// The chosen workflow among the resources of a template, as a tree of its own.
+    pub(super) fn arm_resource(
+        &mut self,
+        node: &Node,
+        given: &[&Node],
+        chosen: Option<&str>,
+    ) -> Option<Node> {
+        self.check_given(node, given);
+        let mut template = Deployment::of(self);
+        template.enter(node, given);
+        let mut found = Vec::new();
+        template.collect(node, &mut found);
+        let mut names: Vec<String> = Vec::new();
+        for name in found.iter().filter_map(|one| one.name.clone()) {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+                names.push(name);
+            }
+        }
+        self.wanted.workflows.clone_from(&names);
+        if let Some(wanted) = chosen {
+            let is = |one: &Candidate| {
+                one.name
+                    .as_deref()
+                    .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+            };
+            // A deployment inside of the template may deploy it again, with more in it.
+            let at = found.iter().rposition(is);
+            if at.is_none() {
+                let what = format!("this template has no workflow `{wanted}`");
+                let hint = did_you_mean(wanted, &names)
+                    .unwrap_or_else(|| format!("its workflows are: {}", names.join(", ")));
+                self.error("no-workflow", node.span, what, hint);
+            }
+            return at.map(|at| found.swap_remove(at).resource);
+        }
+        match (found.len(), names.len()) {
+            (0, _) => {
+                let what = "this ARM template holds no workflow";
+                let hint = "it must hold a resource of type Microsoft.Logic/workflows";
+                self.error("no-workflow", node.span, what, hint);
+                None
+            }
+            (1, _) | (_, 1) => found.pop().map(|only| only.resource),
+            _ => {
+                let span = found.get(1).map_or(node.span, |second| second.span);
+                let what = "this ARM template holds several workflows";
+                let hint = format!("choose one with --workflow NAME: {}", names.join(", "));
+                self.error("several-workflows", span, what, hint);
+                None
+            }
+        }
+    }
+}
+
+/// How deep nulls are left out.
+const MAX_NULL_DEPTH: usize = 100;
+
+/// A deployment leaves out the members that are null. What actions are given and what parameters hold
+/// is theirs.
+fn without_null(mut node: Node, depth: usize) -> Node {
+    if depth > MAX_NULL_DEPTH {
+        return node;
+    }
+    match &mut node.kind {
+        Kind::Object(entries) => {
+            entries.retain(|entry| is_kept(&entry.key) || !matches!(entry.value.kind, Kind::Null));
+            for entry in entries.iter_mut().filter(|entry| !is_kept(&entry.key)) {
+                let value = std::mem::replace(&mut entry.value, null(node.span));
+                entry.value = without_null(value, depth + 1);
+            }
+        }
+        Kind::Array(items) => {
+            for item in items {
+                let value = std::mem::replace(item, null(node.span));
+                *item = without_null(value, depth + 1);
+            }
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::String(_) => {}
+    }
+    node
+}
+
+fn is_kept(key: &str) -> bool {
+    ["inputs", "value", "defaultValue"]
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(key))
+}
+
+fn is_type(resource: &Node, wanted: &str) -> bool {
+    let kind = resource.get_any_case("type").and_then(Node::as_str);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(wanted))
+}
+
+/// What a template's `resources` hold: a list, or a map by symbolic names.
+fn resources(template: &Node) -> Vec<&Node> {
+    match template.get_any_case("resources").map(|node| &node.kind) {
+        Some(Kind::Array(items)) => items.iter().collect(),
+        Some(Kind::Object(entries)) => entries.iter().map(|entry| &entry.value).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a workflow is among a resource and what it carries. Of all others nothing is computed,
+/// because nothing is deployed.
+fn leads_to_workflow(resource: &Node) -> bool {
+    let holds = |template: &Node| resources(template).into_iter().any(leads_to_workflow);
+    let carried = |key: &str| resource.get_any_case("properties")?.get_any_case(key);
+    is_type(resource, WORKFLOW)
+        || holds(resource)
+        || carried("mainTemplate").is_some_and(holds)
+        || carried("template").is_some_and(holds)
+}
+
+impl Deployment<'_, '_> {
+    fn collect(&mut self, template: &Node, found: &mut Vec<Candidate>) {
+        self.depth += 1;
+        if self.depth <= MAX_STEPS {
+            for resource in resources(template) {
+                self.collect_resource(resource, found);
+            }
+        }
+        self.depth -= 1;
+    }
+
+    fn collect_resource(&mut self, resource: &Node, found: &mut Vec<Candidate>) {
+        if !leads_to_workflow(resource) {
+            return;
+        }
+        let Some(copy) = resource.get_any_case("copy") else {
+            self.collect_one(resource, found);
+            return;
+        };
+        let count = self.count_of(copy);
+        for index in 0..count {
+            self.begin_copy(copy, index);
+            let goes_on = self.collect_one(resource, found);
+            self.end_copy();
+            // What is wrong with one is wrong with all.
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// A resource, or one copy of it. Says whether it could be understood.
+    fn collect_one(&mut self, resource: &Node, found: &mut Vec<Candidate>) -> bool {
+        if !self.is_within(resource.span) {
+            return false;
+        }
+        match self.is_deployed(resource) {
+            Some(true) => {}
+            Some(false) => return true,
+            None => return false,
+        }
+        if is_type(resource, WORKFLOW) {
+            let candidate = self.candidate(resource);
+            found.push(candidate);
+        }
+        self.collect(resource, found);
+        let Some(properties) = resource.get_any_case("properties") else {
+            return true;
+        };
+        if let Some(template) = properties.get_any_case("mainTemplate") {
+            // Its own expressions are escaped: this template only carries it.
+            let template = self.deployed(template);
+            self.nested(&template, None, found);
+        }
+        let Some(template) = properties.get_any_case("template") else {
+            return true;
+        };
+        let scope = properties.get_any_case("expressionEvaluationOptions");
+        let scope = scope.and_then(|options| options.get_any_case("scope")?.as_str());
+        let inner = scope.is_some_and(|scope| scope.eq_ignore_ascii_case("inner"));
+        let given = properties.get_any_case("parameters");
+        // All of them may be one expression.
+        let given = given.map(|given| match given.as_str() {
+            Some(_) => self.deployed(given),
+            None => given.clone(),
+        });
+        if let Some(given) = &given {
+            self.loom.check_given_names(template, given);
+        }
+        match is_type(resource, DEPLOYMENT) && !inner && declared(template).is_empty() {
+            true => self.collect(template, found),
+            false => self.nested(template, given.as_ref(), found),
+        }
+        true
+    }
+
+    /// Looks into a template that another one carries, with the values that it is given there.
+    fn nested(&mut self, template: &Node, given: Option<&Node>, found: &mut Vec<Candidate>) {
+        let given: Vec<&Node> = given.into_iter().collect();
+        self.enter(template, &given);
+        self.collect(template, found);
+        self.frames.pop();
+    }
+
+    /// Begins a template: its parameters are checked as far as they can be computed. The others
+    /// are reported where a workflow needs them.
+    fn enter(&mut self, template: &Node, given: &[&Node]) {
+        self.loom.check_declared(template);
+        self.frames.push(Frame::of(template, given));
+        self.lenient += 1;
+        for parameter in declared(template) {
+            // Why there is no value is told to those who ask for it.
+            let _unknown = self.parameter(&parameter.key);
+        }
+        self.lenient -= 1;
+    }
+
+    /// What the condition of a resource says; none if that is no condition, which is reported.
+    fn is_deployed(&mut self, resource: &Node) -> Option<bool> {
+        let Some(condition) = resource.get_any_case("condition") else {
+            return Some(true);
+        };
+        let before = self.seen;
+        let condition = self.deployed(condition);
+        let seen = self.seen.since(before);
+        match &condition.kind {
+            _ if seen.misses > 0 => None,
+            Kind::Bool(deployed) => Some(*deployed),
+            // What only a deployment knows may be true.
+            _ if seen.unknown > 0 => Some(true),
+            _ => {
+                let what = "the `condition` of a resource is neither true nor false";
+                let hint = "a deployment would refuse it, too";
+                self.loom.error("arm-condition", condition.span, what, hint);
+                None
+            }
+        }
+    }
+
+    /// The resource with its expressions replaced. Its name may stay unknown.
+    fn candidate(&mut self, resource: &Node) -> Candidate {
+        self.lenient += 1;
+        self.naming = true;
+        self.guessed = false;
+        let name = resource
+            .get_any_case("name")
+            .map(|name| self.deployed(name));
+        self.naming = false;
+        self.lenient -= 1;
+        let known = name.as_ref().and_then(Node::as_str);
+        let known = known
+            .filter(|name| inside(name).is_none())
+            .map(str::to_owned);
+        let entries = resource.entries().unwrap_or_default().iter();
+        let entries = entries.filter_map(|entry| {
+            let value = match entry.key.to_ascii_lowercase().as_str() {
+                "properties" => without_null(self.deployed(&entry.value), 0),
+                "name" => name.clone().filter(|_| known.is_some() && !self.guessed)?,
+                "kind" => entry.value.clone(),
+                _ => return None,
+            };
+            Some(Entry {
+                value,
+                key: entry.key.to_ascii_lowercase(),
+                key_span: entry.key_span,
+            })
+        });
+        Candidate {
+            resource: Node {
+                span: resource.span,
+                kind: Kind::Object(entries.collect()),
+            },
+            name: known,
+            span: resource.span,
+        }
+    }
+}

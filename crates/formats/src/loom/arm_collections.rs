@@ -1,0 +1,127 @@
+//! What the functions of deployment expressions make of objects, arrays and text where WDL has none, or
+//! means something else.
+
+use super::arm_functions::{as_text, member};
+use std::sync::Arc;
+use windlass_expression::{Object, Value};
+
+/// The value of such a function; none if it is another one, or has other arguments.
+pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
+    Ok(Some(match (lower, arguments) {
+        ("contains", [Value::Object(map), key]) => {
+            let key = as_text(key);
+            let same = |own: &Arc<str>| own.eq_ignore_ascii_case(&key);
+            Value::Bool(map.keys().any(same))
+        }
+        ("createobject", pairs) if pairs.len() % 2 == 1 => {
+            let given = pairs.len();
+            return Err(format!(
+                "`{name}` takes keys and values in turn, and has {given} arguments"
+            ));
+        }
+        ("createobject", pairs) => {
+            let pairs = pairs.chunks(2).filter_map(|pair| match pair {
+                [key, value] => Some((Arc::from(as_text(key)), value.clone())),
+                _ => None,
+            });
+            Value::object(pairs.collect())
+        }
+        ("items", [Value::Object(map)]) => {
+            let pair = |(key, value): (&Arc<str>, &Value)| {
+                Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
+            };
+            let mut pairs: Vec<_> = map.iter().collect();
+            pairs.sort_by_key(|(key, _)| (*key).clone());
+            Value::array(pairs.into_iter().map(pair).collect())
+        }
+        ("length", [Value::Object(map)]) => {
+            Value::Int(i64::try_from(map.len()).unwrap_or(i64::MAX))
+        }
+        ("objectkeys", [Value::Object(map)]) => {
+            Value::array(map.keys().map(|key| Value::text(&**key)).collect())
+        }
+        ("shallowmerge", [Value::Array(maps)]) => {
+            let maps = maps.iter().filter_map(Value::as_object);
+            let members = maps.flat_map(Object::iter);
+            Value::object(
+                members
+                    .map(|(key, value)| (key.clone(), value.clone()))
+                    .collect(),
+            )
+        }
+        ("skip", [Value::String(text), Value::Int(count)]) => {
+            Value::text(text.chars().skip(at_least_none(*count)).collect::<String>())
+        }
+        ("split", [Value::String(text), Value::Array(by)]) => split_by_any(text, by),
+        ("take", [Value::String(text), Value::Int(count)]) => {
+            Value::text(text.chars().take(at_least_none(*count)).collect::<String>())
+        }
+        ("tryget", [base, keys @ ..]) => {
+            let found = keys
+                .iter()
+                .try_fold(base.clone(), |base, key| member(&base, key, true));
+            found?
+        }
+        ("indexfromend" | "tryindexfromend", [Value::Array(items), Value::Int(back)]) => {
+            let at = items.len().checked_sub(at_least_none(*back));
+            match at.and_then(|at| items.get(at)) {
+                Some(item) => item.clone(),
+                None if lower == "tryindexfromend" => Value::Null,
+                None => {
+                    let count = items.len();
+                    return Err(format!(
+                        "`{name}` asks for item {back} from the end, of {count}"
+                    ));
+                }
+            }
+        }
+        ("union", [first @ Value::Object(_), rest @ ..])
+            if rest.iter().all(|value| value.as_object().is_some()) =>
+        {
+            rest.iter().fold(first.clone(), merged)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// A negative number counts as none.
+fn at_least_none(count: i64) -> usize {
+    usize::try_from(count.max(0)).unwrap_or(usize::MAX)
+}
+
+/// A text cut wherever one of these stands.
+fn split_by_any(text: &str, by: &[Value]) -> Value {
+    let by: Vec<&str> = by
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|one| !one.is_empty())
+        .collect();
+    let (mut parts, mut rest) = (Vec::new(), text);
+    let next = |rest: &str| {
+        let found = by.iter().filter_map(|one| Some((rest.find(one)?, *one)));
+        found.min_by_key(|(at, _)| *at)
+    };
+    while let Some((at, one)) = next(rest) {
+        let (part, behind) = rest.split_at(at);
+        parts.push(Value::text(part));
+        rest = behind.strip_prefix(one).unwrap_or_default();
+    }
+    parts.push(Value::text(rest));
+    Value::array(parts)
+}
+
+/// Two objects as one: the later one wins, and objects within them become one, too.
+fn merged(first: Value, later: &Value) -> Value {
+    let (Value::Object(first), Value::Object(later)) = (&first, later) else {
+        return later.clone();
+    };
+    let mut all = first.as_ref().clone();
+    for (key, value) in later.iter() {
+        let value = match all.get(key) {
+            Some(own) => merged(own.clone(), value),
+            None => value.clone(),
+        };
+        all.insert(key.clone(), value);
+    }
+    Value::object(all)
+}

@@ -1,0 +1,582 @@
+//! What the expressions of an ARM template stand for. Nothing is deployed.
+
+use super::Loom;
+use super::arm_arguments::{check_count, check_kinds};
+use super::arm_expression::{Expr, inside, parse};
+use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
+use super::arm_names::{Frame, Seen, Slot, null};
+use super::arm_values::declared;
+use crate::reader::constant;
+use std::collections::BTreeMap;
+use windlass_expression::{Budget, MAX_WORK, Object, Value};
+use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
+
+/// How deep templates, variables and functions may refer to each other.
+pub(super) const MAX_STEPS: usize = 48;
+/// How many copies of a resource are looked at.
+const MAX_COPIES: i64 = 800;
+/// How much text the expressions of a template may make, in bytes.
+const MAX_TEXT: usize = 16 << 20;
+
+/// Why an expression has no value.
+pub(super) enum Miss {
+    /// A parameter that is reported by itself.
+    Parameter,
+    /// It cannot be read as one.
+    Text(String),
+    Because(String),
+}
+
+impl From<String> for Miss {
+    fn from(why: String) -> Self {
+        Self::Because(why)
+    }
+}
+
+pub(super) type Outcome<T> = Result<T, Miss>;
+
+/// A template being computed.
+pub(super) struct Deployment<'d, 'a> {
+    pub(super) loom: &'d mut Loom<'a>,
+    /// The innermost template last.
+    pub(super) frames: Vec<Frame>,
+    nodes: usize,
+    text: usize,
+    /// What its expressions may still look at.
+    budget: Budget,
+    pub(super) depth: usize,
+    /// Within what may stay unknown, if above zero.
+    pub(super) lenient: usize,
+    /// Within the name of a workflow, which needs no value to be known by.
+    pub(super) naming: bool,
+    /// The last name was made up of a parameter without a value.
+    pub(super) guessed: bool,
+    pub(super) seen: Seen,
+    /// What is reported already.
+    reported: Vec<String>,
+}
+
+impl<'d, 'a> Deployment<'d, 'a> {
+    pub(super) fn of(loom: &'d mut Loom<'a>) -> Self {
+        Self {
+            loom,
+            frames: Vec::new(),
+            nodes: 0,
+            text: 0,
+            budget: Budget::to_give_up(MAX_WORK),
+            depth: 0,
+            lenient: 0,
+            naming: false,
+            guessed: false,
+            seen: Seen::default(),
+            reported: Vec::new(),
+        }
+    }
+}
+
+impl Deployment<'_, '_> {
+    /// Whether the template is still small enough to go on.
+    pub(super) fn is_within(&mut self, span: Span) -> bool {
+        self.nodes += 1;
+        let fits = self.nodes <= 4 * MAX_NODES;
+        if !fits {
+            self.seen.misses += 1;
+            self.report_once(span, "the template", "it grows too large".into());
+        }
+        fits
+    }
+
+    pub(super) fn begin_copy(&mut self, copy: &Node, index: i64) {
+        let name = copy.get_any_case("name").and_then(Node::as_str);
+        if let Some(frame) = self.frames.last_mut() {
+            let name = name.unwrap_or_default().to_owned();
+            frame.copies.push((name, index));
+        }
+    }
+
+    pub(super) fn end_copy(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.copies.pop();
+        }
+    }
+
+    /// How often a copy loop is done. A deployment takes no other count either.
+    pub(super) fn count_of(&mut self, copy: &Node) -> i64 {
+        let before = self.seen;
+        let count = copy.get_any_case("count").map(|count| self.deployed(count));
+        match count.as_ref().map(|count| &count.kind) {
+            Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
+            // Why it has no value is reported.
+            _ if self.seen.since(before).misses > 0 => 0,
+            _ => {
+                let what = "the `count` of a copy loop is no whole number from 0 to 800";
+                let span = count.map_or(copy.span, |count| count.span);
+                let hint = "a deployment would refuse it, too";
+                self.loom.error("arm-copy", span, what, hint);
+                0
+            }
+        }
+    }
+
+    /// A copy in which the deployment's expressions are replaced by what they stand for.
+    pub(super) fn deployed(&mut self, node: &Node) -> Node {
+        if !self.is_within(node.span) {
+            return null(node.span);
+        }
+        let kind = match &node.kind {
+            Kind::String(text) => match inside(&text.text) {
+                Some(expression) => return self.replaced(node, expression),
+                None => match text.text.strip_prefix("[[") {
+                    Some(rest) => return Node::made(Value::text(format!("[{rest}")), node.span),
+                    None => node.kind.clone(),
+                },
+            },
+            Kind::Array(items) => {
+                Kind::Array(items.iter().map(|item| self.deployed(item)).collect())
+            }
+            Kind::Object(entries) => return self.deployed_map(node, entries),
+            Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => node.kind.clone(),
+        };
+        Node {
+            span: node.span,
+            kind,
+        }
+    }
+
+    fn deployed_map(&mut self, node: &Node, entries: &[Entry]) -> Node {
+        let mut made = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let copies = match (&entry.value.kind, entry.key.as_str()) {
+                (Kind::Array(copies), "copy") => copies.as_slice(),
+                _ => &[],
+            };
+            if let Some(first) = copies.first()
+                && copies.iter().all(is_copy)
+            {
+                // A variable that is a copy loop is the list itself.
+                if let ([_], [only]) = (entries, copies)
+                    && self.depth > 0
+                    && only.get_any_case("name").is_some()
+                    && self.is_variable(only)
+                {
+                    return self.looped(first);
+                }
+                for copy in copies {
+                    let name = copy.get_any_case("name").and_then(Node::as_str);
+                    made.push(Entry {
+                        key: name.unwrap_or_default().to_owned(),
+                        key_span: entry.key_span,
+                        value: self.looped(copy),
+                    });
+                }
+                continue;
+            }
+            // Where connections are deployed to means nothing here.
+            let aside = entry.key == "$connections" && entry.value.get_any_case("type").is_none();
+            self.lenient += usize::from(aside);
+            let value = self.deployed(&entry.value);
+            self.lenient -= usize::from(aside);
+            let key = match inside(&entry.key) {
+                Some(expression) => match self.value_of(expression, entry.key_span) {
+                    Ok(value) => constant(&value).as_str().map(str::to_owned),
+                    Err(_) => None,
+                },
+                None => entry.key.strip_prefix("[[").map(|rest| format!("[{rest}")),
+            };
+            made.push(Entry {
+                key: key.unwrap_or_else(|| entry.key.clone()),
+                key_span: entry.key_span,
+                value,
+            });
+        }
+        Node {
+            span: node.span,
+            kind: Kind::Object(made),
+        }
+    }
+
+    fn is_variable(&self, copy: &Node) -> bool {
+        let name = copy.get_any_case("name").and_then(Node::as_str);
+        let name = name.unwrap_or_default().to_lowercase();
+        let slot = self
+            .frames
+            .last()
+            .and_then(|frame| frame.variables.get(&name));
+        matches!(slot, Some(Slot::Open))
+    }
+
+    /// What a copy loop makes.
+    fn looped(&mut self, copy: &Node) -> Node {
+        let count = self.count_of(copy);
+        let input = copy.get_any_case("input");
+        let mut items = Vec::new();
+        for index in 0..count {
+            self.begin_copy(copy, index);
+            items.extend(input.map(|input| self.deployed(input)));
+            self.end_copy();
+        }
+        Node {
+            span: copy.span,
+            kind: Kind::Array(items),
+        }
+    }
+
+    /// What stands for an expression; what has no value stays as it is where that may be.
+    fn replaced(&mut self, node: &Node, expression: &str) -> Node {
+        match self.value_of(expression, node.span) {
+            Ok(value) => value,
+            Err(_) if self.lenient > 0 => {
+                self.seen.misses += 1;
+                node.clone()
+            }
+            Err(Miss::Text(why)) => {
+                let what = format!("`[{expression}]` is no deployment expression: {why}");
+                let hint = "it is taken as text; text in brackets begins with `[[`";
+                self.loom.warning("arm-expression", node.span, what, hint);
+                node.clone()
+            }
+            Err(Miss::Parameter) => {
+                self.seen.misses += 1;
+                null(node.span)
+            }
+            Err(Miss::Because(why)) => {
+                self.seen.misses += 1;
+                self.report_once(node.span, &format!("[{expression}]"), why);
+                null(node.span)
+            }
+        }
+    }
+
+    fn report_once(&mut self, span: Span, expression: &str, why: String) {
+        if self.reported.iter().any(|known| known == expression) {
+            return;
+        }
+        self.reported.push(expression.to_owned());
+        let what = format!("the deployment expression `{expression}` has no value here: {why}");
+        let hint = "deploy the template and export the definition, or write the value instead";
+        self.loom.error("arm-expression", span, what, hint);
+    }
+
+    fn value_of(&mut self, expression: &str, span: Span) -> Outcome<Node> {
+        let parsed = parse(expression).map_err(Miss::Text)?;
+        // What a name stands for keeps its places in the file.
+        if let Expr::Call(function, arguments) = &parsed
+            && let [Expr::Literal(name)] = arguments.as_slice()
+            && let Some(name) = name.as_str()
+        {
+            match function.to_ascii_lowercase().as_str() {
+                "parameters" => return self.parameter(name).map(|found| at(found, span)),
+                "variables" => return self.variable(name).map(|found| at(found, span)),
+                _ => {}
+            }
+        }
+        let value = settled(self.eval(&parsed)?);
+        self.text += value.as_str().map_or(64, str::len);
+        if self.text > MAX_TEXT {
+            return Err(Miss::Because(String::from(
+                "the template makes too much text",
+            )));
+        }
+        Ok(Node::made(value, span))
+    }
+
+    fn eval(&mut self, expr: &Expr) -> Outcome<Value> {
+        self.depth += 1;
+        let outcome = match self.depth > MAX_STEPS {
+            true => Err(Miss::Because(format!(
+                "it refers to more than {MAX_STEPS} others"
+            ))),
+            false => self.eval_here(expr),
+        };
+        self.depth -= 1;
+        outcome
+    }
+
+    fn eval_here(&mut self, expr: &Expr) -> Outcome<Value> {
+        match expr {
+            Expr::Literal(value) => Ok(value.clone()),
+            Expr::Member { base, key, safe } => {
+                let base = self.eval(base)?;
+                let key = self.eval(key)?;
+                Ok(member(&base, &key, *safe)?)
+            }
+            Expr::Call(name, arguments) => self.call(name, arguments),
+        }
+    }
+
+    fn call(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
+        let lower = bare(name);
+        match made_up(&lower) {
+            Some(MadeUp::Value) => self.seen.stand_ins += 1,
+            Some(MadeUp::Whole) => {
+                self.seen.stand_ins += 1;
+                self.seen.unknown += 1;
+            }
+            None => {}
+        }
+        check_count(name, &lower, arguments.len())?;
+        match (lower.as_str(), arguments) {
+            ("parameters", [name]) => {
+                let name = self.eval(name)?;
+                let found = self.parameter(name.as_str().unwrap_or_default())?;
+                return self.looked_at(constant(&found));
+            }
+            ("variables", [name]) => {
+                let name = self.eval(name)?;
+                let found = self.variable(name.as_str().unwrap_or_default())?;
+                return self.looked_at(constant(&found));
+            }
+            ("if", [condition, yes, no]) => {
+                let before = self.seen;
+                let holds = self.eval(condition)?;
+                let chosen = match holds {
+                    Value::Bool(true) => yes,
+                    Value::Bool(false) => no,
+                    // What only a deployment knows counts as false.
+                    _ if self.seen.since(before).unknown > 0 => no,
+                    // So does what is reported already.
+                    _ if self.seen.since(before).misses > 0 => no,
+                    other => {
+                        let kind = other.kind();
+                        let why = format!("`if` takes true or false first, and has {kind}");
+                        return Err(Miss::Because(why));
+                    }
+                };
+                return self.eval(chosen);
+            }
+            ("copyindex", given) => return self.copy_index(given),
+            ("reference" | "listcallbackurl", _) => return Ok(call(name, Vec::new())?),
+            (list, _) if list.starts_with("list") => return Ok(call(name, Vec::new())?),
+            _ => {}
+        }
+        let before = self.seen;
+        let values: Outcome<Vec<Value>> = arguments.iter().map(|one| self.eval(one)).collect();
+        let values = values?;
+        for value in &values {
+            self.count(value)?;
+        }
+        let seen = self.seen.since(before);
+        let own = self
+            .frames
+            .last()
+            .and_then(|frame| frame.functions.get(&lower));
+        if let Some(function) = own.cloned() {
+            return self.own_function(name, &function, values);
+        }
+        // What only a deployment knows may fit, and what has no value is reported already.
+        if seen.unknown == 0 && seen.misses == 0 {
+            check_kinds(name, &lower, &values)?;
+        }
+        Ok(call(name, values)?)
+    }
+
+    /// Counts a value that is read or computed with.
+    fn count(&self, value: &Value) -> Outcome<()> {
+        let text = value.as_str().map_or(0, str::len) / 64;
+        let counted = self.budget.charge(value.nodes().saturating_add(text));
+        counted.map_err(|exceeded| Miss::Because(exceeded.to_string()))
+    }
+
+    fn looked_at(&self, value: Value) -> Outcome<Value> {
+        self.count(&value)?;
+        Ok(value)
+    }
+
+    fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+        let copies = self.frames.last().map(|frame| frame.copies.clone());
+        let copies = copies.unwrap_or_default();
+        let mut index = copies.last().map(|(_, index)| *index);
+        let mut offset = 0;
+        for argument in arguments {
+            let given = self.eval(argument)?;
+            if let Some(name) = given.as_str() {
+                let named = copies
+                    .iter()
+                    .find(|(known, _)| known.eq_ignore_ascii_case(name));
+                index = named.map(|(_, index)| *index);
+            }
+            offset = given.as_int().unwrap_or(offset);
+        }
+        let index = index.ok_or_else(|| String::from("there is no copy loop around it"))?;
+        Ok(Value::Int(index.saturating_add(offset)))
+    }
+
+    /// A function that the template declares, with these arguments.
+    fn own_function(&mut self, name: &str, function: &Node, values: Vec<Value>) -> Outcome<Value> {
+        let declared = function.get_any_case("parameters").map(|node| &node.kind);
+        let names: Vec<&str> = match declared {
+            Some(Kind::Array(items)) => items
+                .iter()
+                .filter_map(|item| item.get_any_case("name")?.as_str())
+                .collect(),
+            _ => Vec::new(),
+        };
+        let (takes, has) = (names.len(), values.len());
+        if takes != has {
+            let why = format!("`{name}` takes {takes} arguments, and has {has}");
+            return Err(Miss::Because(why));
+        }
+        let parameters = names.iter().zip(values).map(|(name, value)| {
+            let known = Slot::Known(Node::made(value, function.span), Seen::default());
+            (name.to_lowercase(), known)
+        });
+        self.frames.push(Frame {
+            parameters: parameters.collect(),
+            ..Frame::default()
+        });
+        let output = function.get_any_case("output");
+        let output = output.and_then(|output| output.get_any_case("value"));
+        let value = output.map(|output| self.deployed(output));
+        self.frames.pop();
+        Ok(value.map_or(Value::Null, |value| constant(&value)))
+    }
+
+    pub(super) fn parameter(&mut self, name: &str) -> Outcome<Node> {
+        self.slot(name, "parameter", |frame| &mut frame.parameters)
+    }
+
+    fn variable(&mut self, name: &str) -> Outcome<Node> {
+        self.slot(name, "variable", |frame| &mut frame.variables)
+    }
+
+    fn slot(
+        &mut self,
+        name: &str,
+        what: &str,
+        of: fn(&mut Frame) -> &mut BTreeMap<String, Slot>,
+    ) -> Outcome<Node> {
+        let key = name.to_lowercase();
+        let slots = self.frames.last_mut().map(of);
+        let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) else {
+            let why = format!("the template has no {what} `{name}`");
+            return Err(Miss::Because(why));
+        };
+        let written = match slot {
+            Slot::Known(node, seen) => {
+                self.seen.add(*seen);
+                return Ok(node.clone());
+            }
+            Slot::Open => {
+                return Err(Miss::Because(format!(
+                    "the {what} `{name}` refers to itself"
+                )));
+            }
+            Slot::Missing(declared, span) => {
+                let (declared, span) = (declared.clone(), *span);
+                return self.without_value(name, &declared, span);
+            }
+            Slot::Written(_) | Slot::Outer(_) => std::mem::replace(slot, Slot::Open),
+        };
+        let before = self.seen;
+        let found = self.computed(name, &written);
+        let seen = self.seen.since(before);
+        if let (Ok(node), 0) = (&found, seen.misses)
+            && what == "parameter"
+        {
+            self.check_computed(&key, node, seen);
+        }
+        let slots = self.frames.last_mut().map(of);
+        if let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) {
+            *slot = match (&found, self.lenient, seen.misses) {
+                (Ok(node), 0, _) | (Ok(node), _, 0) => Slot::Known(node.clone(), seen),
+                // What stayed unknown is reported where it matters.
+                _ => written,
+            };
+        }
+        found
+    }
+
+    /// What stands in a slot, computed where it is written.
+    fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
+        if self.depth >= MAX_STEPS {
+            return Err(Miss::Because(format!(
+                "it refers to more than {MAX_STEPS} others"
+            )));
+        }
+        self.depth += 1;
+        let found = match written {
+            Slot::Written(node) => {
+                // No variable is another one in each copy of a resource.
+                let frame = self.frames.last_mut();
+                let copies = frame.map(|frame| std::mem::take(&mut frame.copies));
+                let found = self.deployed(node);
+                if let (Some(frame), Some(copies)) = (self.frames.last_mut(), copies) {
+                    frame.copies = copies;
+                }
+                Some(found)
+            }
+            // Those of the outermost template are values as they are.
+            Slot::Outer(node) if self.frames.len() < 2 => node.get_any_case("value").cloned(),
+            Slot::Outer(node) => {
+                let own = self.frames.pop();
+                let found = self.deployed(node);
+                self.frames.extend(own);
+                match found.get_any_case("value") {
+                    Some(value) => Some(value.clone()),
+                    // Why the expression has no value is told, or will be.
+                    None if node.as_str().is_some() => Some(found),
+                    None => None,
+                }
+            }
+            Slot::Open | Slot::Known(..) | Slot::Missing(..) => None,
+        };
+        self.depth -= 1;
+        found.ok_or_else(|| Miss::Because(format!("the deployment gives `{name}` no value")))
+    }
+
+    fn without_value(&mut self, name: &str, declared: &Node, span: Span) -> Outcome<Node> {
+        let value = first_value(name, declared);
+        if self.naming {
+            self.guessed = true;
+            self.seen.misses += 1;
+            return Ok(Node::made(value, span));
+        }
+        match (self.lenient, self.frames.len()) {
+            (0, ..2) => self.loom.missing_parameter(name, span, value),
+            (0, _) => {
+                let why = format!("the deployment gives its parameter `{name}` no value");
+                return Err(Miss::Because(why));
+            }
+            _ => {}
+        }
+        Err(Miss::Parameter)
+    }
+
+    /// Checks what a template is given, and its defaults. Nobody knows what a stand-in will be.
+    fn check_computed(&mut self, key: &str, value: &Node, seen: Seen) {
+        let Some(frame) = self.frames.last() else {
+            return;
+        };
+        let Some(template) = &frame.declarations else {
+            return;
+        };
+        let mut declared = declared(template).iter();
+        if let Some(own) = declared.find(|own| own.key.to_lowercase() == key)
+            && seen.unknown == 0
+        {
+            self.loom
+                .check_value(template, own, value, seen.stand_ins == 0);
+        }
+    }
+}
+
+/// A value to begin with for a parameter that has none.
+pub(super) fn first_value(name: &str, declared: &Node) -> Value {
+    let kind = declared.get_any_case("type").and_then(Node::as_str);
+    let constant = constant(declared);
+    let empty = Object::new();
+    let members = constant.as_object().unwrap_or(&empty);
+    placeholder(name, kind.unwrap_or_default(), members)
+}
+
+fn is_copy(node: &Node) -> bool {
+    node.get_any_case("count").is_some() && node.get_any_case("input").is_some()
+}
+
+/// The same with another place, unless it has places of its own inside.
+fn at(node: Node, span: Span) -> Node {
+    match node.kind {
+        Kind::Array(_) | Kind::Object(_) | Kind::String(_) => node,
+        kind => Node { span, kind },
+    }
+}

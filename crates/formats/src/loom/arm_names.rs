@@ -1,0 +1,160 @@
+//! The names of an ARM template: parameters with their values, variables, functions of its own.
+
+use super::arm_expression::inside;
+use super::arm_values::{declared, is_nullable};
+use std::collections::BTreeMap;
+use windlass_source::source::{Entry, Kind, Node, Span};
+
+/// The names of one template.
+#[derive(Default)]
+pub(super) struct Frame {
+    /// `parameters` and `definitions` as the template has them.
+    pub declarations: Option<Node>,
+    pub parameters: BTreeMap<String, Slot>,
+    pub variables: BTreeMap<String, Slot>,
+    /// The functions that it declares, by `namespace.name`.
+    pub functions: BTreeMap<String, Node>,
+    /// The copy loops around what is computed: name and index.
+    pub copies: Vec<(String, i64)>,
+}
+
+/// What a value is made of, counted on the way to it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// Expressions without a value.
+    pub misses: usize,
+    /// Stand-ins for what only a deployment knows.
+    pub stand_ins: usize,
+    /// Those of which not even the type is known.
+    pub unknown: usize,
+}
+
+impl Seen {
+    /// What was counted since then.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            misses: self.misses.saturating_sub(before.misses),
+            stand_ins: self.stand_ins.saturating_sub(before.stand_ins),
+            unknown: self.unknown.saturating_sub(before.unknown),
+        }
+    }
+
+    pub fn add(&mut self, more: Self) {
+        self.misses = self.misses.saturating_add(more.misses);
+        self.stand_ins = self.stand_ins.saturating_add(more.stand_ins);
+        self.unknown = self.unknown.saturating_add(more.unknown);
+    }
+}
+
+#[derive(Clone)]
+pub(super) enum Slot {
+    /// As it is written.
+    Written(Node),
+    /// `{value: …}` as the deployment around the template gives it, with that one's expressions.
+    Outer(Node),
+    /// Being computed: to ask for it again would never end.
+    Open,
+    /// Its value, and what that is made of.
+    Known(Node, Seen),
+    /// A parameter without a value: how it is declared.
+    Missing(Node, Span),
+}
+
+impl Frame {
+    pub fn of(template: &Node, given: &[&Node]) -> Self {
+        let entries = |key: &str| {
+            let node = template.get_any_case(key);
+            node.and_then(Node::entries).unwrap_or_default()
+        };
+        let parameters = declared(template).iter().map(|entry| {
+            let own = given.iter().find_map(|given| {
+                let given = given.get_any_case("parameters").unwrap_or(given);
+                given.get_any_case(&entry.key).filter(|own| gives(own))
+            });
+            let slot = match (own, entry.value.get_any_case("defaultValue")) {
+                (Some(own), _) => Slot::Outer(own.clone()),
+                (None, Some(default)) => Slot::Written(default.clone()),
+                (None, None) if is_nullable(&entry.value) => {
+                    Slot::Known(null(entry.key_span), Seen::default())
+                }
+                (None, None) => Slot::Missing(entry.value.clone(), entry.key_span),
+            };
+            (entry.key.to_lowercase(), slot)
+        });
+        let mut variables: BTreeMap<String, Slot> = BTreeMap::new();
+        for entry in entries("variables") {
+            match (entry.key.as_str(), &entry.value.kind) {
+                ("copy", Kind::Array(copies)) => {
+                    for copy in copies {
+                        if let Some(name) = copy.get_any_case("name").and_then(Node::as_str) {
+                            variables.insert(name.to_lowercase(), Slot::Written(copied(copy)));
+                        }
+                    }
+                }
+                _ => {
+                    variables.insert(entry.key.to_lowercase(), Slot::Written(entry.value.clone()));
+                }
+            }
+        }
+        let mut functions = BTreeMap::new();
+        if let Some(Kind::Array(spaces)) = template.get_any_case("functions").map(|node| &node.kind)
+        {
+            for space in spaces {
+                let name = space.get_any_case("namespace").and_then(Node::as_str);
+                let members = space.get_any_case("members").and_then(Node::entries);
+                for member in members.unwrap_or_default() {
+                    let name = format!("{}.{}", name.unwrap_or_default(), member.key);
+                    functions.insert(name.to_lowercase(), member.value.clone());
+                }
+            }
+        }
+        Self {
+            declarations: Some(declarations(template)),
+            parameters: parameters.collect(),
+            variables,
+            functions,
+            copies: Vec::new(),
+        }
+    }
+}
+
+/// Whether what is given for a parameter has a value. A secret of a key vault has none here.
+pub(super) fn gives(given: &Node) -> bool {
+    let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
+    is_computed || given.get_any_case("value").is_some()
+}
+
+fn declarations(template: &Node) -> Node {
+    let entries = template.entries().unwrap_or_default().iter();
+    let kept = entries.filter(|entry| {
+        let key = entry.key.as_str();
+        key.eq_ignore_ascii_case("parameters") || key.eq_ignore_ascii_case("definitions")
+    });
+    Node {
+        span: template.span,
+        kind: Kind::Object(kept.cloned().collect()),
+    }
+}
+
+/// A copy loop of a variable as a map that only the loop reads.
+fn copied(copy: &Node) -> Node {
+    let entry = Entry {
+        key: String::from("copy"),
+        key_span: copy.span,
+        value: Node {
+            span: copy.span,
+            kind: Kind::Array(vec![copy.clone()]),
+        },
+    };
+    Node {
+        span: copy.span,
+        kind: Kind::Object(vec![entry]),
+    }
+}
+
+pub(super) fn null(span: Span) -> Node {
+    Node {
+        span,
+        kind: Kind::Null,
+    }
+}

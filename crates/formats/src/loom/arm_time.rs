@@ -1,0 +1,99 @@
+//! The functions of deployment expressions that reckon with dates. A deployment's years have 365
+//! days and its months 30, so that every duration has one length.
+
+use super::arm_functions::shared;
+use chrono::{Datelike, NaiveDateTime, TimeDelta};
+use windlass_expression::Value;
+use windlass_value::time::parse_nominal_duration;
+
+/// How a moment is written if no format is given.
+const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
+/// What `utcNow()` gives, for chrono.
+const COMPACT: &str = "%Y%m%dT%H%M%SZ";
+/// How a moment is handed to the functions of WDL: they keep seven decimals.
+const EXACT: &str = "%Y-%m-%dT%H:%M:%S%.9f";
+
+/// A value in a form of .NET.
+pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
+    shared(function, vec![value, Value::text(form)])
+}
+
+/// `dateTimeAdd(base, duration, format)`.
+pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, String> {
+    let length = length(duration).ok_or_else(|| {
+        format!("`dateTimeAdd` takes a duration such as P1D or -PT1H30M, and has `{duration}`")
+    })?;
+    let (moment, zone) = moment(base)?;
+    let moment = moment
+        .checked_add_signed(length)
+        .filter(|moment| (1..=9999).contains(&moment.year()))
+        .ok_or_else(|| String::from("`dateTimeAdd` gives a year outside of 1 to 9999"))?;
+    let moment = Value::text(format!("{}{zone}", moment.format(EXACT)));
+    let form = if form.is_empty() { SECONDS } else { form };
+    formatted("formatDateTime", moment, form)
+}
+
+/// `dateTimeFromEpoch(seconds)`.
+pub(super) fn from_epoch(seconds: Value) -> Result<Value, String> {
+    let epoch = Value::text("1970-01-01T00:00:00Z");
+    let moment = shared("addSeconds", vec![epoch, seconds])?;
+    formatted("formatDateTime", moment, SECONDS)
+}
+
+/// `dateTimeToEpoch(moment)`.
+pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
+    let (moment, _) = moment(text)?;
+    Ok(Value::Int(moment.and_utc().timestamp()))
+}
+
+/// A moment without its zone, and the zone that is written after it: `Z` or none.
+fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
+    if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
+        return Ok((compact, "Z"));
+    }
+    let none = || format!("`{text}` is no moment such as 2020-01-30T00:00:00Z");
+    let exact = formatted("formatDateTime", Value::text(text), "o").map_err(|_| none())?;
+    let exact = exact.as_str().unwrap_or_default();
+    let (wall, zone) = match exact.strip_suffix('Z') {
+        Some(wall) => (wall, "Z"),
+        None => (exact, ""),
+    };
+    let wall = NaiveDateTime::parse_from_str(wall, "%Y-%m-%dT%H:%M:%S%.f");
+    Ok((wall.map_err(|_| none())?, zone))
+}
+
+/// How long an ISO 8601 duration is.
+fn length(text: &str) -> Option<TimeDelta> {
+    let later = |text: &str| TimeDelta::from_std(parse_nominal_duration(text)?).ok();
+    match text.strip_prefix('-') {
+        Some(earlier) => later(earlier).map(|length| -length),
+        None => later(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::length;
+    use chrono::TimeDelta;
+
+    #[test]
+    fn a_duration_has_one_length() {
+        for (text, seconds) in [
+            ("P1Y2M3D", (365 + 60 + 3) * 86_400),
+            ("-P3Y", -3 * 365 * 86_400),
+            ("P2W", 14 * 86_400),
+            ("PT1H1M1S", 3661),
+            ("P1DT1M", 86_460),
+        ] {
+            assert_eq!(length(text), TimeDelta::try_seconds(seconds), "{text}");
+        }
+        assert_eq!(length("-PT0.5S"), TimeDelta::try_milliseconds(-500));
+        let endless = format!("P{}D", "9".repeat(60));
+        for text in [
+            "", "-", "P", "PT", "P1DT", "junk", "1h", "P1", "1D", "P1H", "PT1D", "P1D1Y", "P-1D",
+            "P1.5D", "PT.5S", "p1d", "P1D ", &endless,
+        ] {
+            assert_eq!(length(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a deployment would refuse of the parameters of a template: declarations, and values.
+
+use super::Loom;
+use crate::reader::constant;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_source::source::{Entry, Kind, Node};
+
+const TYPES: [&str; 7] = [
+    "string",
+    "securestring",
+    "int",
+    "bool",
+    "array",
+    "object",
+    "secureobject",
+];
+const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
+
+impl Loom<'_> {
+    /// Checks the values of parameters that came with a template, as a deployment would.
+    pub(super) fn check_given(&mut self, template: &Node, given: &[&Node]) {
+        for given in given {
+            let given = given.get_any_case("parameters").unwrap_or(given);
+            self.check_given_names(template, given);
+            for own in declared(template) {
+                let value = given.get_any_case(&own.key);
+                if let Some(value) = value.and_then(|value| value.get_any_case("value")) {
+                    self.check_value(template, own, value, true);
+                }
+            }
+        }
+    }
+
+    /// Reports values for parameters that the template does not have.
+    pub(super) fn check_given_names(&mut self, template: &Node, given: &Node) {
+        let declared = declared(template);
+        for entry in given.entries().unwrap_or_default() {
+            let known = declared
+                .iter()
+                .any(|own| own.key.eq_ignore_ascii_case(&entry.key));
+            if known {
+                self.check_member(entry);
+            } else if !entry.key.starts_with('$') && entry.key != "contentVersion" {
+                let what = format!("the template has no parameter `{}`", entry.key);
+                let names = declared.iter().map(|own| own.key.as_str());
+                let hint = did_you_mean(&entry.key, names);
+                let hint = hint.unwrap_or_else(|| String::from("leave it out"));
+                self.error("unknown-parameter", entry.key_span, what, hint);
+            }
+        }
+    }
+
+    /// Reports what is wrong with the declarations of a template's parameters.
+    pub(super) fn check_declared(&mut self, template: &Node) {
+        for own in declared(template) {
+            // Without its definition, nothing is known of it.
+            let Some(node) = resolved(template, &own.value) else {
+                continue;
+            };
+            let kind = node.get_any_case("type");
+            if !TYPES.contains(&type_of(node).as_str()) {
+                let what = match kind.and_then(Node::as_str) {
+                    Some(kind) => {
+                        format!("the parameter `{}` has no known type: `{kind}`", own.key)
+                    }
+                    None => format!("the parameter `{}` has no type", own.key),
+                };
+                let span = kind.map_or(own.key_span, |kind| kind.span);
+                let hint = format!("types are: {}", TYPES.join(", "));
+                self.error("arm-parameter", span, what, hint);
+            }
+            for bound in BOUNDS {
+                if let Some(value) = node.get_any_case(bound)
+                    && !matches!(value.kind, Kind::Int(_))
+                {
+                    let what = format!("`{bound}` of the parameter `{}`", own.key);
+                    let hint = "a deployment would refuse it, too";
+                    self.wrong_type(value, &what, "a whole number", hint);
+                }
+            }
+        }
+    }
+
+    /// Reports a value that is not of the declared type. One that is `certain` must also be allowed
+    /// and within bounds.
+    pub(super) fn check_value(
+        &mut self,
+        template: &Node,
+        declared: &Entry,
+        value: &Node,
+        certain: bool,
+    ) {
+        let Some(node) = resolved(template, &declared.value) else {
+            return;
+        };
+        let kind = type_of(node);
+        let is_null = matches!(value.kind, Kind::Null);
+        if is_null && (is_nullable(node) || is_nullable(&declared.value)) {
+            return;
+        }
+        if !fits(&kind, value) {
+            let what = format!("the parameter `{}` takes {kind}", declared.key);
+            let hint = "the template declares its type";
+            self.error("parameter-type", value.span, what, hint);
+            return;
+        }
+        if certain {
+            self.check_allowed(declared, node, value);
+            self.check_bounds(declared, node, value);
+        }
+    }
+
+    fn check_allowed(&mut self, declared: &Entry, node: &Node, value: &Node) {
+        let allowed = node.get_any_case("allowedValues").map(|node| &node.kind);
+        let Some(Kind::Array(allowed)) = allowed else {
+            return;
+        };
+        let is_allowed = |value: &Node| {
+            let value = constant(value);
+            allowed.iter().any(|one| constant(one) == value)
+        };
+        // Of a list, every part of what is allowed is.
+        let is_part = match &value.kind {
+            Kind::Array(items) => items.iter().all(is_allowed),
+            _ => false,
+        };
+        if !is_part && !is_allowed(value) {
+            let plain = |node: &Node| constant(node).to_json();
+            let shown = match is_secret(node) {
+                true => String::from("this"),
+                false => plain(value),
+            };
+            let what = format!("the parameter `{}` may not be {shown}", declared.key);
+            let allowed: Vec<String> = allowed.iter().map(plain).collect();
+            let hint = format!("allowed are: {}", allowed.join(", "));
+            self.error("parameter-value", value.span, what, hint);
+        }
+    }
+
+    fn check_bounds(&mut self, declared: &Entry, node: &Node, value: &Node) {
+        let (size, least, most) = match &value.kind {
+            Kind::Int(number) => (*number, "minValue", "maxValue"),
+            // Azure counts as .NET does.
+            Kind::String(text) => (
+                size(text.text.encode_utf16().count()),
+                "minLength",
+                "maxLength",
+            ),
+            Kind::Array(items) => (size(items.len()), "minLength", "maxLength"),
+            Kind::Null | Kind::Bool(_) | Kind::Float(_) | Kind::Object(_) => return,
+        };
+        let bound = |key: &str| match node.get_any_case(key).map(|bound| &bound.kind) {
+            Some(Kind::Int(bound)) => Some(*bound),
+            _ => None,
+        };
+        let broken = match (bound(least), bound(most)) {
+            (Some(bound), _) if size < bound => (least, bound),
+            (_, Some(bound)) if size > bound => (most, bound),
+            _ => return,
+        };
+        let (key, bound) = broken;
+        let has = match least {
+            "minValue" => format!("may not be {size}"),
+            _ => format!("may not have the length {size}"),
+        };
+        let what = format!("the parameter `{}` {has}", declared.key);
+        let hint = format!("the template declares `{key}`: {bound}");
+        self.error("parameter-value", value.span, what, hint);
+    }
+}
+
+fn size(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Whether a value is of a type; null is of none.
+fn fits(kind: &str, value: &Node) -> bool {
+    match (kind, &value.kind) {
+        (_, Kind::Null) => false,
+        ("string" | "securestring", found) => matches!(found, Kind::String(_)),
+        ("int", found) => matches!(found, Kind::Int(_)),
+        ("bool", found) => matches!(found, Kind::Bool(_)),
+        ("array", found) => matches!(found, Kind::Array(_)),
+        ("object" | "secureobject", found) => matches!(found, Kind::Object(_)),
+        // That it is no type is reported.
+        _ => true,
+    }
+}
+
+/// The parameters that a template declares.
+pub(super) fn declared(template: &Node) -> &[Entry] {
+    let declared = template.get_any_case("parameters");
+    declared.and_then(Node::entries).unwrap_or_default()
+}
+
+/// A declaration, or the one among the template's `definitions` that it refers to.
+fn resolved<'n>(template: &'n Node, declared: &'n Node) -> Option<&'n Node> {
+    let Some(reference) = declared.get_any_case("$ref") else {
+        return Some(declared);
+    };
+    let name = reference.as_str()?.strip_prefix("#/definitions/")?;
+    let found = template.get_any_case("definitions")?.get_any_case(name)?;
+    found.get_any_case("$ref").is_none().then_some(found)
+}
+
+fn type_of(declared: &Node) -> String {
+    let kind = declared.get_any_case("type").and_then(Node::as_str);
+    kind.unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_secret(declared: &Node) -> bool {
+    type_of(declared).starts_with("secure")
+}
+
+pub(super) fn is_nullable(declared: &Node) -> bool {
+    let nullable = declared.get_any_case("nullable").map(|node| &node.kind);
+    matches!(nullable, Some(Kind::Bool(true)))
+}

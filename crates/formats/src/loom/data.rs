@@ -1,0 +1,299 @@
+//! The data operations: parseJson, select, query, join, table, and Azure's actions that are one
+//! function (`Expression`). Each is a value to compute, so each becomes a `compose`.
+
+use super::Loom;
+use super::act::Act;
+use crate::TABLES;
+use crate::builder::text;
+use crate::reader::{Fields, constant};
+use windlass_expression::{Template, Value};
+use windlass_model::hir::StepKind;
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind, Span};
+
+impl Loom<'_> {
+    pub(super) fn data(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
+        let hint = example(label);
+        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
+            return StepKind::Nothing;
+        };
+        let what = format!("`inputs` of `{}`", act.name);
+        let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
+            return StepKind::Nothing;
+        };
+        let at = entry.key_span;
+        let template = match label {
+            "parseJson" => self.parse_json(&mut fields, at, hint),
+            "select" => self.list_and(&mut fields, "select", at, hint, Template::select),
+            "join" => self.list_and(&mut fields, "joinWith", at, hint, Template::join),
+            "query" => self.query(&mut fields, at, hint),
+            _ => self.table(&mut fields, at, hint),
+        };
+        fields.finish(self);
+        template.map_or(StepKind::Nothing, |template| self.computed(template))
+    }
+
+    /// A computed value as an action's output: Azure shows it as its body.
+    fn computed(&self, template: Template) -> StepKind {
+        StepKind::Compose(if self.azure() {
+            Template::object(vec![(text("body"), template)])
+        } else {
+            template
+        })
+    }
+
+    fn from(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
+        let entry = fields.need(self, "from", at, hint)?;
+        let template = self.template(&entry.value);
+        let list = matches!(entry.value.kind, Kind::Array(_));
+        if !list && !self.is_computed(&entry.value) {
+            let wanted = "a list or an expression";
+            self.wrong_type(&entry.value, "`from`", wanted, hint);
+        }
+        Some(template)
+    }
+
+    fn list_and(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        at: Span,
+        hint: &str,
+        make: fn(Template, Template) -> Template,
+    ) -> Option<Template> {
+        let from = self.from(fields, at, hint);
+        let other = fields.need(self, key, at, hint)?;
+        Some(make(from?, self.template(&other.value)))
+    }
+
+    fn query(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
+        let from = self.from(fields, at, hint);
+        let entry = fields.need(self, "where", at, hint)?;
+        let when = self.condition(entry)?;
+        Some(Template::query(from?, when))
+    }
+
+    fn parse_json(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
+        let content = fields.need(self, "content", at, hint)?;
+        let content = self.template(&content.value);
+        let schema = fields.get("schema");
+        let value = schema.map(|entry| constant(&entry.value));
+        let value = match self.azure() {
+            true => value.map(|value| unescaped(&value)),
+            false => value,
+        };
+        match (Template::parse_json(content, value.as_ref()), schema) {
+            (Ok(template), _) => Some(template),
+            // Azure takes schemas that are none.
+            (Err(mistake), Some(schema)) if self.azure() => {
+                let hint = "the content is not checked";
+                self.warning("bad-schema", schema.value.span, mistake, hint);
+                let content = fields.get("content")?;
+                let content = self.template(&content.value);
+                Template::parse_json(content, None).ok()
+            }
+            (Err(mistake), Some(schema)) => {
+                let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
+                self.error("bad-schema", schema.value.span, mistake, hint);
+                None
+            }
+            (Err(_), None) => None,
+        }
+    }
+
+    fn table(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
+        let from = self.from(fields, at, hint);
+        let format = fields.need(self, "format", at, hint).and_then(|entry| {
+            self.choice(entry, &TABLES, |text| {
+                format!("`{text}` is no format of a table")
+            })
+        });
+        let columns = match fields.some(self, "columns") {
+            Some(entry) => Some(self.columns(entry)?),
+            None => None,
+        };
+        Some(Template::table(from?, format?, columns))
+    }
+
+    fn columns(&mut self, entry: &Entry) -> Option<Vec<(Template, Template)>> {
+        let hint = "for example columns: [{ header: Name, value: \"@item().name\" }]";
+        let mut columns = Vec::new();
+        for item in self.list(entry, hint)? {
+            let mut fields = self.fields(item, "a column", hint)?;
+            let header = fields.get("header");
+            let value = fields.need(self, "value", item.span, hint);
+            fields.finish(self);
+            let header = header.map_or(text(""), |entry| self.template(&entry.value));
+            columns.push((header, self.template(&value?.value)));
+        }
+        Some(columns)
+    }
+
+    /// Azure's `Expression` actions: one function each, named by `kind`.
+    pub(super) fn one_function(&mut self, act: &mut Act<'_>) -> StepKind {
+        let known: Vec<(&str, &OneFunction)> =
+            FUNCTIONS.iter().map(|one| (one.kind, one)).collect();
+        let words: Vec<&str> = FUNCTIONS.iter().map(|one| one.kind).collect();
+        let kind = act.fields.need(self, "kind", act.span, &words.join(", "));
+        let inputs = act.fields.some(self, "inputs");
+        let kind = kind.and_then(|kind| {
+            self.choice(kind, &known, |text| {
+                format!("`{text}` is no kind of expression action")
+            })
+        });
+        let Some(one) = kind else {
+            return StepKind::Nothing;
+        };
+        let what = format!("`inputs` of `{}`", act.name);
+        let mut fields = inputs.and_then(|entry| self.fields(&entry.value, &what, one.function));
+        let mut arguments = Vec::new();
+        if let Some(fields) = &mut fields {
+            let keys = one.keys.iter().flat_map(|keys| keys.split('|'));
+            keys.for_each(|key| fields.allow(&[key]));
+        }
+        for (index, keys) in one.keys.iter().enumerate() {
+            let found = keys.split('|').find_map(|key| fields.as_mut()?.get(key));
+            let Some(entry) = found else {
+                if index < one.needed {
+                    let key = keys.split('|').next().unwrap_or_default();
+                    let what = format!("`{}` needs `{key}`", act.name);
+                    let hint = format!("its inputs are {}", one.inputs().join(", "));
+                    self.error("missing-key", act.span, what, hint);
+                }
+                // An argument after one that is left out would be taken for it.
+                break;
+            };
+            let argument = self.template(&entry.value);
+            // The designer lets a number be written as text.
+            let whole = WHOLE.contains(&entry.key.to_ascii_lowercase().as_str());
+            arguments.push(match whole {
+                true => Template::call("int", vec![argument.clone()]).unwrap_or(argument),
+                false => argument,
+            });
+        }
+        if let Some(fields) = fields {
+            fields.finish(self);
+        }
+        // What is missing is reported already.
+        Template::call(one.function, arguments)
+            .map_or(StepKind::Nothing, |template| self.computed(template))
+    }
+}
+
+/// A kind of `Expression` action.
+struct OneFunction {
+    kind: &'static str,
+    function: &'static str,
+    /// Its inputs in the order of the function's arguments; `a|b` is one with two names.
+    keys: &'static [&'static str],
+    /// How many of them must be there.
+    needed: usize,
+}
+
+/// The inputs that are whole numbers.
+const WHOLE: [&str; 5] = ["interval", "startposition", "startindex", "length", "count"];
+
+const FUNCTIONS: [OneFunction; 9] = [
+    one("CurrentTime", "utcNow", &["formatString|format"], 0),
+    one(
+        "AddToTime",
+        "addToTime",
+        &["baseTime", "interval", "timeUnit", "formatString"],
+        3,
+    ),
+    one(
+        "SubtractFromTime",
+        "subtractFromTime",
+        &["baseTime", "interval", "timeUnit", "formatString"],
+        3,
+    ),
+    one(
+        "GetFutureTime",
+        "getFutureTime",
+        &["interval", "timeUnit", "formatString"],
+        2,
+    ),
+    one(
+        "GetPastTime",
+        "getPastTime",
+        &["interval", "timeUnit", "formatString"],
+        2,
+    ),
+    one(
+        "ConvertTimeZone",
+        "convertTimeZone",
+        &[
+            "baseTime",
+            "sourceTimeZone",
+            "destinationTimeZone",
+            "formatString",
+        ],
+        3,
+    ),
+    one("IndexOf", "indexOf", &["text", "searchText"], 2),
+    one(
+        "Substring",
+        "substring",
+        &["text", "startPosition|startIndex", "length"],
+        2,
+    ),
+    one(
+        "FormatNumber",
+        "formatNumber",
+        &["number", "format", "locale"],
+        2,
+    ),
+];
+
+const fn one(
+    kind: &'static str,
+    function: &'static str,
+    keys: &'static [&'static str],
+    needed: usize,
+) -> OneFunction {
+    OneFunction {
+        kind,
+        function,
+        keys,
+        needed,
+    }
+}
+
+impl OneFunction {
+    fn inputs(&self) -> Vec<&'static str> {
+        let first = |keys: &&'static str| keys.split('|').next().unwrap_or_default();
+        self.keys.iter().map(first).collect()
+    }
+}
+
+/// A schema as it is meant: `@@` at the start of a key or a text is `@`, as everywhere in a
+/// definition.
+fn unescaped(value: &Value) -> Value {
+    let text = |text: &str| match text.strip_prefix("@@") {
+        Some(rest) => format!("@{rest}"),
+        None => text.to_owned(),
+    };
+    match value {
+        Value::String(given) => Value::text(text(given)),
+        Value::Array(items) => Value::array(items.iter().map(unescaped).collect()),
+        Value::Object(map) => Value::from_pairs(
+            map.iter()
+                .map(|(key, value)| (Name::from(text(key)), unescaped(value))),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn example(label: &str) -> &'static str {
+    match label {
+        "parseJson" => "for example inputs: { content: \"@body('fetch')\", schema: { … } }",
+        "select" => {
+            "for example inputs: { from: \"@body('fetch').items\", select: \"@item().id\" }"
+        }
+        "query" => {
+            "for example inputs: { from: \"@body('fetch')\", where: \"@greater(item().n, 3)\" }"
+        }
+        "join" => "for example inputs: { from: \"@body('names')\", joinWith: \", \" }",
+        _ => "for example inputs: { from: \"@body('fetch').items\", format: CSV }",
+    }
+}

@@ -1,0 +1,65 @@
+//! What runs here but Logic Apps does not take (its reference of actions, "InitializeVariable" and
+//! "Response"). Warnings only; they look at `hir`, after everything else.
+
+use super::Loom;
+use windlass_model::hir::{Block, Step, StepKind, Workflow};
+use windlass_source::source::Span;
+
+/// Where a step is.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Nothing,
+    Scope,
+    Loop,
+}
+
+impl Loom<'_> {
+    pub(super) fn deployable(&mut self, workflow: &Workflow) {
+        if self.azure() {
+            self.deployable_block(&workflow.body, Within::Nothing);
+        }
+    }
+
+    fn deployable_block(&mut self, block: &Block, within: Within) {
+        for step in block.steps() {
+            self.deployable_step(step, within);
+            let inner = match step.kind {
+                StepKind::Loop(_) | StepKind::ForEach(_) => Within::Loop,
+                _ if within == Within::Loop => Within::Loop,
+                _ => Within::Scope,
+            };
+            for block in step.blocks() {
+                self.deployable_block(block, inner);
+            }
+        }
+    }
+
+    fn deployable_step(&mut self, step: &Step, within: Within) {
+        let makes = step.label.eq_ignore_ascii_case("InitializeVariable");
+        if makes && within != Within::Nothing {
+            let hint = "to deploy it, initialize the variable at the top level, and set it here";
+            self.no_deploy(
+                "InitializeVariable inside of another action",
+                step.span,
+                hint,
+            );
+        }
+        if !matches!(step.kind, StepKind::Respond(_)) {
+            return;
+        }
+        if within == Within::Loop {
+            let hint =
+                "to deploy it, keep what it answers in a variable, and respond after the loop";
+            self.no_deploy("Response inside of a loop", step.span, hint);
+        }
+        if self.answers == Some(false) {
+            let hint = "to deploy it, let a trigger of the type Request start it";
+            self.no_deploy("Response without a trigger Request", step.span, hint);
+        }
+    }
+
+    pub(super) fn no_deploy(&mut self, what: &str, span: Span, hint: &str) {
+        let what = format!("Logic Apps takes no {what}");
+        self.warning("not-deployable", span, what, hint);
+    }
+}

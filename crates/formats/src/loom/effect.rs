@@ -1,0 +1,585 @@
+//! Actions that reach outside (http, shell, handlers, ai) and the small ones beside them (wait,
+//! compose, terminate). What an executor gets as inputs is decided here.
+
+use super::Loom;
+use super::act::{Act, Body, option};
+use super::pages::Paged;
+use crate::builder::{call, page_base, text};
+use crate::reader::Fields;
+use crate::{ENDS, checks};
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
+use windlass_model::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status};
+use windlass_source::diagnostic::nearest;
+use windlass_source::source::{Entry, Kind, Node};
+
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// The inputs of an action: under `inputs`, or, in loom, beside the type.
+struct Inputs<'n> {
+    under: Option<Fields<'n>>,
+    members: Vec<(Template, Template)>,
+}
+
+impl<'n> Inputs<'n> {
+    fn get(
+        &mut self,
+        act: &mut Act<'n>,
+        loom: &mut Loom<'_>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let under = self.under.as_mut().and_then(|fields| fields.get(key));
+        if loom.azure() {
+            return under;
+        }
+        let beside = act.fields.get(key);
+        if let (Some(_), Some(beside)) = (under, beside) {
+            let what = format!("`{key}` is in `inputs` and beside it");
+            loom.error("conflict", beside.key_span, what, "keep one of the two");
+        }
+        under.or(beside)
+    }
+
+    /// Like `get`, for a value that is a template and goes to the executor as it is.
+    fn pass(
+        &mut self,
+        act: &mut Act<'n>,
+        loom: &mut Loom<'_>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let entry = self.get(act, loom, key)?;
+        let template = loom.template(&entry.value);
+        self.members.push((text(key), template));
+        Some(entry)
+    }
+
+    fn finish(self, loom: &mut Loom<'_>) -> Template {
+        if let Some(fields) = self.under {
+            fields.finish(loom);
+        }
+        Template::object(self.members)
+    }
+}
+
+impl Loom<'_> {
+    fn inputs<'n>(&mut self, act: &mut Act<'n>, hint: &str) -> Inputs<'n> {
+        let what = format!("`inputs` of `{}`", act.name);
+        let under = act
+            .fields
+            .some(self, "inputs")
+            .and_then(|entry| self.fields(&entry.value, &what, hint));
+        Inputs {
+            under,
+            members: Vec::new(),
+        }
+    }
+
+    fn missing_input(&mut self, act: &Act<'_>, key: &str, hint: &str) {
+        let what = format!("`{}` needs `{key}`", act.name);
+        self.error("missing-key", act.span, what, hint);
+    }
+
+    fn call(executor: &str, inputs: Template, attempt_timeout: Option<Template>) -> StepKind {
+        StepKind::Call(Call {
+            attempt_timeout,
+            ..call(executor, inputs)
+        })
+    }
+
+    /// `timeout` in the inputs or beside the type: how long one attempt may take. Azure bounds
+    /// the whole action, by `limit.timeout`.
+    fn attempt_timeout<'n>(
+        &mut self,
+        act: &mut Act<'n>,
+        inputs: &mut Inputs<'n>,
+    ) -> Option<Template> {
+        let entry = inputs.get(act, self, "timeout")?;
+        if matches!(entry.value.kind, Kind::Null) {
+            let hint = "durations look like 30s, 5m or PT30S";
+            self.wrong_type(&entry.value, "`timeout`", "a duration", hint);
+            return None;
+        }
+        Some(self.duration(entry)?.template)
+    }
+
+    pub(super) fn http(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
+        let mut inputs = self.inputs(act, hint);
+        let method = inputs.pass(act, self, "method");
+        if let Some(entry) = method {
+            self.check_method(entry);
+        }
+        match inputs.pass(act, self, "uri") {
+            Some(entry) => self.check_uri(entry),
+            None if inputs
+                .under
+                .as_ref()
+                .is_some_and(|fields| fields.has_slip_of("uri")) => {}
+            None => self.missing_input(act, "uri", hint),
+        }
+        for key in ["headers", "queries"] {
+            if let Some(entry) = inputs.pass(act, self, key) {
+                let map = matches!(entry.value.kind, Kind::Object(_) | Kind::Null);
+                if !map && !self.is_computed(&entry.value) {
+                    let hint = "for example { accept: application/json }";
+                    let what = format!("`{key}`");
+                    self.wrong_type(&entry.value, &what, "a map", hint);
+                }
+            }
+        }
+        if self.azure() {
+            inputs.pass(act, self, "cookie");
+        } else if inputs.pass(act, self, "page").is_some()
+            && inputs.pass(act, self, "page_base").is_none()
+        {
+            inputs.members.push(page_base(act.name.clone()));
+        }
+        if let Some(entry) = inputs.pass(act, self, "body") {
+            self.no_callback(&entry.value);
+        }
+        if let Some(entry) = inputs.pass(act, self, "authentication") {
+            checks::authentication(self, &entry.value);
+        }
+        if !self.azure() {
+            if let Some(entry) = inputs.pass(act, self, "tls") {
+                checks::tls(self, &entry.value);
+            }
+            if let Some(entry) = inputs.pass(act, self, "check") {
+                let hint = "check: false lets a call fail: read its `statusCode`";
+                self.check_flag(entry, hint);
+            }
+            match inputs.pass(act, self, "parse") {
+                Some(entry) => self.check_parse(entry),
+                None if act.wants_json => inputs.members.push((text("parse"), text("json"))),
+                None => {}
+            }
+        }
+        self.asynchronous(act, &mut inputs);
+        let retry = self.retry_in_inputs(act, &mut inputs);
+        let timeout = self.attempt_timeout(act, &mut inputs);
+        let step_timeout = self.azure_limit(act);
+        let wanted = if self.azure() {
+            self.wanted_rows(act)
+        } else {
+            None
+        };
+        if let Some(wanted) = wanted {
+            let members = std::mem::take(&mut inputs.members);
+            inputs.finish(self);
+            let paged = Paged {
+                members,
+                attempt_timeout: timeout,
+                retry,
+                timeout: step_timeout,
+            };
+            return self.paged(act, wanted, paged);
+        }
+        let inputs = inputs.finish(self);
+        Body {
+            retry,
+            timeout: step_timeout,
+            ..Self::call("http", inputs, timeout).into()
+        }
+    }
+
+    /// Warns of an address that a server is told to answer at.
+    fn no_callback(&mut self, node: &Node) {
+        let within: Vec<&Node> = match &node.kind {
+            Kind::Array(items) => items.iter().collect(),
+            Kind::Object(entries) => entries.iter().map(|entry| &entry.value).collect(),
+            _ => Vec::new(),
+        };
+        within.into_iter().for_each(|node| self.no_callback(node));
+        let text = node.as_str().filter(|_| self.azure());
+        if text.is_some_and(|text| text.to_ascii_lowercase().contains("listcallbackurl(")) {
+            let what = "nobody answers at the address that `listCallbackUrl` gives here";
+            let hint = "make it an HttpWebhook, whose handler waits for the answer itself";
+            self.warning("not-supported", node.span, what, hint);
+        }
+    }
+
+    /// Azure polls where a 202 points to, unless told not to (Logic Apps reference,
+    /// "Asynchronous request-response pattern").
+    fn asynchronous(&mut self, act: &mut Act<'_>, inputs: &mut Inputs<'_>) {
+        if self.azure() && !option(act, "DisableAsyncPattern") {
+            let on = Template::constant(Value::Bool(true));
+            inputs.members.push((text("asyncPattern"), on));
+        }
+    }
+
+    /// Azure's `inputs.retryPolicy`, or its default.
+    fn retry_in_inputs(
+        &mut self,
+        act: &mut Act<'_>,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<RetryPolicy> {
+        let policy = inputs
+            .under
+            .as_mut()
+            .and_then(|fields| fields.get("retryPolicy"));
+        match policy {
+            Some(entry) => self.retry_policy(entry),
+            None => self.azure().then(|| super::retry::azure_default(act.span)),
+        }
+    }
+
+    /// Azure's `limit: {timeout}` on an action.
+    pub(super) fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
+        let entry = act.fields.some(self, "limit")?;
+        let hint = "for example limit: { timeout: PT30S }";
+        let mut fields = self.fields(&entry.value, "`limit`", hint)?;
+        let timeout = fields.some(self, "timeout");
+        fields.finish(self);
+        Some(self.duration(timeout?)?.template)
+    }
+
+    fn check_method(&mut self, entry: &Entry) {
+        let hint = METHODS.join(", ");
+        match &entry.value.kind {
+            Kind::String(_) => {
+                let template = self.template(&entry.value);
+                let Some(text) = template.as_constant().and_then(Value::as_str) else {
+                    return;
+                };
+                if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(text)) {
+                    let what = format!("`{text}` is no HTTP method");
+                    let hint = nearest(text, METHODS)
+                        .map_or(hint, |near| format!("did you mean `{near}`?"));
+                    self.error("unknown-value", entry.value.span, what, hint);
+                }
+            }
+            _ => self.wrong_type(&entry.value, "`method`", "text", hint),
+        }
+    }
+
+    pub(super) fn check_uri(&mut self, entry: &Entry) {
+        let hint = "for example https://example.org/status, or an expression that gives text";
+        match &entry.value.kind {
+            Kind::String(text) => {
+                let template = self.template(&entry.value);
+                let computed = template.as_constant().is_none();
+                let schemes = ["http://", "https://"];
+                let begins = schemes.iter().any(|scheme| {
+                    text.text
+                        .get(..scheme.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+                });
+                if !computed && !begins {
+                    let what = format!("`{}` begins with neither http:// nor https://", text.text);
+                    self.warning("bad-uri", entry.value.span, what, hint);
+                }
+            }
+            // What a deployment could not give is reported already.
+            Kind::Null if self.azure() => {}
+            _ => self.wrong_type(&entry.value, "`uri`", "text", hint),
+        }
+    }
+
+    pub(super) fn shell(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "either run: \"text for sh\", or command: [program, argument]";
+        let mut inputs = self.inputs(act, hint);
+        self.in_shell = true;
+        let run = inputs.pass(act, self, "run");
+        let command = inputs.pass(act, self, "command");
+        match (run, command) {
+            (None, None) => self.missing_input(act, "run", hint),
+            (Some(_), Some(command)) => {
+                let what = "`shell` has either `run` or `command`";
+                self.error("conflict", command.key_span, what, hint);
+            }
+            (Some(run), None) => {
+                let template = match run.value.as_str() {
+                    Some(_) => self.template(&run.value),
+                    None => {
+                        self.wrong_type(&run.value, "`run`", "text", hint);
+                        Template::constant(Value::Null)
+                    }
+                };
+                if template.as_constant().is_none() {
+                    let what = "data is rendered into the text of a command";
+                    let hint = checks::DATA_IN_COMMAND;
+                    self.warning("data-in-command", run.value.span, what, hint);
+                }
+            }
+            (None, Some(command)) => {
+                let words = matches!(&command.value.kind, Kind::Array(items) if !items.is_empty());
+                if !words && !self.is_computed(&command.value) {
+                    let hint = "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
+                    self.wrong_type(&command.value, "`command`", "a list", hint);
+                }
+            }
+        }
+        self.in_shell = false;
+        for key in ["env", "files", "cwd", "stdin"] {
+            inputs.pass(act, self, key);
+        }
+        if let Some(entry) = inputs.pass(act, self, "check") {
+            self.check_flag(
+                entry,
+                "check: false lets a command fail: read its `exitCode`",
+            );
+        }
+        let timeout = self.attempt_timeout(act, &mut inputs);
+        let inputs = inputs.finish(self);
+        Self::call("shell", inputs, timeout).into()
+    }
+
+    /// `check: false`: whoever reads the code takes care of what failed.
+    fn check_flag(&mut self, entry: &Entry, hint: &str) {
+        let flag = matches!(entry.value.kind, Kind::Bool(_));
+        if !flag && !self.is_computed(&entry.value) {
+            self.wrong_type(&entry.value, "`check`", "true or false", hint);
+        }
+    }
+
+    fn check_parse(&mut self, entry: &Entry) {
+        if entry.value.as_str() != Some("json") {
+            let hint = "a body that is JSON is parsed then, whatever the server calls it";
+            self.wrong_type(&entry.value, "`parse`", "json", hint);
+        }
+    }
+
+    /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom the
+    /// name and `input` may stand beside the type.
+    pub(super) fn handler(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+        let key = if label == "activity" {
+            "activityType"
+        } else {
+            "actorType"
+        };
+        let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
+        let timeout = act.fields.some(self, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let beside = act.fields.get(key);
+        let input = act.fields.get("input");
+        let under = match beside {
+            None => act.fields.need(self, "inputs", act.span, &hint),
+            Some(_) => act.fields.some(self, "inputs"),
+        };
+        let mut members = Vec::new();
+        if let Some(entry) = under {
+            let what = format!("`inputs` of `{}`", act.name);
+            if let Some(mut fields) = self.fields(&entry.value, &what, &hint) {
+                let kind = match beside {
+                    None => fields.need(self, key, entry.key_span, &hint),
+                    Some(_) => fields.get(key),
+                };
+                kind.and_then(|kind| self.text(kind, &hint));
+                for (key, beside) in [(key, beside), ("input", input)] {
+                    if let (Some(_), Some(beside)) = (fields.get(key), beside) {
+                        let what = format!("`{key}` is in `inputs` and beside it");
+                        let hint = "keep one of the two";
+                        self.error("conflict", beside.key_span, what, hint);
+                    }
+                }
+            }
+            members.extend(entry.value.entries().unwrap_or_default());
+        }
+        beside.and_then(|kind| self.text(kind, &hint));
+        members.extend([beside, input].into_iter().flatten());
+        let members = members
+            .into_iter()
+            .map(|entry| (text(&entry.key), self.template(&entry.value)));
+        let inputs = Template::object(members.collect());
+        Self::call(label, inputs, timeout).into()
+    }
+
+    pub(super) fn ai(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { prompt: \"…\" }";
+        let timeout = act.fields.some(self, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
+            return StepKind::Nothing.into();
+        };
+        let what = format!("`inputs` of `{}`", act.name);
+        if let Some(mut fields) = self.fields(&entry.value, &what, hint) {
+            fields.allow(&MODEL_KEYS);
+            fields.allow(&MODEL_OPTIONS);
+            let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
+            let slip = ["prompt", "messages"]
+                .iter()
+                .any(|key| fields.has_slip_of(key));
+            if !asks.contains(&true) && !slip {
+                self.missing_input(act, "prompt", "give `prompt` or `messages`");
+            }
+            fields.finish(self);
+        }
+        let inputs = self.template(&entry.value);
+        Self::call("ai", inputs, timeout).into()
+    }
+
+    pub(super) fn compose(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "the value: for example inputs: \"@body('fetch').items\"";
+        match act.fields.get("inputs") {
+            Some(entry) => StepKind::Compose(self.template(&entry.value)),
+            None => {
+                act.fields.need(self, "inputs", act.span, hint);
+                StepKind::Nothing
+            }
+        }
+    }
+
+    /// Azure's `Response`: recorded as what the run gives.
+    pub(super) fn response(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { statusCode: 200, body: \"@body('fetch')\" }";
+        act.fields.allow(&["kind"]);
+        let mut inputs = self.inputs(act, hint);
+        if inputs.get(act, self, "statusCode").is_none() {
+            inputs
+                .members
+                .push((text("statusCode"), Template::constant(200_i64.into())));
+        }
+        for key in ["statusCode", "headers", "body"] {
+            inputs.pass(act, self, key);
+        }
+        inputs.get(act, self, "schema");
+        StepKind::Respond(inputs.finish(self))
+    }
+
+    pub(super) fn wait(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
+        // `inputs: PT5S` says it all.
+        if let Some(entry) = act.fields.get("inputs")
+            && matches!(entry.value.kind, Kind::String(_) | Kind::Int(_))
+        {
+            return self.wait_for(entry);
+        }
+        let mut inputs = self.inputs(act, hint);
+        let interval = inputs.get(act, self, "interval");
+        let until = inputs.get(act, self, "until");
+        let count = inputs.get(act, self, "count");
+        let unit = inputs.get(act, self, "unit");
+        let kind = match (interval, until, count.or(unit)) {
+            (Some(entry), None, None) => self.wait_for(entry),
+            (None, Some(entry), None) => self.wait_until(entry),
+            (None, None, Some(_)) => match act.fields.get("inputs") {
+                Some(entry) => self.wait_for(entry),
+                None => {
+                    self.missing_input(act, "interval", hint);
+                    StepKind::Nothing
+                }
+            },
+            (None, None, None) => {
+                self.missing_input(act, "interval", hint);
+                StepKind::Nothing
+            }
+            _ => {
+                let what = "`wait` has either `interval` or `until`";
+                self.error("conflict", act.span, what, hint);
+                StepKind::Nothing
+            }
+        };
+        inputs.finish(self);
+        kind
+    }
+
+    /// Azure also waits for months, which have no fixed length: until the same day of another.
+    fn wait_months(&mut self, entry: &Entry) -> Option<StepKind> {
+        let unit = entry.value.get_any_case("unit").and_then(Node::as_str)?;
+        let count = entry.value.get_any_case("count")?;
+        if !self.azure() || !unit.eq_ignore_ascii_case("month") {
+            return None;
+        }
+        // A count that is computed may be text.
+        let count = Template::call("int", vec![self.template(count)]).ok()?;
+        let now = Template::call("utcNow", Vec::new()).ok()?;
+        let due = Template::call("addToTime", vec![now, count, text("Month")]).ok()?;
+        Some(StepKind::Wait(Wait::Until(due)))
+    }
+
+    fn wait_for(&mut self, entry: &Entry) -> StepKind {
+        if let Some(kind) = self.wait_months(entry) {
+            return kind;
+        }
+        self.duration(entry).map_or(StepKind::Nothing, |duration| {
+            StepKind::Wait(Wait::For(duration.template))
+        })
+    }
+
+    fn wait_until(&mut self, entry: &Entry) -> StepKind {
+        let node = entry
+            .value
+            .get_any_case("timestamp")
+            .unwrap_or(&entry.value);
+        let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that gives one";
+        if node.as_str().is_none() {
+            self.wrong_type(node, "`until`", "an instant", hint);
+            return StepKind::Nothing;
+        }
+        let template = self.template(node);
+        let known = template.as_constant().and_then(Value::as_str);
+        if known.is_some_and(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
+            let what = format!("`{}` is no instant", known.unwrap_or_default());
+            self.error("bad-timestamp", node.span, what, hint);
+        }
+        StepKind::Wait(Wait::Until(template))
+    }
+
+    /// `signal` and `timeout`: the timeout is that of the whole step, since there is nothing to
+    /// attempt again.
+    pub(super) fn wait_for_signal(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { signal: approved, timeout: P1D }";
+        let mut inputs = self.inputs(act, hint);
+        let signal = inputs.get(act, self, "signal");
+        let timeout = inputs
+            .get(act, self, "timeout")
+            .and_then(|entry| self.duration(entry))
+            .map(|duration| duration.template);
+        inputs.finish(self);
+        let kind = match signal {
+            Some(entry) => self.signal_name(entry, hint),
+            None => {
+                self.missing_input(act, "signal", hint);
+                StepKind::Nothing
+            }
+        };
+        Body {
+            timeout,
+            ..kind.into()
+        }
+    }
+
+    /// A signal is found by its name alone, so that is the same in every run of the workflow.
+    fn signal_name(&mut self, entry: &Entry, hint: &str) -> StepKind {
+        let Some(text) = self.text(entry, hint) else {
+            return StepKind::Nothing;
+        };
+        if self.template(&entry.value).as_constant().is_none() {
+            let what = "a signal's name cannot be an expression";
+            let hint = "give a fixed name, and tell cases apart by what the signal carries";
+            self.error("computed-name", entry.value.span, what, hint);
+            return StepKind::Nothing;
+        }
+        if text.is_empty() {
+            let what = "a signal has a name";
+            self.error("empty-name", entry.value.span, what, hint);
+            return StepKind::Nothing;
+        }
+        StepKind::AwaitSignal(Name::from(text))
+    }
+
+    pub(super) fn terminate(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { runStatus: Failed, runError: { code: E1, message: no } }";
+        let mut inputs = self.inputs(act, hint);
+        let status = inputs.get(act, self, "runStatus");
+        let error = inputs
+            .get(act, self, "runError")
+            .map(|entry| self.template(&entry.value));
+        inputs.finish(self);
+        let status = match status {
+            Some(entry) => self.run_status(entry),
+            None => {
+                self.missing_input(act, "runStatus", hint);
+                Status::Failed
+            }
+        };
+        StepKind::Terminate { status, error }
+    }
+
+    fn run_status(&mut self, entry: &Entry) -> Status {
+        self.choice_as("unknown-status", entry, &ENDS, |text| {
+            format!("a run cannot end as `{text}`")
+        })
+        .unwrap_or(Status::Failed)
+    }
+}

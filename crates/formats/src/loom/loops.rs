@@ -1,0 +1,224 @@
+//! until, while, doUntil (docs/loom.md). Every loop leaves here with both limits, within the
+//! operator's caps.
+
+use super::Loom;
+use super::act::{Act, option};
+use crate::builder::looped;
+use crate::reader::Fields;
+use windlass_expression::Template;
+use windlass_model::hir::{Loop, StepKind};
+use windlass_model::model::{Delay, OnLimit, OnRepeat, Pages, Test, Unchanged};
+use windlass_source::source::{Entry, Kind, Node};
+
+const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
+
+impl Loom<'_> {
+    pub(super) fn a_loop(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
+        self.loops.push(act.name.clone());
+        let condition = self.needed_condition(act);
+        let (mut count, mut timeout) = (self.count.clone(), self.timeout.clone());
+        let mut unchanged = None;
+        if let Some(entry) = act.fields.some(self, "limit")
+            && let Some(mut fields) = self.fields(&entry.value, "`limit`", LIMIT)
+        {
+            count = self.limit_count(&mut fields).unwrap_or(count);
+            timeout = self.limit_timeout(&mut fields).unwrap_or(timeout);
+            unchanged = self.unchanged(&mut fields);
+            fields.finish(self);
+        }
+        let delay = act
+            .fields
+            .some(self, "delay")
+            .and_then(|entry| self.delay(entry));
+        let on_limit = self.on_limit(act);
+        let pages = self.pages(act);
+        let entry = act.fields.get("actions");
+        let feedback = entry.is_some_and(|entry| names_feedback(&entry.value));
+        let body = self.body_actions(act);
+        let Some((condition, condition_text)) = condition else {
+            return StepKind::Nothing;
+        };
+        let (test, negated) = match label {
+            "while" => (Test::Before, true),
+            "until" if !self.azure() => (Test::Before, false),
+            _ => (Test::After, false),
+        };
+        let stop_when = if negated {
+            condition.negated()
+        } else {
+            condition
+        };
+        StepKind::Loop(Box::new(Loop {
+            test,
+            condition_text,
+            negated,
+            timeout: Some(timeout),
+            delay,
+            on_limit,
+            on_timeout: on_limit,
+            survives_failure: self.azure(),
+            pages,
+            unchanged,
+            feedback,
+            ..looped(stop_when, count, body)
+        }))
+    }
+
+    /// A duration, or waits as those of a retry policy.
+    fn delay(&mut self, entry: &Entry) -> Option<Delay> {
+        let own = ["type", "maxInterval", "minimumInterval", "jitter"];
+        let entries = entry.value.entries().unwrap_or_default();
+        if !entries.iter().any(|entry| own.contains(&&*entry.key)) {
+            return self
+                .duration(entry)
+                .map(|delay| Delay::Every(delay.template));
+        }
+        let hint = "for example delay: { type: exponential, interval: 5s, maxInterval: 1m }";
+        let mut fields = self.fields(&entry.value, "`delay`", hint)?;
+        let backoff = self.backoff(&mut fields, entry);
+        fields.finish(self);
+        backoff.map(Delay::Backoff)
+    }
+
+    /// `page`, which tells the pages of a loop apart, and `on_repeat`, which means nothing without.
+    fn pages(&mut self, act: &mut Act<'_>) -> Option<Pages> {
+        let on_repeat = act.fields.some(self, "on_repeat");
+        let Some(entry) = act.fields.some(self, "page") else {
+            if let Some(entry) = on_repeat {
+                let what = "`on_repeat` needs `page`: what leads to the next page";
+                let hint = "for example page: \"@variables('token')\"";
+                self.error("missing-key", entry.key_span, what, hint);
+            }
+            return None;
+        };
+        let token = self.template(&entry.value);
+        if token.as_constant().is_some() {
+            let what = "`page` never changes: it holds no expression";
+            let hint = "what leads to the next page, for example page: \"@variables('token')\"";
+            self.error("constant-page", entry.value.span, what, hint);
+        }
+        let known = [("fail", OnRepeat::Fail), ("stop", OnRepeat::Stop)];
+        let on_repeat = on_repeat.and_then(|entry| {
+            self.choice(entry, &known, |word| {
+                format!("`{word}` is nothing a loop can do when a page repeats")
+            })
+        });
+        let on_repeat = on_repeat.unwrap_or(OnRepeat::Fail);
+        Some(Pages { token, on_repeat })
+    }
+
+    /// `unchanged` and `unchanged_of` of a loop's `limit`.
+    fn unchanged(&mut self, fields: &mut Fields<'_>) -> Option<Unchanged> {
+        let of = fields.some(self, "unchanged_of");
+        let Some(entry) = fields.some(self, "unchanged") else {
+            if let Some(of) = of {
+                let what = "`unchanged_of` needs `unchanged`: how often it may be the same";
+                let hint =
+                    "for example limit: { unchanged: 3, unchanged_of: \"@body('check').state\" }";
+                self.error("missing-key", of.key_span, what, hint);
+            }
+            return None;
+        };
+        let of = of.map(|of| (self.template(&of.value), of.value.span));
+        if let Some((template, span)) = &of
+            && template.as_constant().is_some()
+        {
+            let what = "`unchanged_of` never changes: it holds no expression";
+            let hint = "what has to change, for example unchanged_of: \"@body('check').state\"";
+            self.error("constant-unchanged", *span, what, hint);
+        }
+        let times = self
+            .whole(&entry.value)
+            .and_then(|times| u64::try_from(times).ok());
+        let Some(times) = times.filter(|times| *times > 1) else {
+            let hint = "how many iterations in a row may give the same: for example unchanged: 3";
+            self.wrong_type(&entry.value, "`unchanged`", "a whole number from 2", hint);
+            return None;
+        };
+        let of = of.map(|(template, _)| template);
+        Some(Unchanged { times, of })
+    }
+
+    /// `{count, timeout}` over what applies without them.
+    pub(super) fn limit(
+        &mut self,
+        entry: &Entry,
+        count: Template,
+        timeout: Template,
+    ) -> (Template, Template) {
+        let what = format!("`{}`", entry.key);
+        let Some(mut fields) = self.fields(&entry.value, &what, LIMIT) else {
+            return (count, timeout);
+        };
+        let count = self.limit_count(&mut fields).unwrap_or(count);
+        let timeout = self.limit_timeout(&mut fields).unwrap_or(timeout);
+        fields.finish(self);
+        (count, timeout)
+    }
+
+    fn limit_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
+        let entry = fields.some(self, "count")?;
+        let node = &entry.value;
+        let hint = "how many iterations at most: a whole number from 1, or an expression";
+        match (self.whole(node), &node.kind) {
+            (Some(count), _) => {
+                let cap = self.max_count;
+                self.within_cap(count, cap, node.span);
+                Some(Template::constant(count.into()))
+            }
+            (None, Kind::String(_)) => {
+                let template = self.template(node);
+                if template.as_constant().is_some() {
+                    self.wrong_type(node, "`count`", "a whole number", hint);
+                }
+                Some(template)
+            }
+            _ => {
+                self.wrong_type(node, "`count`", "a whole number", hint);
+                None
+            }
+        }
+    }
+
+    fn limit_timeout(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
+        let entry = fields.some(self, "timeout")?;
+        let timeout = self.duration(entry)?;
+        if let Some(known) = timeout.known {
+            let cap = self.max_timeout;
+            self.within_time(known, cap, entry.value.span);
+        }
+        Some(timeout.template)
+    }
+
+    fn on_limit(&mut self, act: &mut Act<'_>) -> OnLimit {
+        let fails = option(act, "FailWhenLimitsReached");
+        let default = if self.azure() && !fails {
+            OnLimit::Continue
+        } else {
+            OnLimit::Fail
+        };
+        let known = [
+            ("fail", OnLimit::Fail),
+            ("continue", OnLimit::Continue),
+            ("pause", OnLimit::Pause),
+        ];
+        let entry = act.fields.some(self, "on_limit");
+        let given = entry.and_then(|entry| {
+            self.choice(entry, &known, |word| {
+                format!("`{word}` is nothing a loop can do at its limit")
+            })
+        });
+        given.unwrap_or(default)
+    }
+}
+
+/// Whether a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. One that
+/// means something else costs only a few bytes an iteration.
+fn names_feedback(node: &Node) -> bool {
+    match &node.kind {
+        Kind::String(text) => text.text.to_ascii_lowercase().contains("feedback"),
+        Kind::Array(items) => items.iter().any(names_feedback),
+        Kind::Object(entries) => entries.iter().any(|entry| names_feedback(&entry.value)),
+        _ => false,
+    }
+}

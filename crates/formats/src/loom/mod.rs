@@ -1,0 +1,192 @@
+//! The Loom format and Logic Apps definitions (docs/loom.md): a tree of the file to `hir`.
+//!
+//! There is no syntax tree between the two: `hir` already has every word that is needed once the
+//! forms are told apart, so reading an action gives its step, with its place in the order of its
+//! scope ([`act::Placed`]) as the only type of the format's own. What depends on the whole file
+//! (names that expressions mention) is checked at the end ([`names`]).
+
+mod act;
+mod action;
+mod append;
+mod arm;
+mod arm_arguments;
+mod arm_collections;
+mod arm_compute;
+mod arm_expression;
+mod arm_functions;
+mod arm_names;
+mod arm_time;
+mod arm_values;
+mod azure;
+mod block;
+mod connector;
+mod control;
+mod data;
+mod deployable;
+mod effect;
+mod later;
+mod lint;
+mod loops;
+mod names;
+mod nested;
+mod pages;
+mod recurrence;
+mod retry;
+mod schedule;
+mod settings;
+mod trigger;
+mod variable;
+mod workflow;
+
+pub(super) use nested::is_loom;
+
+use super::reader::Reader;
+use super::{Caps, stem};
+use settings::Settings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+use windlass_expression::{Syntax, Template, Value};
+use windlass_model::hir::{Secure, Workflow};
+use windlass_model::model::{Dialect, InputKind, Name};
+use windlass_source::diagnostic::Diagnostics;
+use windlass_source::source::{Node, SourceFile, Span};
+
+/// What a definition asks for and nothing beside it gives, with a value to begin with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// Parameters, of the template or of the definition.
+    pub parameters: BTreeMap<String, Value>,
+    /// App settings.
+    pub settings: BTreeMap<String, Value>,
+    /// The names of all workflows, of a template with several.
+    pub workflows: Vec<String>,
+}
+
+pub(super) use settings::{connections_only, settings_in};
+
+/// Reads a file as loom or azure. `beside` are the trees of the files beside a definition, and
+/// whether each is for it alone. The workflow means something only when no error was reported.
+pub(super) fn read(
+    file: &SourceFile,
+    node: &Node,
+    beside: &[(Node, bool)],
+    dialect: Dialect,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> (Workflow, Wanted) {
+    let syntax = match dialect {
+        Dialect::Azure => Syntax::Azure,
+        Dialect::Loom | Dialect::Tea | Dialect::Canvas => Syntax::Loom,
+    };
+    let mut loom = Loom {
+        reader: Reader::new(file, syntax, diagnostics),
+        dialect,
+        max_count: caps.count(dialect),
+        max_timeout: caps.timeout(),
+        count: Template::constant(60_i64.into()),
+        timeout: Template::constant("PT1H".into()),
+        names: BTreeMap::new(),
+        loops: Vec::new(),
+        triggers: Vec::new(),
+        answers: None,
+        made: Vec::new(),
+        is_fragment: false,
+        types: Vec::new(),
+        set: BTreeSet::new(),
+        conditions: BTreeMap::new(),
+        concurrent: false,
+        appends: false,
+        replaces: false,
+        secure: Vec::new(),
+        foreach_depth: 0,
+        connected: BTreeMap::new(),
+        wanted: Wanted::default(),
+    };
+    let stem = match dialect {
+        Dialect::Azure => azure_stem(&file.path),
+        _ => stem(&file.path),
+    };
+    let settings = Settings::of(beside.iter().map(|(node, strict)| (node, *strict)));
+    let mut workflow = loom.workflow(node, &settings, &stem);
+    loom.remember_files(&mut workflow);
+    workflow.types = std::mem::take(&mut loom.types);
+    workflow.secure = std::mem::take(&mut loom.secure);
+    workflow.environment = loom.check_names(&workflow, node);
+    if !loom.diagnostics.has_errors() {
+        loom.lint(&workflow);
+        loom.deployable(&workflow);
+    }
+    (workflow, loom.wanted)
+}
+
+/// A workflow of a Standard app is called as its folder is.
+fn azure_stem(path: &str) -> String {
+    let own = stem(path);
+    let folder = std::path::Path::new(path).parent();
+    let folder = folder.and_then(|folder| folder.file_name()?.to_str());
+    match folder {
+        Some(folder) if own == "workflow" => folder.to_owned(),
+        _ => own,
+    }
+}
+
+struct Loom<'a> {
+    reader: Reader<'a>,
+    dialect: Dialect,
+    max_count: u64,
+    max_timeout: Duration,
+    /// The iterations of a loop that says nothing.
+    count: Template,
+    /// The timeout of a loop that says nothing.
+    timeout: Template,
+    /// Every action by its name without case.
+    names: BTreeMap<String, (Name, Span)>,
+    loops: Vec<Name>,
+    /// Azure: the triggers. An action that runs after one has nothing to wait for.
+    triggers: Vec<Name>,
+    /// Azure: whether the trigger waits for an answer; none: the file does not say what it is.
+    answers: Option<bool>,
+    /// The variables that something makes: in loom every assignment, in azure only
+    /// `InitializeVariable`.
+    made: Vec<Name>,
+    /// The file is one action alone: what surrounds it may set variables.
+    is_fragment: bool,
+    /// Azure: what the variables were declared to hold.
+    types: Vec<(Name, InputKind)>,
+    /// All variables that something sets, without case; known at the end.
+    set: BTreeSet<String>,
+    /// Where the condition of each loop is written.
+    conditions: BTreeMap<Name, Span>,
+    /// Whether anything in the file runs at the same time as something else.
+    concurrent: bool,
+    /// Whether anything appends to files: their lengths are a variable of the run.
+    appends: bool,
+    replaces: bool,
+    /// The actions of which something is secure.
+    secure: Vec<Secure>,
+    foreach_depth: usize,
+    /// Azure: what each connection leads to, by its name in lower case.
+    connected: BTreeMap<String, String>,
+    wanted: Wanted,
+}
+
+impl<'a> Deref for Loom<'a> {
+    type Target = Reader<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Loom<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+impl Loom<'_> {
+    fn azure(&self) -> bool {
+        self.dialect == Dialect::Azure
+    }
+}

@@ -1,0 +1,315 @@
+//! Retry policies: loom's and azure's, on an action or as an action of their own (docs/loom.md).
+
+use super::Loom;
+use super::act::{Act, Body};
+use crate::builder::only;
+use crate::reader::Fields;
+use std::time::Duration;
+use windlass_expression::Template;
+use windlass_model::hir::{RetryPolicy, Step, StepKind};
+use windlass_model::model::{Backoff, Jitter, Name, RetryOn, fault_kind};
+use windlass_source::diagnostic::nearest;
+use windlass_source::source::{Entry, Kind, Node, Span};
+
+const EXAMPLE: &str =
+    "for example retry: { type: exponential, count: 5, interval: 2s, maxInterval: 1m }";
+const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
+const KINDS: [&str; 17] = [
+    fault_kind::EXPECT,
+    fault_kind::TIMEOUT,
+    fault_kind::CONNECTION,
+    fault_kind::HTTP,
+    fault_kind::HANDLER,
+    fault_kind::SHELL,
+    fault_kind::SCRIPT,
+    fault_kind::AI,
+    fault_kind::DENIED,
+    fault_kind::SECRET,
+    fault_kind::TERMINATED,
+    fault_kind::EXPRESSION,
+    fault_kind::INPUT,
+    fault_kind::LIMIT,
+    fault_kind::REPEAT,
+    fault_kind::TOO_LARGE,
+    fault_kind::INEXACT,
+];
+
+/// What Azure retries without a policy: 4 times, scaled by 7.5 s, from 5 s to 45 s
+/// (Logic Apps reference, "Default retry policy").
+pub(super) fn azure_default(span: Span) -> RetryPolicy {
+    RetryPolicy {
+        backoff: Backoff::AzureExponential {
+            interval: Duration::from_millis(7500),
+            max: Duration::from_secs(45),
+            min: Duration::from_secs(5),
+        },
+        count: Template::constant(4_i64.into()),
+        on: Vec::new(),
+        when: None,
+        span,
+    }
+}
+
+/// How often an alert is sent to an address that does not answer: for some 20 minutes.
+pub(super) fn alert_retry(span: Span) -> RetryPolicy {
+    RetryPolicy {
+        backoff: Backoff::Exponential {
+            interval: Duration::from_secs(1),
+            max: Duration::from_secs(300),
+            min: Duration::from_secs(1),
+            jitter: Jitter::Tenth,
+        },
+        count: Template::constant(11_i64.into()),
+        ..exponential(span)
+    }
+}
+
+/// What a `retry` has that says nothing.
+fn exponential(span: Span) -> RetryPolicy {
+    let seconds = Duration::from_secs;
+    RetryPolicy {
+        backoff: Backoff::Exponential {
+            interval: seconds(5),
+            max: seconds(60),
+            min: seconds(1),
+            jitter: Jitter::Tenth,
+        },
+        count: Template::constant(3_i64.into()),
+        on: Vec::new(),
+        when: None,
+        span,
+    }
+}
+
+impl Loom<'_> {
+    /// `type: retry`: the action inside, with the policy around it. The action's result is the
+    /// retry's own.
+    pub(super) fn retry(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
+        let inner = act.fields.need(self, "action", act.span, hint);
+        let policy = match act.fields.some(self, "retryPolicy") {
+            Some(entry) => self.retry_policy(entry),
+            None => Some(exponential(act.span)),
+        };
+        let timeout = self.step_timeout(act);
+        let Some(inner) = inner else {
+            return StepKind::Nothing.into();
+        };
+        for key in ["runAfter", "retry"] {
+            if let Some(entry) = inner
+                .value
+                .entries()
+                .and_then(|entries| entries.iter().find(|entry| entry.key == key))
+            {
+                let what = format!("the action of a `retry` has no `{key}` of its own");
+                let hint = "put it on the retry action, or remove one of the two";
+                self.error("conflict", entry.key_span, what, hint);
+            }
+        }
+        let made = format!("{}.action", act.name);
+        let step = self.bare(&inner.value, &made, inner.key_span);
+        // The wrapper repeats the whole step, so that its own break_when and timeout stay inside.
+        let step = Step {
+            anonymous: true,
+            ..step
+        };
+        Body {
+            retry: policy,
+            timeout,
+            ..StepKind::Block(only(step)).into()
+        }
+    }
+
+    /// A policy; none when it says `none` or is wrong.
+    pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
+        let kind = entry.value.get_any_case("type").and_then(Node::as_str);
+        if self.azure() && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("default")) {
+            return Some(azure_default(entry.key_span));
+        }
+        let what = format!("`{}`", entry.key);
+        let mut fields = self.fields(&entry.value, &what, EXAMPLE)?;
+        let count = self.retry_count(&mut fields);
+        let on = fields
+            .some(self, "on")
+            .map(|entry| self.retry_on(entry))
+            .unwrap_or_default();
+        let when = match self.azure() {
+            true => None,
+            false => fields.some(self, "when"),
+        };
+        let when = when.and_then(|entry| self.condition(entry));
+        let backoff = self.backoff(&mut fields, entry);
+        fields.finish(self);
+        let default = if self.azure() { 4_i64 } else { 3 };
+        Some(RetryPolicy {
+            backoff: backoff?,
+            count: count.unwrap_or_else(|| Template::constant(default.into())),
+            on,
+            when,
+            span: entry.key_span,
+        })
+    }
+
+    /// The waits of a policy; none when its type is `none` or wrong.
+    pub(super) fn backoff(&mut self, fields: &mut Fields<'_>, entry: &Entry) -> Option<Backoff> {
+        let kind = fields.some(self, "type");
+        let interval = self.policy_wait(fields, &["interval"]);
+        let max = self.policy_wait(fields, &["maxInterval", "maximumInterval"]);
+        let min = self.policy_wait(fields, &["minimumInterval", "minInterval"]);
+        // Logic Apps has a jitter of its own.
+        let jitter = (!self.azure())
+            .then(|| fields.some(self, "jitter"))
+            .flatten();
+        let jitter = jitter.and_then(|entry| {
+            let known = [
+                ("none", Jitter::None),
+                ("equal", Jitter::Equal),
+                ("full", Jitter::Full),
+            ];
+            self.choice(entry, &known, |word| {
+                format!("`{word}` is no kind of jitter")
+            })
+        });
+        let kind = match kind {
+            Some(entry) => self.choice(entry, &TYPES.map(|word| (word, word)), |text| {
+                format!("`{text}` is no type of retry policy")
+            })?,
+            None => "exponential",
+        };
+        let seconds = Duration::from_secs;
+        let backoff = match (kind, self.azure()) {
+            ("none", _) => return None,
+            ("fixed", _) => Backoff::Fixed {
+                interval: interval.unwrap_or(seconds(5)),
+                jitter: jitter.unwrap_or(Jitter::None),
+            },
+            (_, true) => Backoff::AzureExponential {
+                interval: interval.unwrap_or(Duration::from_millis(7500)),
+                max: max.unwrap_or(seconds(3600)),
+                min: min.unwrap_or(seconds(5)),
+            },
+            (_, false) => Backoff::Exponential {
+                interval: interval.unwrap_or(seconds(5)),
+                max: max.unwrap_or(seconds(60).max(interval.unwrap_or_default())),
+                min: min.unwrap_or(seconds(1).min(interval.unwrap_or(seconds(1)))),
+                jitter: jitter.unwrap_or(Jitter::Tenth),
+            },
+        };
+        if let Backoff::Exponential { max, min, .. } | Backoff::AzureExponential { max, min, .. } =
+            &backoff
+            && min > max
+        {
+            let what = "the shortest wait of this policy is longer than the longest";
+            let hint = "minimumInterval must not be above maxInterval";
+            self.error("out-of-range", entry.value.span, what, hint);
+        }
+        Some(backoff)
+    }
+
+    fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
+        let entry = fields.some(self, "count")?;
+        let hint = "how many retries at most: a whole number from 0, or an expression";
+        if let Some(count) = self.whole(&entry.value) {
+            if count < 0 {
+                let what = format!("{count} retries are not possible");
+                self.error("out-of-range", entry.value.span, what, hint);
+            }
+            return Some(Template::constant(count.into()));
+        }
+        let template = self.template(&entry.value);
+        let computed = template.as_constant().is_none();
+        match entry.value.kind {
+            Kind::String(_) if computed => {}
+            _ => self.wrong_type(&entry.value, "`count`", "a whole number", hint),
+        }
+        Some(template)
+    }
+
+    /// A wait of a policy: it must be known when the file is read.
+    fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
+        let mut found = None;
+        for key in keys {
+            let Some(entry) = fields.some(self, key) else {
+                continue;
+            };
+            let Some(duration) = self.duration(entry) else {
+                continue;
+            };
+            if duration.known.is_none() {
+                let what = format!("`{key}` of a retry policy cannot be an expression");
+                let hint = "write a duration, such as 5s";
+                self.error("not-constant", entry.value.span, what, hint);
+            }
+            found = duration.known;
+        }
+        found
+    }
+
+    fn retry_on(&mut self, entry: &Entry) -> Vec<RetryOn> {
+        let hint = "a list such as [timeout, connection, 5xx, 429]";
+        match &entry.value.kind {
+            Kind::Array(items) => items.iter().filter_map(|item| self.on(item)).collect(),
+            Kind::String(_) | Kind::Int(_) => self.on(&entry.value).into_iter().collect(),
+            _ => {
+                self.wrong_type(&entry.value, "`on`", "a list", hint);
+                Vec::new()
+            }
+        }
+    }
+
+    fn code(&mut self, code: i64, node: &Node) -> Option<RetryOn> {
+        let known = u16::try_from(code)
+            .ok()
+            .filter(|code| (100..=599).contains(code));
+        if known.is_none() {
+            let what = format!("{code} is no status code");
+            let hint = "status codes are from 100 to 599";
+            self.error("out-of-range", node.span, what, hint);
+        }
+        known.map(RetryOn::Code)
+    }
+
+    fn on(&mut self, node: &Node) -> Option<RetryOn> {
+        let hint = "a status code (503), a class (5xx), or a kind of error (timeout, connection)";
+        match &node.kind {
+            Kind::String(_) => {
+                let text = node.as_str().unwrap_or_default().to_ascii_lowercase();
+                if let Ok(code) = text.parse::<i64>() {
+                    return self.code(code, node);
+                }
+                if let Some(class) = text.strip_suffix("xx") {
+                    let known = class
+                        .parse::<u8>()
+                        .ok()
+                        .filter(|class| (1..=5).contains(class));
+                    if known.is_none() {
+                        let what = format!("`{text}` is no class of status codes");
+                        let hint = "classes are 1xx, 2xx, 3xx, 4xx and 5xx";
+                        self.error("out-of-range", node.span, what, hint);
+                    }
+                    return known.map(RetryOn::Class);
+                }
+                if !KINDS.contains(&text.as_str()) {
+                    let what = format!("`{text}` is no kind of error that the engine makes");
+                    match nearest(&text, KINDS) {
+                        Some(near) => {
+                            let hint = format!("did you mean `{near}`?");
+                            self.error("unknown-kind", node.span, what, hint);
+                        }
+                        // A handler or a stub may make one.
+                        None => {
+                            let hint = format!("its own are: {}", KINDS.join(", "));
+                            self.warning("unknown-kind", node.span, what, hint);
+                        }
+                    }
+                }
+                Some(RetryOn::Kind(Name::from(text)))
+            }
+            Kind::Int(code) => self.code(*code, node),
+            _ => {
+                self.wrong_type(node, "what to retry on", "text", hint);
+                None
+            }
+        }
+    }
+}

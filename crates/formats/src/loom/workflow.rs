@@ -1,0 +1,284 @@
+//! The file as a whole: a workflow or one bare action, its inputs, variables, limits, outputs
+//! and handlers.
+
+use super::Loom;
+use super::retry::alert_retry;
+use super::settings::Settings;
+use crate::builder;
+use crate::reader::{Fields, constant};
+use windlass_expression::{Syntax, Template, Value};
+use windlass_model::hir::{Block, Outputs, Step, StepKind, Workflow};
+use windlass_model::model::{FAILURE, Input, InputKind, Name, Place};
+use windlass_source::source::{Entry, Kind, Node};
+
+const KINDS: [(&str, InputKind); 11] = [
+    ("any", InputKind::Any),
+    ("string", InputKind::String),
+    ("text", InputKind::String),
+    ("integer", InputKind::Integer),
+    ("int", InputKind::Integer),
+    ("number", InputKind::Number),
+    ("boolean", InputKind::Boolean),
+    ("bool", InputKind::Boolean),
+    ("array", InputKind::Array),
+    ("list", InputKind::Array),
+    ("object", InputKind::Object),
+];
+
+impl Loom<'_> {
+    pub(super) fn workflow(
+        &mut self,
+        node: &Node,
+        settings: &Settings<'_>,
+        stem: &str,
+    ) -> Workflow {
+        let mut workflow = builder::workflow(stem, self.dialect, node.span);
+        if self.azure() {
+            self.definition(node, settings, &mut workflow);
+            return workflow;
+        }
+        let bare = node.get("type").is_some() && node.get("definition").is_none();
+        if bare && (node.get("actions").is_none() || is_container(node)) {
+            self.one_action(node, &mut workflow);
+            return workflow;
+        }
+        let Some(mut fields) = self.fields(node, "the workflow", "a map") else {
+            return workflow;
+        };
+        self.keys(&mut fields, node, settings, &mut workflow);
+        fields.finish(self);
+        workflow
+    }
+
+    /// One action is a workflow with that one action.
+    fn one_action(&mut self, node: &Node, workflow: &mut Workflow) {
+        self.is_fragment = true;
+        let kind = node.get("type").and_then(Node::as_str).unwrap_or("action");
+        let step = self.bare(node, kind, node.span);
+        if let Some(name) = node.get("name").and_then(Node::as_str) {
+            workflow.name = Name::from(name);
+        }
+        // The made name is the type, which its author sees in the outputs.
+        workflow.body = builder::only(Step {
+            anonymous: false,
+            ..step
+        });
+    }
+
+    fn keys(
+        &mut self,
+        fields: &mut Fields<'_>,
+        node: &Node,
+        settings: &Settings<'_>,
+        workflow: &mut Workflow,
+    ) {
+        fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
+        if fields.get("$schema").is_some() {
+            fields.allow(&["contentVersion"]);
+        }
+        // What a definition of Logic Apps has, which the actions of Loom may be written in.
+        let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
+        if definition {
+            fields.allow(&["contentVersion", "triggers", "staticResults"]);
+            let declared = fields.get("parameters");
+            workflow.parameters = self.parameters(declared, None, settings, false);
+        }
+        if let Some(entry) = fields.some(self, "name")
+            && let Some(name) = self.text(entry, "for example name: nightly-sync")
+        {
+            workflow.name = Name::from(name);
+        }
+        if let Some(entry) = fields.some(self, "limits") {
+            let (count, timeout) = (self.count.clone(), self.timeout.clone());
+            (self.count, self.timeout) = self.limit(entry, count, timeout);
+        }
+        if let Some(entry) = fields.some(self, "schedule") {
+            workflow.schedule = self.schedule(entry);
+        }
+        if let Some(entry) = fields.some(self, "inputs") {
+            workflow.inputs = self.workflow_inputs(entry);
+            if workflow.schedule.is_some() {
+                self.scheduled_inputs(&workflow.inputs);
+            }
+        }
+        if let Some(entry) = fields.some(self, "variables") {
+            workflow.variables = self.workflow_variables(entry);
+            workflow.places.variables = places(entry);
+        }
+        if let Some(entry) = fields.some(self, "handlers") {
+            workflow.handlers = self.handlers(entry);
+        }
+        let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
+        match fields.get("actions") {
+            Some(entry) => workflow.body = self.actions(entry),
+            None => {
+                fields.need(self, "actions", node.span, hint);
+            }
+        }
+        self.endings(fields, workflow);
+        if let Some(entry) = fields.some(self, "outputs") {
+            if definition {
+                return self.definition_outputs(entry, workflow);
+            }
+            workflow.outputs = Outputs::Template(self.template(&entry.value));
+            workflow.places.outputs = places(entry);
+        }
+    }
+
+    /// What is done at the end, which reads the variable [`FAILURE`].
+    fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
+        let mut first = None;
+        for key in ["on_failure", "on_finish"] {
+            let Some(entry) = fields.some(self, key) else {
+                continue;
+            };
+            first = first.or(Some(entry.key_span));
+            let block = match entry.value.as_str() {
+                Some(_) => self.webhook(entry),
+                None => self.action_or_actions(entry, key),
+            };
+            match key {
+                "on_failure" => workflow.on_failure = block,
+                _ => workflow.on_finish = block,
+            }
+        }
+        let Some(span) = first else { return };
+        let mut known = workflow.variables.iter().map(|(name, _)| name);
+        if known.any(|name| name.eq_ignore_ascii_case(FAILURE))
+            || self
+                .made
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(FAILURE))
+        {
+            let what = format!("the variable `{FAILURE}` says how the run failed");
+            let hint = "give your own variable of that name another one";
+            self.error("conflict", span, what, hint);
+        }
+        let none = Template::constant(Value::Null);
+        workflow.variables.push((Name::from(FAILURE), none));
+    }
+
+    /// An address alone: it gets a POST that says which run it is and how it failed.
+    fn webhook(&mut self, entry: &Entry) -> Block {
+        self.check_uri(entry);
+        let told = |text: &str| {
+            Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
+        };
+        let body = builder::object([
+            ("workflow", told("@workflow().name")),
+            ("run", told("@workflow().run.name")),
+            ("failure", told("@variables('failure')")),
+        ]);
+        let inputs = builder::object([
+            ("method", builder::text("POST")),
+            ("uri", self.template(&entry.value)),
+            ("body", body),
+        ]);
+        let name = Name::from(entry.key.as_str());
+        self.declare(&name, entry.key_span);
+        let call = StepKind::Call(builder::call("http", inputs));
+        builder::only(Step {
+            retry: Some(alert_retry(entry.key_span)),
+            ..builder::step(name, "http", call, entry.key_span)
+        })
+    }
+
+    /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.
+    fn scheduled_inputs(&mut self, inputs: &[Input]) {
+        for input in inputs.iter().filter(|input| input.default.is_none()) {
+            let what = format!(
+                "the schedule starts no run: the input `{}` has no default",
+                input.name
+            );
+            let hint = format!("for example {}: {{ default: \"…\" }}", input.name);
+            self.warning("no-default", input.span, what, hint);
+        }
+    }
+
+    fn workflow_inputs(&mut self, entry: &Entry) -> Vec<Input> {
+        let hint = "for example inputs: { job: { type: string, default: nightly } }";
+        self.map(entry, hint)
+            .iter()
+            .map(|entry| {
+                let (kind, default) = match &entry.value.kind {
+                    Kind::Null => (InputKind::Any, None),
+                    Kind::Object(_) => self.input(entry, hint),
+                    _ => {
+                        let what = format!("the input `{}`", entry.key);
+                        self.wrong_type(&entry.value, &what, "a map", hint);
+                        (InputKind::Any, None)
+                    }
+                };
+                Input {
+                    name: Name::from(entry.key.as_str()),
+                    kind,
+                    default,
+                    span: entry.key_span,
+                }
+            })
+            .collect()
+    }
+
+    fn input(&mut self, entry: &Entry, hint: &str) -> (InputKind, Option<Value>) {
+        let name = &entry.key;
+        let what = format!("the input `{name}`");
+        let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
+            return (InputKind::Any, None);
+        };
+        let kind = fields.some(self, "type").and_then(|entry| {
+            self.choice(entry, &KINDS, |text| {
+                format!("`{text}` is no type of input")
+            })
+        });
+        let kind = kind.unwrap_or(InputKind::Any);
+        let default = fields
+            .get("default")
+            .map(|entry| (constant(&entry.value), entry));
+        if let Some((value, entry)) = &default
+            && !value.is_null()
+            && !kind.accepts(value)
+        {
+            let what = format!("the default of `{name}`");
+            let hint = "change the default or the type";
+            self.wrong_type(&entry.value, &what, kind.described(), hint);
+        }
+        fields.allow(&["description", "required"]);
+        fields.finish(self);
+        (kind, default.map(|(value, _)| value))
+    }
+
+    fn workflow_variables(&mut self, entry: &Entry) -> Vec<(Name, Template)> {
+        let hint = "for example variables: { status: pending, page: 1 }";
+        self.map(entry, hint)
+            .iter()
+            .map(|entry| {
+                let template = self.template(&entry.value);
+                (Name::from(entry.key.as_str()), template)
+            })
+            .collect()
+    }
+}
+
+/// Where the members of a map are; of anything else, where it is.
+pub(super) fn places(entry: &Entry) -> Vec<Place> {
+    let place = |name: &str, span| Place {
+        name: Name::from(name),
+        span,
+    };
+    match entry.value.entries() {
+        Some(members) => {
+            let of = |member: &Entry| place(&member.key, member.key_span);
+            members.iter().map(of).collect()
+        }
+        None => vec![place("", entry.value.span)],
+    }
+}
+
+/// Whether the `type` of this map is one whose actions are its own.
+fn is_container(node: &Node) -> bool {
+    let kind = node.get("type").and_then(Node::as_str).unwrap_or_default();
+    let known = super::action::TYPES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(kind));
+    known || node.get("variables").is_none() && node.get("outputs").is_none()
+}

@@ -1,0 +1,742 @@
+//! What every dialect needs to read a tree: maps whose unknown keys are reported, templates and
+//! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
+
+use super::json_hint::as_json;
+use std::time::Duration;
+use windlass_expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
+use windlass_model::hir::Script;
+use windlass_model::model::Name;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
+use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
+use windlass_value::time::format_duration;
+
+/// Something an expression of the file mentions, and where.
+pub(super) struct Mention {
+    pub reference: Reference,
+    pub span: Span,
+    /// A loop that it names is around it.
+    pub is_inside: bool,
+    /// The template asks whether it is there, or has a default for it.
+    pub is_optional: bool,
+}
+
+/// Reads values of one file and collects what is wrong with them.
+pub(super) struct Reader<'a> {
+    content: &'a str,
+    /// The language of its templates.
+    pub syntax: Syntax,
+    pub diagnostics: &'a mut Diagnostics,
+    /// What its expressions mention, to be checked when all names are known.
+    pub mentions: Vec<Mention>,
+    /// Texts are for a shell, where `${NAME}` is a variable of the environment.
+    pub in_shell: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a SourceFile, syntax: Syntax, diagnostics: &'a mut Diagnostics) -> Self {
+        Self {
+            content: file.content(),
+            syntax,
+            diagnostics,
+            mentions: Vec::new(),
+            in_shell: false,
+        }
+    }
+
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let hint = self.worded(hint.into());
+        self.diagnostics
+            .push(Diagnostic::error(code, span, message).hint(hint));
+    }
+
+    /// A hint in the words of the file's format.
+    fn worded(&self, hint: String) -> String {
+        match self.syntax {
+            Syntax::Azure => as_json(&super::synonyms::in_azure(hint)),
+            Syntax::Loom | Syntax::Jinja | Syntax::Graph => hint,
+        }
+    }
+
+    /// Reports a mistake; its advice is looked for only when it is shown.
+    pub fn error_with(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: String,
+        hint: impl FnOnce() -> String,
+    ) {
+        let hint = match self.diagnostics.is_full() {
+            true => String::new(),
+            false => hint(),
+        };
+        self.error(code, span, message, hint);
+    }
+
+    pub fn warning(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let hint = self.worded(hint.into());
+        self.diagnostics
+            .push(Diagnostic::warning(code, span, message).hint(hint));
+    }
+
+    pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
+        let (code, message) = match node.kind {
+            Kind::Null => ("missing-value", format!("{what} has no value")),
+            _ => (
+                "wrong-type",
+                format!("{what} must be {wanted}, this is {}", node.kind_name()),
+            ),
+        };
+        self.error(code, node.span, message, hint);
+    }
+
+    /// A whole number; in a definition also text that spells one, as deployments write them.
+    pub fn whole(&self, node: &Node) -> Option<i64> {
+        match &node.kind {
+            Kind::Int(number) => Some(*number),
+            Kind::String(text) if self.syntax == Syntax::Azure => text.text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Text that is no template.
+    pub fn text<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n str> {
+        let text = entry.value.as_str();
+        if text.is_none() {
+            self.wrong_type(&entry.value, &format!("`{}`", entry.key), "text", hint);
+        }
+        text
+    }
+
+    /// What a word of a file stands for; `wrong` is said of one that stands for nothing.
+    pub fn choice<T: Copy>(
+        &mut self,
+        entry: &Entry,
+        known: &[(&str, T)],
+        wrong: impl FnOnce(&str) -> String,
+    ) -> Option<T> {
+        self.choice_as("unknown-value", entry, known, wrong)
+    }
+
+    /// The same with a code of its own.
+    pub fn choice_as<T: Copy>(
+        &mut self,
+        code: &'static str,
+        entry: &Entry,
+        known: &[(&str, T)],
+        wrong: impl FnOnce(&str) -> String,
+    ) -> Option<T> {
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        let hint = format!("known are: {}", words.join(", "));
+        let text = self.text(entry, &hint)?;
+        let found = known
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(text));
+        if found.is_none() {
+            let hint = did_you_mean(text, words).unwrap_or(hint);
+            self.error(code, entry.value.span, wrong(text), hint);
+        }
+        found.map(|(_, meant)| *meant)
+    }
+
+    pub fn list<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n [Node]> {
+        if let Kind::Array(items) = &entry.value.kind {
+            return Some(items);
+        }
+        self.wrong_type(&entry.value, &format!("`{}`", entry.key), "a list", hint);
+        None
+    }
+
+    /// The items of a list that may be left out, or null.
+    pub fn items<'n>(&mut self, entry: Option<&'n Entry>, hint: &str) -> Option<&'n [Node]> {
+        let entry = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null));
+        self.list(entry?, hint)
+    }
+
+    /// A count of iterations that a loop asks for: from 1 to the operator's cap.
+    pub fn within_cap(&mut self, count: i64, cap: u64, span: Span) {
+        let wanted = u64::try_from(count).unwrap_or(0);
+        if wanted == 0 {
+            let what = format!("a loop cannot have {count} iterations at most");
+            let hint = "how many iterations at most: a whole number from 1, or an expression";
+            self.error("out-of-range", span, what, hint);
+        } else if wanted > cap {
+            let what = format!("{count} iterations are more than the cap of {cap}");
+            let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
+            self.error("over-cap", span, what, hint);
+        }
+    }
+
+    /// The same of a loop's timeout.
+    pub fn within_time(&mut self, timeout: Duration, cap: Duration, span: Span) {
+        if timeout.is_zero() {
+            let what = "a loop with no time at all never runs";
+            self.error("out-of-range", span, what, "give at least PT1S");
+        } else if timeout > cap {
+            let (timeout, cap) = (format_duration(timeout), format_duration(cap));
+            let what = format!("a timeout of {timeout} is more than the cap of {cap}");
+            let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
+            self.error("over-cap", span, what, hint);
+        }
+    }
+
+    /// Whether a value is a template that has to be computed.
+    pub fn is_computed(&mut self, node: &Node) -> bool {
+        node.as_str().is_some() && self.template(node).as_constant().is_none()
+    }
+
+    /// The entries of a map; none of what is no map.
+    pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
+        let entries = entry.value.entries();
+        if entries.is_none() {
+            self.wrong_type(&entry.value, &format!("`{}`", entry.key), "a map", hint);
+        }
+        entries.unwrap_or_default()
+    }
+
+    pub fn fields<'n>(&mut self, node: &'n Node, what: &str, hint: &str) -> Option<Fields<'n>> {
+        match &node.kind {
+            Kind::Object(entries) => Some(Fields {
+                what: what.to_owned(),
+                entries,
+                asked: Vec::new(),
+                any_case: self.syntax == Syntax::Azure,
+            }),
+            _ => {
+                self.wrong_type(node, what, "a map", hint);
+                None
+            }
+        }
+    }
+
+    /// A value whose strings are templates. What cannot be read is null, and reported.
+    pub fn template(&mut self, node: &Node) -> Template {
+        match &node.kind {
+            Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
+            Kind::String(text) => match Template::parse(&text.text, self.syntax) {
+                Ok(template) => {
+                    self.forgotten_at(node, &text.text);
+                    self.foreign_placeholders(node, &text.text);
+                    self.warn_of_refused(node, template.refused_calls());
+                    self.mention(node, template.references());
+                    template
+                }
+                Err(error) => {
+                    self.bad_expression(node, error);
+                    Template::constant(Value::Null)
+                }
+            },
+            Kind::Array(items) => {
+                Template::array(items.iter().map(|item| self.template(item)).collect())
+            }
+            Kind::Object(entries) => {
+                let members = entries
+                    .iter()
+                    .map(|entry| (self.key(entry), self.template(&entry.value)));
+                Template::object(members.collect())
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
+                Template::constant(constant(node))
+            }
+        }
+    }
+
+    /// Calls that no function takes: in a definition they fail only where they are evaluated.
+    fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
+        for call in calls {
+            let span = node.place(self.content, call.offset, call.length);
+            let hint = call.hint.unwrap_or_else(|| {
+                String::from("docs/expressions.md shows how functions are called")
+            });
+            let message = format!("{}: this fails when it is evaluated", call.message);
+            self.warning("bad-call", span, message, hint);
+        }
+    }
+
+    /// Text that calls a function without saying so.
+    fn forgotten_at(&mut self, node: &Node, text: &str) {
+        let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
+        else {
+            return;
+        };
+        let (offset, what, hint) = match forgotten {
+            Forgotten::At => (
+                0,
+                "this is plain text: an expression begins with `@`",
+                format!("write \"@{}\"", text.trim()),
+            ),
+            Forgotten::Braces(offset) => (
+                offset,
+                "this is plain text: inside text an expression stands in `@{…}`",
+                String::from("write @{…} around it, for example job @{inputs('job')}"),
+            ),
+        };
+        let span = node.place(self.content, offset, 1);
+        self.warning("plain-text", span, what, hint);
+    }
+
+    /// `${NAME}` as shells have it, and `${inputs.n}` as other tools do: plain text here.
+    fn foreign_placeholders(&mut self, node: &Node, text: &str) {
+        if self.syntax != Syntax::Loom {
+            return;
+        }
+        for (offset, _) in text.match_indices("${") {
+            let inside = text.get(offset + 2..).and_then(|rest| rest.split_once('}'));
+            let Some((inside, _)) = inside else { return };
+            if inside.starts_with("secret:") || (self.in_shell && !inside.contains('.')) {
+                continue;
+            }
+            let Some(expression) = expression_for(inside) else {
+                continue;
+            };
+            let whole = text.len() == inside.len() + 3;
+            let hint = match expression {
+                Meant::Expression(expression) if self.in_shell => format!(
+                    "pass it through env: {{ NAME: \"@{expression}\" }} and write \"$NAME\""
+                ),
+                Meant::Secret(name) => format!("write ${{secret:{name}}}"),
+                Meant::Expression(expression) if whole => format!("write \"@{expression}\""),
+                Meant::Expression(expression) => format!("write @{{{expression}}}"),
+                Meant::Any => format!(
+                    "for an input write @{{inputs('{inside}')}}, for a variable \
+                     @{{variables('{inside}')}}, for a secret ${{secret:{inside}}}"
+                ),
+            };
+            let what =
+                format!("`${{{inside}}}` is plain text: only `${{secret:NAME}}` is replaced");
+            let span = node.place(self.content, offset, inside.len() + 3);
+            self.warning("plain-text", span, what, hint);
+        }
+    }
+
+    fn key(&mut self, entry: &Entry) -> Template {
+        match Template::parse(&entry.key, self.syntax) {
+            Ok(template) => {
+                for reference in template.references() {
+                    let span = entry.key_span;
+                    self.mentions.push(Mention {
+                        reference,
+                        span,
+                        is_inside: false,
+                        is_optional: is_optional(&entry.key),
+                    });
+                }
+                template
+            }
+            Err(error) => {
+                let hint = error.hint.unwrap_or_else(|| String::from("this is a key"));
+                self.error("bad-expression", entry.key_span, error.message, hint);
+                Template::constant(Value::Null)
+            }
+        }
+    }
+
+    /// A condition: text, or WDL's object form where `objects` allows it.
+    pub fn condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let node = &entry.value;
+        if self.is_full(node) {
+            return None;
+        }
+        let parsed = match &node.kind {
+            Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
+                self.warn_of_refused(node, condition.refused_calls());
+                self.mention(node, condition.references());
+            }),
+            Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
+            Kind::Null | Kind::Int(_) | Kind::Float(_) | Kind::Array(_) => {
+                let what = format!("`{}`", entry.key);
+                let hint = "for example \"@equals(variables('status'), 'done')\"";
+                self.wrong_type(node, &what, "a condition", hint);
+                return None;
+            }
+        };
+        match parsed {
+            Ok(condition) => Some(condition),
+            Err(error) => {
+                self.bad_expression(node, error);
+                None
+            }
+        }
+    }
+
+    /// The place of a part of a text.
+    pub fn place(&self, node: &Node, offset: usize, length: usize) -> Span {
+        node.place(self.content, offset, length)
+    }
+
+    /// A script as it is written.
+    pub fn script(&self, executor: &'static str, code: &Node, text: &str) -> Script {
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let shown = line.trim_end();
+            let blank = shown.len() - shown.trim_start().len();
+            lines.push(self.place(code, offset + blank, shown.len() - blank));
+            offset += line.len();
+        }
+        Script {
+            executor,
+            code: text.to_owned(),
+            lines,
+        }
+    }
+
+    /// Whether there is no more room for templates; then that is reported.
+    fn is_full(&mut self, node: &Node) -> bool {
+        let full = is_full();
+        if full {
+            let message = "the file has more templates than fit into 56 MiB of memory";
+            let hint = "thousands of templates are data: a step can read them, or be given them as an input";
+            self.error("too-large", node.span, message, hint);
+        }
+        full
+    }
+
+    fn bad_expression(&mut self, node: &Node, error: ParseError) {
+        let span = node.place(self.content, error.offset, error.length);
+        let diagnostic = Diagnostic::error("bad-expression", span, error.message);
+        self.diagnostics.push(match error.hint {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic.hint("expressions are described in docs/expressions.md"),
+        });
+    }
+
+    /// A key that `what` does not have; `near` is the known one that it may be meant for. In Loom it is
+    /// an error, in a definition a warning, elsewhere an error where one is near.
+    pub fn unknown_key(&mut self, what: &str, entry: &Entry, near: Option<&str>, known: &[&str]) {
+        let (loom, azure) = (self.syntax == Syntax::Loom, self.syntax == Syntax::Azure);
+        let what = format!("{what} has no key `{}`", entry.key);
+        let is_error = loom || (near.is_some() && !azure);
+        let meant = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are: {}", known.join(", ")),
+        };
+        match is_error {
+            true => self.error("unknown-key", entry.key_span, what, meant),
+            false => {
+                let hint = format!("it is ignored; {meant}");
+                self.warning("unknown-key", entry.key_span, what, hint);
+            }
+        }
+    }
+
+    /// Remembers what an expression mentions, with the place of each name inside its text.
+    fn mention(&mut self, node: &Node, references: Vec<Reference>) {
+        let text = node.as_str().unwrap_or_default();
+        for reference in references {
+            let span = name_of(&reference)
+                .and_then(|name| Some((find_name(text, name)?, name.len())))
+                .map_or(node.span, |(offset, length)| {
+                    node.place(self.content, offset, length)
+                });
+            self.mentions.push(Mention {
+                reference,
+                span,
+                is_inside: false,
+                is_optional: is_optional(text),
+            });
+        }
+    }
+}
+
+/// Whether a Jinja template has defaults, or asks what is defined.
+fn is_optional(text: &str) -> bool {
+    let asks = [
+        "| default",
+        "|default",
+        "| d(",
+        "|d(",
+        "is defined",
+        "is not defined",
+        "is undefined",
+    ];
+    asks.iter().any(|word| text.contains(word))
+}
+
+/// Keeps a script once: its place may be read again, for another step.
+pub(super) fn keep(scripts: &mut Vec<Script>, script: Script) {
+    if !scripts.iter().any(|known| known.lines == script.lines) {
+        scripts.push(script);
+    }
+}
+
+/// The names that are known, as far as their list is of help.
+pub(super) fn listed(known: &[&str]) -> String {
+    const SHOWN: usize = 40;
+    let more = known.len().saturating_sub(SHOWN);
+    let shown = known.get(..SHOWN).unwrap_or(known).join(", ");
+    match more {
+        0 => shown,
+        _ => format!("{shown} and {more} more"),
+    }
+}
+
+/// What `${…}` was meant as.
+enum Meant {
+    Secret(String),
+    Expression(String),
+    /// A bare name.
+    Any,
+}
+
+/// What the inside of a `${…}` was meant as; none where it names nothing.
+fn expression_for(inside: &str) -> Option<Meant> {
+    let named = |name: &str| {
+        let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
+        name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+            && name.chars().all(known)
+    };
+    if !named(inside) {
+        return None;
+    }
+    let Some((root, rest)) = inside.split_once('.') else {
+        return Some(Meant::Any);
+    };
+    let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!(".{path}")
+    };
+    Some(match root {
+        "secret" | "secrets" | "env" => Meant::Secret(name.to_owned()),
+        "input" | "inputs" => Meant::Expression(format!("inputs('{name}'){path}")),
+        "variable" | "variables" | "vars" | "state" => {
+            Meant::Expression(format!("variables('{name}'){path}"))
+        }
+        "action" | "actions" | "steps" => Meant::Expression(format!("body('{name}'){path}")),
+        action => Meant::Expression(format!("body('{action}').{rest}")),
+    })
+}
+
+/// How text that was meant as an expression fails to be one.
+enum Forgotten {
+    /// It has no `@`.
+    At,
+    /// Its `@` is inside of other text, at this byte, without braces.
+    Braces(usize),
+}
+
+/// Text that reads what only an expression can read, and is none.
+fn looks_like_expression(text: &str) -> Option<Forgotten> {
+    const READERS: [&str; 8] = [
+        "variables('",
+        "body('",
+        "outputs('",
+        "inputs('",
+        "actions('",
+        "parameters('",
+        "items('",
+        "item()",
+    ];
+    let is_template = text.starts_with('@') || text.contains("@{") || text.contains("{{");
+    if is_template || text.contains('\n') {
+        return None;
+    }
+    if READERS.iter().any(|reader| text.trim().starts_with(reader)) {
+        return Some(Forgotten::At);
+    }
+    let at = |reader: &&str| text.find(&format!("@{reader}"));
+    READERS.iter().find_map(at).map(Forgotten::Braces)
+}
+
+/// The value of a node, its strings as they are.
+pub(super) fn constant(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::Int(*value),
+        Kind::Float(value) => Value::Float(*value),
+        Kind::String(text) => Value::text(&text.text),
+        Kind::Array(items) => Value::array(items.iter().map(constant).collect()),
+        Kind::Object(entries) => Value::from_pairs(
+            entries
+                .iter()
+                .map(|entry| (Name::from(entry.key.as_str()), constant(&entry.value))),
+        ),
+    }
+}
+
+/// The name in a reference, when it has one.
+pub(super) fn name_of(reference: &Reference) -> Option<&str> {
+    match reference {
+        Reference::Variable(name)
+        | Reference::Action(name)
+        | Reference::Scope(name)
+        | Reference::Input(name)
+        | Reference::Loop(name)
+        | Reference::Parameter(name)
+        | Reference::Secret(name)
+        | Reference::Environment(name)
+        | Reference::Root(name) => Some(name),
+        Reference::Item | Reference::Anything => None,
+    }
+}
+
+/// The byte at which an expression's text names something: in quotes, after a dot, or at all.
+fn find_name(text: &str, name: &str) -> Option<usize> {
+    let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let quoted = |quote: char| Some(text.find(&format!("{quote}{name}{quote}"))? + 1);
+    quoted('\'')
+        .or_else(|| quoted('"'))
+        .or_else(|| Some(text.find(&format!(".{name}"))? + 1))
+        .or_else(|| text.find(&name))
+}
+
+/// A map that is being read: every key is asked for once, the rest is reported.
+pub(super) struct Fields<'n> {
+    what: String,
+    entries: &'n [Entry],
+    asked: Vec<&'static str>,
+    /// Azure reads keys without case.
+    any_case: bool,
+}
+
+/// The keys of a definition under which null is a value.
+const VALUES: [&str; 9] = [
+    "inputs",
+    "uri",
+    "value",
+    "defaultValue",
+    "body",
+    "content",
+    "from",
+    "foreach",
+    "case",
+];
+
+impl<'n> Fields<'n> {
+    /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
+    /// entry, but for what is a value itself.
+    pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
+        self.asked.push(key);
+        self.there(key)
+    }
+
+    fn there(&self, key: &str) -> Option<&'n Entry> {
+        let is_value = |key: &str| VALUES.iter().any(|own| own.eq_ignore_ascii_case(key));
+        let entry = self.entries.iter().find(|entry| self.is(entry, key))?;
+        let absent = self.any_case && matches!(entry.value.kind, Kind::Null) && !is_value(key);
+        (!absent).then_some(entry)
+    }
+
+    fn is(&self, entry: &Entry, key: &str) -> bool {
+        entry.key == key || (self.any_case && entry.key.eq_ignore_ascii_case(key))
+    }
+
+    fn was_asked(&self, entry: &Entry) -> bool {
+        self.asked.iter().any(|key| self.is(entry, key))
+    }
+
+    /// The entry of a key; null is reported as a value that was forgotten.
+    pub fn some(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
+        let entry = self.get(key)?;
+        if matches!(entry.value.kind, Kind::Null) {
+            let what = format!("`{key}` has no value");
+            let hint = "give a value after the colon, indented if it is a map, or remove the key";
+            reader.error("missing-value", entry.key_span, what, hint);
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// The entry of a key, unless it has no value.
+    #[cfg(feature = "tea")]
+    pub fn given(&mut self, key: &'static str) -> Option<&'n Entry> {
+        let entry = self.get(key)?;
+        (!matches!(entry.value.kind, Kind::Null)).then_some(entry)
+    }
+
+    /// The entry of a key that must be there.
+    pub fn need(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+        span: Span,
+        hint: &str,
+    ) -> Option<&'n Entry> {
+        if self.there(key).is_none() {
+            self.asked.push(key);
+            if !self.has_slip_of(key) {
+                let what = format!("{} needs `{key}`", self.what);
+                reader.error("missing-key", span, what, hint);
+            }
+            return None;
+        }
+        self.some(reader, key)
+    }
+
+    /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
+    /// A definition's slips are warnings, so that what is missing has to be told.
+    pub fn has_slip_of(&self, key: &'static str) -> bool {
+        self.slip_of(key).is_some()
+    }
+
+    fn slip_of(&self, key: &'static str) -> Option<&'n Entry> {
+        let slip = |entry: &&'n Entry| {
+            nearest(&entry.key, [key]).is_some() || self.meant(&entry.key, &[key]).is_some()
+        };
+        self.rest().find(slip).filter(|_| !self.any_case)
+    }
+
+    /// Reports a slip of this key alone: without the key, nobody knows what else may be there.
+    pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
+        if let Some(entry) = self.slip_of(key) {
+            self.report(reader, entry);
+        }
+    }
+
+    /// The key that another format's word stands for. Definitions have only their own.
+    fn meant(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
+        let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
+        let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
+        meant.filter(free)
+    }
+
+    /// Keys that may be there and mean nothing.
+    pub fn allow(&mut self, keys: &[&'static str]) {
+        self.asked.extend(keys);
+    }
+
+    /// The rest belongs to something that is not done.
+    pub fn allow_rest(&mut self) {
+        self.entries = &[];
+    }
+
+    /// The entries nobody has asked for.
+    pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
+        self.entries.iter().filter(|entry| !self.was_asked(entry))
+    }
+
+    /// Reports the keys nobody asked for. In Loom each is an error, except `x-…`, which is the
+    /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
+    /// the other formats a slip of a known one is an error and anything else a warning.
+    pub fn finish(self, reader: &mut Reader<'_>) {
+        for entry in self.rest() {
+            self.report(reader, entry);
+        }
+    }
+
+    fn report(&self, reader: &mut Reader<'_>, entry: &Entry) {
+        if reader.syntax == Syntax::Loom && entry.key.starts_with("x-") {
+            return;
+        }
+        let meant = self.meant(&entry.key, &self.asked);
+        let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
+        let mut known = self.asked.clone();
+        known.sort_unstable();
+        known.dedup();
+        reader.unknown_key(&self.what, entry, near, &known);
+    }
+}

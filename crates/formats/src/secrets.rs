@@ -1,0 +1,175 @@
+//! Where a workflow may name secrets, in every format: in the inputs of actions and nowhere else,
+//! because everything else is kept. Reports; it never changes anything.
+
+use windlass_expression::{Condition, Reference, Template, is_secret_name};
+use windlass_model::hir::{
+    Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
+};
+use windlass_model::model::{Delay, Expect};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics};
+use windlass_source::source::Span;
+
+/// Checks a whole workflow.
+pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
+    let mut check = Check {
+        workflow,
+        diagnostics,
+    };
+    for (name, template) in &workflow.variables {
+        let what = format!("the variable `{name}`");
+        check.kept(template, workflow.span, &what);
+    }
+    if let Outputs::Template(template) = &workflow.outputs {
+        check.kept(template, workflow.span, "the outputs of the workflow");
+    }
+    let blocks = workflow.blocks().into_iter();
+    blocks.for_each(|block| check.block(block));
+}
+
+struct Check<'a> {
+    workflow: &'a Workflow,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Check<'_> {
+    fn block(&mut self, block: &Block) {
+        if let Block::Graph(Graph { nodes, .. }) = block {
+            for edge in nodes.iter().flat_map(|node| &node.edges) {
+                self.tested(edge.when.as_ref(), edge.span);
+            }
+        }
+        block.steps().for_each(|step| self.step(step));
+    }
+
+    fn step(&mut self, step: &Step) {
+        let span = step.span;
+        self.maybe(step.output.as_ref(), span);
+        self.maybe(step.timeout.as_ref(), span);
+        self.tested(step.break_when.as_ref(), span);
+        self.tested(step.continue_when.as_ref(), span);
+        if let Some(Expect::That(expected)) = &step.expect {
+            self.tested(Some(expected), span);
+        }
+        if let Some(retry) = &step.retry {
+            self.tested(retry.when.as_ref(), retry.span);
+            self.kept(&retry.count, retry.span, "the count of retries");
+        }
+        match &step.kind {
+            StepKind::Call(call) => self.call(call, span),
+            StepKind::Compose(template) | StepKind::Respond(template) => {
+                self.kept(template, span, &format!("`{}`", step.name));
+            }
+            StepKind::Assign(assign) => {
+                self.assignments(&assign.assignments);
+                self.maybe(assign.output.as_ref(), span);
+            }
+            StepKind::Wait(Wait::For(template) | Wait::Until(template)) => {
+                self.kept(template, span, "a wait");
+            }
+            StepKind::If { arms, .. } => arms
+                .iter()
+                .for_each(|(condition, _)| self.tested(Some(condition), span)),
+            StepKind::Switch { on, .. } => self.kept(on, span, "a switch"),
+            StepKind::Loop(spec) => self.a_loop(spec, span),
+            StepKind::ForEach(spec) => {
+                let ForEach { items, count, .. } = &**spec;
+                self.kept(items, span, "the items of a foreach");
+                self.maybe(count.as_ref(), span);
+            }
+            StepKind::Terminate { error, .. } => self.maybe(error.as_ref(), span),
+            StepKind::Raise { message, .. } => self.kept(message, span, "a message"),
+            StepKind::AwaitSignal(_)
+            | StepKind::Block(_)
+            | StepKind::Parallel { .. }
+            | StepKind::Catch { .. }
+            | StepKind::Nothing => {}
+        }
+        let inner = step.blocks();
+        inner.into_iter().for_each(|block| self.block(block));
+    }
+
+    /// Here they belong; but each by a name that is known before the run.
+    fn call(&mut self, call: &Call, span: Span) {
+        self.maybe(call.attempt_timeout.as_ref(), span);
+        self.assignments(&call.then);
+        for reference in call.inputs.references() {
+            // One of the environment has no name here: its name is no name of a secret.
+            let Reference::Secret(name) = reference else {
+                continue;
+            };
+            if is_secret_name(&name) {
+                continue;
+            }
+            let (what, hint) = if name.is_empty() {
+                (
+                    String::from("which secret this is, is known only when it runs"),
+                    "write its name itself: secret('TOKEN')",
+                )
+            } else {
+                (
+                    format!("`{name}` cannot be the name of a secret"),
+                    "a name has letters, digits, `_`, `-` and `.`",
+                )
+            };
+            let mistake = Diagnostic::error("secret-name", span, what);
+            self.diagnostics.push(mistake.hint(hint));
+        }
+    }
+
+    fn a_loop(&mut self, spec: &Loop, span: Span) {
+        self.tested(Some(&spec.stop_when), span);
+        self.kept(&spec.count, span, "the count of a loop");
+        self.maybe(spec.timeout.as_ref(), span);
+        if let Some(Delay::Every(delay)) = &spec.delay {
+            self.maybe(Some(delay), span);
+        }
+        let unchanged = spec.unchanged.as_ref();
+        self.maybe(unchanged.and_then(|limit| limit.of.as_ref()), span);
+        for keep in &spec.keep {
+            self.kept(&keep.value, span, "what a loop keeps");
+        }
+    }
+
+    fn assignments(&mut self, assignments: &[Assignment]) {
+        for assignment in assignments {
+            let what = format!("the variable `{}`", assignment.variable);
+            self.kept(&assignment.value, assignment.span, &what);
+        }
+    }
+
+    fn maybe(&mut self, template: Option<&Template>, span: Span) {
+        if let Some(template) = template {
+            self.kept(template, span, "this");
+        }
+    }
+
+    fn kept(&mut self, template: &Template, span: Span, what: &str) {
+        self.report(template.references(), span, what);
+    }
+
+    fn tested(&mut self, condition: Option<&Condition>, span: Span) {
+        if let Some(condition) = condition {
+            self.report(condition.references(), span, "a condition");
+        }
+    }
+
+    fn report(&mut self, references: Vec<Reference>, span: Span, what: &str) {
+        for reference in references {
+            let (message, hint) = match reference {
+                Reference::Secret(name) => (
+                    format!("{what} reads the secret `{name}`, and would be stored"),
+                    "only what an action is given can hold a secret: use it in the `inputs` of \
+                     http, shell, activity, …",
+                ),
+                Reference::Environment(name) if self.workflow.is_secret(&name) => (
+                    format!("{what} reads `env.{name}`, which is a key, and would be stored"),
+                    "what is called a key, or is used as one anywhere in the file, can only be \
+                     given to an action: write it into its `with`",
+                ),
+                _ => continue,
+            };
+            self.diagnostics
+                .push(Diagnostic::error("secret-outside", span, message).hint(hint));
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/tea.md): it does
+//! nothing for `action` on a node, and answers with an error where a service or package is missing.
+
+use super::action::{all_names, canonical};
+use super::builder::{assign, expression, object, with_result};
+use super::node::{Built, Sink};
+use super::{Place, Tea};
+use windlass_expression::{Template, Value};
+use windlass_source::diagnostic::nearest;
+use windlass_source::source::{Entry, Node};
+
+/// What TEA answers where its service or package is missing, by the action's name or the beginning
+/// of it. The first that fits counts. `result` are those of [`SEEN`] that are given.
+const ANSWERS: [(&str, &str); 24] = [
+    (
+        "web.search",
+        "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
+    ),
+    (
+        "web.ai_scrape",
+        "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
+    ),
+    ("web.scrape", FIRECRAWL),
+    ("web.crawl", FIRECRAWL),
+    (
+        "github.search_issues",
+        "{'success': false, 'error': 'GITHUB_TOKEN environment variable not set. Create a token at https://github.com/settings/tokens', 'error_type': 'configuration'}",
+    ),
+    ("graph.algorithm", DUCKPGQ),
+    ("graph.shortest_path", DUCKPGQ),
+    ("graph.list_graphs", DUCKPGQ),
+    ("graph.vector_search", NEO4J),
+    ("graph.check_vector_support", NEO4J),
+    ("graph.create_vector_index", NEO4J),
+    ("graph.drop_vector_index", NEO4J),
+    ("graph.list_vector_indexes", NEO4J),
+    ("graph.create", DUCKPGQ),
+    ("graph.drop", DUCKPGQ),
+    (
+        "graph.",
+        "{'success': false, 'error': \"No graph database installed. Install with: pip install 'pycozo[embedded]' (CozoDB), pip install kuzu (Kuzu/Bighorn), or pip install duckdb (DuckPGQ)\", 'error_type': 'dependency_missing'}",
+    ),
+    (
+        "neo4j.gds_",
+        "{'success': false, 'error': 'Neo4j backend not configured. Enable with settings.graph.backend: neo4j', 'error_type': 'configuration_error'}",
+    ),
+    (
+        "neo4j.",
+        "{'success': false, 'error': 'Neo4j backend not configured. Use enable_graph=True with neo4j:// URI', 'error_type': 'configuration_error'}",
+    ),
+    (
+        "llamaextract.extract",
+        "{'success': false, 'error': 'file parameter is required', 'error_type': 'validation'} \
+         if not result.file else \
+         {'success': false, 'error': 'Either schema, agent_id, or agent_name must be provided', 'error_type': 'validation'} \
+         if not (result.schema or result.agent_id or result.agent_name) else \
+         {'success': false, 'error': 'LLAMAEXTRACT_API_KEY or LLAMAPARSE_API_KEY environment variable not set', 'error_type': 'configuration'}",
+    ),
+    (
+        "rag.llamaindex.create_index",
+        "{'error': 'LlamaIndex not available for index creation', 'success': false}",
+    ),
+    (
+        "reason.dspy.compile",
+        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'compiled': false, 'dspy_available': false}",
+    ),
+    (
+        "reason.dspy.optimize",
+        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'dspy_available': false}",
+    ),
+    (
+        "llm.embed",
+        "{'error': 'Embeddings require local backend with embedding=True or explicit API configuration', 'success': false}",
+    ),
+    (
+        "code.execute",
+        "{'success': false, 'stdout': '', 'stderr': '', 'return_value': none, 'error': 'Code execution is disabled. Enable with YAMLEngine(enable_code_execution=True)', 'execution_time_ms': 0.0}",
+    ),
+];
+const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environment variable not set. Get your API key from https://firecrawl.dev', 'error_type': 'configuration'}";
+const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
+const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
+
+/// What TEA has and Windlass does not, by the names or their beginnings, and what to write instead.
+const INSTEAD: [(&[&str], &str); 11] = [
+    (
+        &[
+            "a2a.",
+            "agent.",
+            "plan.",
+            "reason.",
+            "learn.",
+            "textgrad.",
+            "tools.",
+            "bmad.",
+        ],
+        "write it as nodes around `llm.call`",
+    ),
+    (
+        &[
+            "llm.chat",
+            "llm.stream",
+            "llm.tools",
+            "llm.local.",
+            "llm.similarity",
+        ],
+        "use `llm.call` with a server or a command",
+    ),
+    (&["llm.retry"], "use `retry.loop`"),
+    (
+        &[
+            "rag.",
+            "vector.",
+            "ltm.",
+            "catalog.",
+            "data.consolidate",
+            "data.create_table",
+            "data.delete",
+            "data.insert",
+            "data.query",
+            "data.update",
+            "firestore.",
+            "embedding.",
+            "semtools.",
+            "academic.",
+            "github.",
+            "llamaextract.",
+            "auth.",
+            "opik.",
+            "memory.mem0.",
+            "memory.cloud_",
+            "memory.vector_",
+            "memory.manifest_",
+            "memory.embed",
+            "memory.embed_batch",
+            "memory.backfill_embeddings",
+            "memory.grep",
+            "memory.search_content",
+            "memory.sql_query",
+            "memory.summarize",
+        ],
+        "call the service with `http`, `shell` or an activity",
+    ),
+    (
+        &["git.", "storage."],
+        "use `shell`, or `file.read` and `file.write`",
+    ),
+    (
+        &["session.", "checkpoint.", "trace.", "obs."],
+        "leave it out: each step is stored, and `windlass history` shows it",
+    ),
+    (
+        &["cache.", "ratelimit."],
+        "call the action itself; `--max-effects-per-host` bounds calls at a time",
+    ),
+    (
+        &["error."],
+        "read `state.__error__` in a condition or in `run`",
+    ),
+    (
+        &["http.respond"],
+        "write keys of the state: it is the result of the run",
+    ),
+    (&["secrets."], "write `{{ secrets.NAME }}`"),
+    (
+        &[
+            "csv.",
+            "schema.",
+            "text.",
+            "markdown.",
+            "context.",
+            "code.",
+            "json.stringify",
+            "json.transform",
+            "data.filter",
+            "validate.input",
+            "validate.generate_prompt",
+        ],
+        "compute it with `run`",
+    ),
+];
+
+/// What `llm.call` answers without a question.
+const NO_QUESTION: &str =
+    "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
+
+/// The arguments that an answer depends on.
+const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
+
+/// Whether an action has this name, or one that begins with it.
+fn fits(known: &str, name: &str) -> bool {
+    known == name || (known.ends_with(['.', '_']) && name.starts_with(known))
+}
+
+/// What TEA answers for this action when it cannot do it.
+fn answer(name: &str) -> Option<&'static str> {
+    let found = ANSWERS.iter().find(|(known, _)| fits(known, name));
+    found.map(|(_, text)| *text)
+}
+
+/// What to write in place of an action that only TEA has.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    let any = |names: &[&str]| names.iter().any(|known| fits(known, name));
+    let found = INSTEAD.iter().find(|(names, _)| any(names));
+    found.map(|(_, hint)| *hint)
+}
+
+/// An action that Windlass does not have, and whose name is no slip of the pen.
+fn is_absent(node: &Node) -> bool {
+    let name = node.get("action").and_then(Node::as_str).map(canonical);
+    name.is_some_and(|name| {
+        !all_names().any(|known| known == name)
+            && (answer(&name).is_some()
+                || instead(&name).is_some()
+                || nearest(&name, all_names()).is_none())
+    })
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// Whether `action` on a node does nothing, as in TEA: so it is in a file that would else be
+    /// done in parts.
+    pub(super) fn ignores_actions(&self) -> bool {
+        self.nodes.iter().any(|(_, node)| is_absent(node))
+    }
+
+    pub(super) fn ignored_action(&mut self, entry: &'n Entry) {
+        let name = entry.value.as_str().unwrap_or_default();
+        let what = format!("`action: {name}` does nothing, as in TEA");
+        let name = canonical(name);
+        let hint = if all_names().any(|known| known == name) {
+            "another `action` of this file is not supported; write `uses` to have this one done"
+        } else {
+            instead(&name).unwrap_or("it is not supported; docs/tea.md says what is")
+        };
+        self.warning("ignored-action", entry.value.span, what, hint);
+    }
+
+    /// The answer of TEA for an action that it cannot do either, with a warning.
+    pub(super) fn unanswered(
+        &mut self,
+        name: &str,
+        named: &Entry,
+        with: &[&'n Entry],
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let asks = |key: &str| {
+            with.iter().any(|entry| entry.key == key)
+                || self.llm.iter().any(|(own, _)| &**own == key)
+        };
+        let text = match name {
+            "llm.call" if asks("prompt") || asks("messages") => return None,
+            "llm.call" => {
+                let near = |entry: &&Entry| nearest(&entry.key, ["prompt", "messages"]).is_some();
+                if with.iter().copied().any(|entry| near(&entry)) {
+                    return None;
+                }
+                NO_QUESTION
+            }
+            _ => answer(name)?,
+        };
+        let what = match name {
+            "llm.call" => "`llm.call` has no `prompt` and no `messages`".to_owned(),
+            _ => format!("`{name}` is not supported"),
+        };
+        let hint = "its result is an error with `success: false`, as TEA gives without its service";
+        self.warning("no-service", named.value.span, what, hint);
+        let mut seen = Vec::with_capacity(SEEN.len());
+        if name == "llamaextract.extract" {
+            for key in SEEN {
+                let given = with.iter().copied().find(|entry| entry.key == key);
+                let value = match given {
+                    Some(entry) => self.template(&entry.value),
+                    None => Template::constant(Value::Null),
+                };
+                seen.push((key, value));
+            }
+        }
+        let value = with_result(&object(seen), expression(text));
+        let then = self.keep(sink, &value, place);
+        Some(Built::new(name, assign(then, Some(value))))
+    }
+}

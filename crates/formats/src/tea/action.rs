@@ -1,0 +1,515 @@
+//! Nodes with `uses` or `action`: which executor does it, and what of its answer counts.
+
+use super::builder::{expression, given, only, text};
+use super::node::{Built, Sink};
+use super::pure_actions::PURE;
+use super::script::Language;
+use super::workflow::PROVIDERS;
+use super::{Place, Tea, absent, builder, evaluate};
+use crate::append::{self, TEA_FILES as FILES};
+use crate::checks;
+use crate::reader::Fields;
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{Assignment, StepKind};
+use windlass_model::model::{ANSWER_ERRORS, MODEL_KEYS, MODEL_OPTIONS, Name};
+use windlass_source::diagnostic::nearest;
+use windlass_source::source::{Entry, Kind};
+
+/// Actions of TEA that an executor of the same name does.
+const SAME_NAME: [&str; 9] = [
+    "validate.extraction",
+    "validate.schema",
+    "data.validate",
+    "data.merge",
+    "json.parse",
+    "notify",
+    "file.read",
+    "file.write",
+    "reflection.evaluate",
+];
+/// Actions of TEA that another executor does.
+const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
+/// Actions of the Loom format that are one call of an executor.
+const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
+/// What is more than one call.
+const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
+
+/// Of what these take, one of these keys must be there.
+const NEEDED: [(&str, &[&str]); 10] = [
+    ("llm.call", &["prompt", "messages"]),
+    ("ai", &["prompt", "messages"]),
+    ("shell", &["run", "command"]),
+    ("http", &["uri"]),
+    ("activity", &["activityType", "actorType"]),
+    ("actor", &["actorType", "activityType"]),
+    ("appendFile", &["path"]),
+    ("file.read", &["path"]),
+    ("file.write", &["path"]),
+    ("notify", &["message"]),
+];
+
+/// What questions of TEA have beside, which means nothing here.
+const OF_TEA: [&str; 5] = [
+    "num_retries",
+    "base_delay",
+    "max_delay",
+    "opik_trace",
+    "opik_project_name",
+];
+
+/// What these take, but for keys that further code checks: those of questions to a model, of handlers,
+/// of validators and of the loops.
+const TAKEN: [(&str, &[&str]); 25] = [
+    (
+        "http",
+        &[
+            "method",
+            "uri",
+            "queries",
+            "headers",
+            "body",
+            "authentication",
+            "tls",
+            "check",
+            "page",
+            "page_base",
+            "parse",
+        ],
+    ),
+    (
+        "shell",
+        &["run", "command", "env", "files", "cwd", "stdin", "check"],
+    ),
+    (
+        "appendFile",
+        &["path", "row", "rows", "text", "append", "replace"],
+    ),
+    ("file.read", &["path", "stream", "encoding", "cache"]),
+    ("file.write", &["path", "content", "stream"]),
+    ("json.parse", &["text", "strict", "default"]),
+    ("data.merge", &["sources", "strategy"]),
+    ("data.validate", &["data", "schema"]),
+    ("wait", &["seconds", "interval", "until"]),
+    ("compose", &["value", "inputs"]),
+    ("terminate", &["runStatus", "runError"]),
+    ("waitForSignal", &["signal"]),
+    ("initializeVariable", &["name", "value", "type"]),
+    ("setVariable", &["name", "value"]),
+    ("incrementVariable", &["name", "value"]),
+    ("decrementVariable", &["name", "value"]),
+    ("appendToArrayVariable", &["name", "value"]),
+    ("appendToStringVariable", &["name", "value"]),
+    ("parseJson", &["content", "schema"]),
+    ("select", &["from", "select"]),
+    ("query", &["from", "where"]),
+    ("join", &["from", "joinWith"]),
+    ("table", &["from", "format"]),
+    ("memory.store", &["key", "value", "namespace", "ttl"]),
+    ("memory.retrieve", &["key", "namespace", "default"]),
+];
+
+/// One call of an executor that stands for an action.
+pub(super) struct Invocation {
+    pub executor: Name,
+    pub inputs: Template,
+    /// What the action gives, of what the executor gave.
+    pub value: Template,
+    /// What it does to the state besides.
+    pub then: Vec<Assignment>,
+}
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn uses(
+        &mut self,
+        entry: &'n Entry,
+        fields: &mut Fields<'n>,
+        place: &Place,
+    ) -> Option<Built> {
+        let with = fields.get("with");
+        let timeout = fields.some(self, "timeout");
+        let sink = self.sink(fields);
+        self.acting(entry, with, timeout, &sink, place)
+    }
+
+    /// The action that `entry` names.
+    pub(super) fn acting(
+        &mut self,
+        entry: &'n Entry,
+        with: Option<&'n Entry>,
+        timeout: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let name = canonical(self.text(entry, "for example uses: llm.call")?);
+        let built = match &*name {
+            "retry.loop" => self.retry_loop(entry, with, sink, place),
+            "reflection.loop" => self.reflection_loop(entry, with, sink, place),
+            "reflection.correct" => self.reflection_correct(entry, with, sink, place),
+            name if PURE.contains(&name) => self.pure_action(name, entry, with, sink, place),
+            name => return self.one_call(name, entry, with, timeout, sink, place),
+        };
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        Some(Built { timeout, ..built? })
+    }
+
+    fn one_call(
+        &mut self,
+        name: &str,
+        entry: &'n Entry,
+        with: Option<&'n Entry>,
+        timeout: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let with = self.arguments(with)?;
+        if let Some(answer) = self.unanswered(name, entry, &with, sink, place) {
+            return Some(answer);
+        }
+        if let Some(instead) = absent::instead(name) {
+            let what = format!("only The Edge Agent has the action '{name}'");
+            self.error("unknown-action", entry.value.span, what, instead);
+            return None;
+        }
+        if !action_names().any(|known| known == name) {
+            let what = format!("Unknown action '{name}'");
+            self.unknown("unknown-action", what, entry.value.span, name, all_names());
+            return None;
+        }
+        self.needs(name, entry, &with);
+        let invocation = if name == "llm.call" {
+            let mut inputs = self.inputs_of(name, &with);
+            inputs.push((text(ANSWER_ERRORS), Template::constant(Value::Bool(true))));
+            simple("ai", inputs, given())
+        } else {
+            self.invocation(name, entry, &with, place)?
+        };
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let mut then = invocation.then;
+        then.extend(self.keep(sink, &invocation.value, place));
+        let path = invocation.inputs.part_of("path").cloned();
+        let replaces = invocation.inputs.part_of("replace").is_some();
+        let call = builder::call(&invocation.executor, invocation.inputs, timeout, then);
+        if name == append::EXECUTOR && !replaces {
+            return self.measured(call, invocation.value, &path?, place);
+        }
+        let output = (invocation.value != given()).then_some(invocation.value);
+        Some(Built {
+            output,
+            ..Built::new(name, call)
+        })
+    }
+
+    /// An append behind what finds out how long the file is, when the run does not know it.
+    fn measured(
+        &mut self,
+        call: StepKind,
+        value: Template,
+        path: &Template,
+        place: &Place,
+    ) -> Option<Built> {
+        let measure = StepKind::Call(append::measure(FILES, path, place.span).ok()?);
+        let measure = builder::hidden(self.part(place, "measure"), append::EXECUTOR, measure);
+        let first = builder::when(append::unknown(FILES, path).ok()?, only(measure));
+        let first = builder::hidden(self.part(place, "first"), append::EXECUTOR, first);
+        let last = builder::hidden(self.part(place, "append"), append::EXECUTOR, call);
+        let last = builder::recording(last, &value);
+        let output = Some(builder::output_of(&last.name));
+        Some(Built {
+            output,
+            ..Built::new(append::EXECUTOR, builder::block(vec![first, last]))
+        })
+    }
+
+    /// Reports an action that can only fail when it is reached.
+    fn needs(&mut self, name: &str, named: &Entry, with: &[&'n Entry]) {
+        let Some((_, keys)) = NEEDED.iter().find(|(known, _)| *known == name) else {
+            return;
+        };
+        let set = |key: &str| name == "llm.call" && self.llm.iter().any(|(own, _)| &**own == key);
+        let given = |key: &str| with.iter().any(|entry| entry.key == key);
+        if keys.iter().any(|key| given(key) || set(key)) {
+            return;
+        }
+        let near = with
+            .iter()
+            .find_map(|entry| Some((&entry.key, nearest(&entry.key, keys.iter().copied())?)));
+        let hint = match near {
+            Some((key, meant)) => format!("is `{key}` meant to be `{meant}`?"),
+            None => format!("give {} under `with`", alternatives(keys)),
+        };
+        let what = format!("`{name}` needs {}", alternatives(keys));
+        self.error("missing-key", named.value.span, what, hint);
+    }
+
+    pub(super) fn arguments(&mut self, with: Option<&'n Entry>) -> Option<Vec<&'n Entry>> {
+        let with = with.filter(|with| !matches!(with.value.kind, Kind::Null));
+        let Some(with) = with else {
+            return Some(Vec::new());
+        };
+        let entries = self.map(with, "for example with: { prompt: \"…\" }");
+        with.value.entries().map(|_| entries.iter().collect())
+    }
+
+    /// The call that an action is, one of [`action_names`]. `entry` is where it is named, `with`
+    /// are its arguments.
+    pub(super) fn invocation(
+        &mut self,
+        name: &str,
+        entry: &Entry,
+        with: &[&'n Entry],
+        place: &Place,
+    ) -> Option<Invocation> {
+        self.taken(name, with);
+        match name {
+            "llm.call" => Some(simple("ai", self.inputs_of(name, with), given())),
+            "http.get" | "http.post" => {
+                let inputs = self.web(name, with, place);
+                Some(simple("http", inputs, given().part("body")))
+            }
+            "reflection.evaluate" => self.evaluate_call(entry, with),
+            "appendFile" => self.append(entry, with),
+            _ => Some(simple(name, self.inputs_of(name, with), given())),
+        }
+    }
+
+    /// Reports keys that an action does not take.
+    pub(super) fn taken(&mut self, name: &str, with: &[&'n Entry]) {
+        let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
+            return;
+        };
+        for entry in with {
+            if !known.contains(&entry.key.as_str()) {
+                let near = nearest(&entry.key, known.iter().copied());
+                self.unknown_key(&format!("`{name}`"), entry, near, known);
+            }
+        }
+    }
+
+    /// Reports keys that no question to a model has.
+    pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
+        let known = MODEL_KEYS.into_iter().chain(MODEL_OPTIONS);
+        let known: Vec<&str> = known.chain([PROVIDERS]).collect();
+        for entry in entries {
+            if entry.key == "deployment" {
+                self.ignored(
+                    entry,
+                    "the deployment is `model`, or AZURE_OPENAI_DEPLOYMENT",
+                );
+            } else if OF_TEA.contains(&entry.key.as_str()) {
+                self.ignored(
+                    entry,
+                    "TEA's own retries and traces; `max_retries` repeats a question",
+                );
+            } else if !known.contains(&entry.key.as_str()) {
+                let near = nearest(&entry.key, known.iter().copied());
+                self.unknown_key(what, entry, near, &known);
+            }
+        }
+    }
+
+    /// `appendFile`: a key of the state remembers how long the file is.
+    fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
+        let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
+        let (append, replace) = (find("append"), find("replace"));
+        let replaces = append::replaces(self, append, replace);
+        self.replaces |= replaces;
+        let with = with.iter().copied();
+        let with = with.filter(|entry| !matches!(&*entry.key, "append" | "replace"));
+        let with: Vec<&'n Entry> = with.collect();
+        let mut inputs = self.inputs_of("appendFile", &with);
+        if replaces {
+            inputs.push((text("replace"), Template::constant(Value::Bool(true))));
+        }
+        inputs.push((text("files"), append::files(FILES).ok()?));
+        let shown = ["path", "length", "rows"].map(|key| (text(key), given().part(key)));
+        Some(Invocation {
+            executor: Name::from("appendFile"),
+            inputs: Template::object(inputs),
+            value: Template::object(shown.into()),
+            then: vec![append::remember(FILES, entry.value.span).ok()?],
+        })
+    }
+
+    /// The arguments of an action, and those that it takes from elsewhere when they are not given.
+    pub(super) fn inputs_of(
+        &mut self,
+        name: &str,
+        with: &[&'n Entry],
+    ) -> Vec<(Template, Template)> {
+        if matches!(name, "llm.call" | "ai") {
+            self.model_keys(&format!("`{name}`"), with.iter().copied());
+        }
+        let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
+        for argument in with {
+            let value = self.template(&argument.value);
+            self.check(name, argument, &value);
+            inputs.push((text(&argument.key), value));
+        }
+        let schema = with.iter().find(|entry| entry.key == "schema");
+        if let Some(schema) = schema {
+            self.check_schema(&schema.value);
+            if self.schemas.as_object().is_some_and(|all| !all.is_empty()) {
+                let documents = Template::constant(self.schemas.clone());
+                inputs.push((text("schemas"), documents));
+            }
+        }
+        let has = |key: &str| with.iter().any(|entry| entry.key == key);
+        match name {
+            // A schema asks no model.
+            "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
+                let own = self.llm.iter().filter(|(key, _)| !has(key));
+                inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
+            }
+            "validate.extraction" => {
+                // Taken from the state where not given.
+                for (key, value) in &self.extraction {
+                    if !has(key) {
+                        inputs.push((text(key), Template::constant(value.clone())));
+                    }
+                }
+                for key in ["entities", "relationships", "source_text"] {
+                    if !has(key) {
+                        let from = expression(&format!("state.get('{key}')"));
+                        inputs.push((text(key), from));
+                    }
+                }
+            }
+            _ => {}
+        }
+        inputs
+    }
+
+    /// What can be told of an argument before a run.
+    fn check(&mut self, name: &str, argument: &Entry, value: &Template) {
+        match (name, argument.key.as_str()) {
+            ("shell", "run") if !value.references().is_empty() => {
+                let what = "data is rendered into the text of a command";
+                let span = argument.value.span;
+                self.warning("data-in-command", span, what, checks::DATA_IN_COMMAND);
+            }
+            ("http" | "http.get" | "http.post", "authentication") => {
+                checks::authentication(self, &argument.value);
+            }
+            _ => {}
+        }
+    }
+
+    /// `reflection.evaluate` by itself: `custom` is code of this file, the rest an executor.
+    fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
+        let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
+        let kind = find("evaluator_type").or(find("type"));
+        let data = find("data");
+        let data = match data {
+            Some(entry) => self.template(&entry.value),
+            None => expression("state.get('reflection_output', state.get('output'))"),
+        };
+        let success = |value: Template| {
+            let yes = Template::constant(Value::Bool(true));
+            Template::call("setProperty", vec![value, text("success"), yes]).ok()
+        };
+        if kind.and_then(|kind| kind.value.as_str()) == Some("custom") {
+            let Some(run) = find("run") else {
+                let message = "reflection.evaluate: a custom evaluator needs `run`";
+                let hint = "for example run: \"return len(output) > 0\"";
+                self.error("missing-key", named.value.span, message, hint);
+                return None;
+            };
+            let language: Language = self.language(find("language"))?;
+            return Some(Invocation {
+                executor: Name::from(language.executor()),
+                inputs: self.judge(language, run, data)?,
+                value: success(evaluate::normal(language))?,
+                then: Vec::new(),
+            });
+        }
+        let passed: Vec<&'n Entry> = with
+            .iter()
+            .copied()
+            .filter(|entry| !matches!(&*entry.key, "data" | "type"))
+            .collect();
+        let mut inputs = self.inputs_of("reflection.evaluate", &passed);
+        inputs.push((text("data"), data));
+        if find("evaluator_type").is_none() {
+            let word = match kind {
+                Some(kind) => self.template(&kind.value),
+                None => text("schema"),
+            };
+            inputs.push((text("evaluator_type"), word));
+        }
+        Some(Invocation {
+            executor: Name::from("reflection.evaluate"),
+            inputs: Template::object(inputs),
+            value: success(given())?,
+            then: Vec::new(),
+        })
+    }
+
+    /// The inputs of `http.get` and `http.post`, in the words of the `http` executor.
+    fn web(&mut self, name: &str, with: &[&'n Entry], place: &Place) -> Vec<(Template, Template)> {
+        let method = if name == "http.get" { "GET" } else { "POST" };
+        // TEA reads JSON, whatever the server calls it.
+        let mut inputs = vec![
+            (text("method"), text(method)),
+            (text("parse"), text("json")),
+        ];
+        let mut has_url = false;
+        for entry in with {
+            let key = match entry.key.as_str() {
+                "url" | "uri" => {
+                    has_url = true;
+                    "uri"
+                }
+                "params" | "queries" => "queries",
+                "json" | "data" | "body" => "body",
+                "headers" | "authentication" => &entry.key,
+                _ => {
+                    self.ignored(entry, "known are url, params, json, data and headers");
+                    continue;
+                }
+            };
+            let value = self.template(&entry.value);
+            self.check(name, entry, &value);
+            inputs.push((text(key), value));
+        }
+        if !has_url {
+            let what = format!("`{}` needs `url`", place.shown());
+            let hint = "for example with: { url: \"https://example.org/status\" }";
+            self.error("missing-key", place.span, what, hint);
+        }
+        inputs
+    }
+}
+
+fn simple(executor: &str, inputs: Vec<(Template, Template)>, value: Template) -> Invocation {
+    Invocation {
+        executor: Name::from(executor),
+        inputs: Template::object(inputs),
+        value,
+        then: Vec::new(),
+    }
+}
+
+fn alternatives(keys: &[&str]) -> String {
+    let quoted: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    quoted.join(" or ")
+}
+
+pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
+    SAME_NAME.into_iter().chain(RENAMED).chain(LOOM)
+}
+
+pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
+    action_names().chain(COMPOSED).chain(PURE)
+}
+
+/// TEA knows its actions by second names: `actions.llm_call` is `llm.call`, and so is `llm_call`.
+pub(super) fn canonical(name: &str) -> String {
+    let dotted = |name: &str| name.replacen('_', ".", 1);
+    match name.strip_prefix("actions.") {
+        Some(rest) => dotted(rest),
+        None if !name.contains('.') && all_names().any(|known| known == dotted(name)) => {
+            dotted(name)
+        }
+        None => name.to_owned(),
+    }
+}

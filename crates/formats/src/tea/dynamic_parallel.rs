@@ -1,0 +1,330 @@
+//! `type: dynamic_parallel`: an action or steps once for each item, at the same time (docs/tea.md).
+//!
+//! It is a foreach whose body is one isolated branch: each item has a copy of the state to itself,
+//! and what fails there is a result like any other. All results are `parallel_results`.
+
+use super::builder::{
+    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state, with_result,
+};
+use super::node::{Built, Sink};
+use super::{Place, Tea, builder};
+use crate::builder::{expression, object, only, text};
+use crate::reader::Fields;
+use windlass_expression::{Binding, Condition, Syntax, Template, Value};
+use windlass_model::hir::{Assignment, ForEach, Step, StepKind};
+use windlass_model::model::{Name, OnError};
+use windlass_source::source::{Entry, Kind};
+
+/// As many items at a time as TEA has threads, when nothing is said.
+const CONCURRENCY: u32 = 32;
+const ITEMS: &str = "for example items: \"{{ state.batches }}\"";
+const BODY: &str = "for example steps: [{ run: \"return {'n': state['item'] * 2}\" }]";
+const FAN_IN: &str = "for example fan_in: collect";
+/// What an action gave, until it is the branch's state.
+const RESULT: &str = "_windlass_result";
+/// Why a branch failed.
+const ERROR: &str = "_windlass_error";
+/// A branch failed, so that no more are to begin. It is no branch's own.
+const STOP: &str = "_windlass_stop";
+/// None is no item, and of a map its keys.
+const LISTED: &str =
+    "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
+
+/// What each item is called in the state.
+struct Item {
+    name: Name,
+    value: Template,
+    index: Name,
+    number: Template,
+}
+
+impl Item {
+    fn put(&self, place: &Place) -> Vec<Assignment> {
+        vec![
+            set(&self.name, self.value.clone(), place.span),
+            set(&self.index, self.number.clone(), place.span),
+        ]
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn dynamic_parallel(
+        &mut self,
+        fields: &mut Fields<'n>,
+        place: &Place,
+    ) -> Option<Built> {
+        let items = fields.need(self, "items", place.span, ITEMS);
+        let action = fields.some(self, "action");
+        let steps = fields.some(self, "steps");
+        let subgraph = fields.some(self, "subgraph");
+        let config = fields.some(self, "parallel_config");
+        let of_config = |key: &str| {
+            let entries = config?.value.entries()?;
+            entries.iter().find(|entry| entry.key == key)
+        };
+        let limit = fields.some(self, "max_concurrency");
+        let limit = limit.or(of_config("max_concurrency"));
+        let fail_fast = fields.some(self, "fail_fast").or(of_config("fail_fast"));
+        let item = self.named(fields, "item_var", "item")?;
+        let index = self.named(fields, "index_var", "index")?;
+        fields.allow(&["input", "output", "output_key", "with", "interrupt"]);
+        self.collected(fields, place);
+        let fail_fast =
+            fail_fast.is_some_and(|entry| self.choice_of_bool(entry).unwrap_or_default());
+        let concurrency = self.concurrency(limit);
+        if subgraph.is_some() {
+            return None;
+        }
+        let work = match (action, steps) {
+            (Some(_), Some(second)) => {
+                let what = format!("`{}` has more than one thing to do", place.shown());
+                let hint = "keep one of `action` and `steps`";
+                self.error("conflict", second.key_span, what, hint);
+                return None;
+            }
+            (None, None) => {
+                let what = format!("`{}` needs `action` or `steps`", place.shown());
+                self.error("missing-key", place.span, what, BODY);
+                return None;
+            }
+            (Some(entry), None) | (None, Some(entry)) => entry,
+        };
+        let items = self.template(&items?.value);
+
+        let each = self.part(place, "each");
+        let number = format!("@iterationIndexes('{}')", each.name);
+        let item = Item {
+            name: item,
+            value: Template::binding(Binding::Root(Name::from("item"))),
+            index,
+            number: Template::parse(&number, Syntax::Loom).ok()?,
+        };
+        let branch = match work.key.as_str() {
+            "steps" => self.branch_of_steps(work, place)?,
+            _ => self.branch_of_action(work, &item, place)?,
+        };
+        let body = self.iteration(branch, &item, fail_fast, place)?;
+        let spec = ForEach {
+            items: with_result(&items, jinja(LISTED)),
+            count: None,
+            concurrency,
+            on_error: OnError::Stop,
+            body: only(body),
+        };
+        let each = Step {
+            output: Some(given()),
+            ..hidden(each, "dynamic_parallel", StepKind::ForEach(Box::new(spec)))
+        };
+        let results = output_of(&each.name);
+        let mut last = vec![set("parallel_results", results.clone(), place.span)];
+        if fail_fast {
+            last.push(remove(STOP, place.span));
+        }
+        let last = self.assigned(place, "output", last);
+        Some(Built {
+            output: Some(results),
+            ..Built::new("dynamic_parallel", block(vec![each, last]))
+        })
+    }
+
+    fn named(&mut self, fields: &mut Fields<'n>, key: &'static str, absent: &str) -> Option<Name> {
+        match fields.some(self, key) {
+            Some(entry) => Some(Name::from(self.text(entry, "a key of the state")?)),
+            None => Some(Name::from(absent)),
+        }
+    }
+
+    /// `fan_in` names a node. Which one is next is a matter of edges, as in TEA.
+    fn collected(&mut self, fields: &mut Fields<'n>, place: &Place) {
+        let Some(entry) = fields.need(self, "fan_in", place.span, FAN_IN) else {
+            return;
+        };
+        let Some(name) = self.text(entry, FAN_IN) else {
+            return;
+        };
+        if !self.nodes.iter().any(|(known, _)| *known == name) {
+            let what = format!("there is no node '{name}' to collect the results");
+            let known = self.node_names();
+            self.unknown("fan_in-undefined", what, entry.value.span, name, known);
+        }
+    }
+
+    fn concurrency(&mut self, entry: Option<&'n Entry>) -> u32 {
+        let Some(entry) = entry else {
+            return CONCURRENCY;
+        };
+        match entry.value.kind {
+            Kind::Int(count) if count >= 1 => u32::try_from(count).unwrap_or(u32::MAX),
+            Kind::String(_) => {
+                let what = "a computed `max_concurrency` counts as 1";
+                let hint = "the results are the same; for more at a time write a number";
+                self.warning("computed-limit", entry.value.span, what, hint);
+                1
+            }
+            _ => {
+                let what = "`max_concurrency` must be a whole number from 1";
+                self.error("out-of-range", entry.value.span, what, "for example 3");
+                1
+            }
+        }
+    }
+
+    fn choice_of_bool(&mut self, entry: &Entry) -> Option<bool> {
+        match entry.value.kind {
+            Kind::Bool(flag) => Some(flag),
+            _ => {
+                let what = format!("`{}`", entry.key);
+                self.wrong_type(&entry.value, &what, "true or false", "for example true");
+                None
+            }
+        }
+    }
+
+    fn branch_of_steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Vec<Step>> {
+        let steps = self.list(entry, BODY)?;
+        Some(self.inner(steps, place, "step"))
+    }
+
+    /// An action. The state of its branch is only what it gave, and the item.
+    fn branch_of_action(
+        &mut self,
+        entry: &'n Entry,
+        item: &Item,
+        place: &Place,
+    ) -> Option<Vec<Step>> {
+        let hint = "for example action: { uses: llm.call, with: { prompt: \"…\" } }";
+        let mut fields = self.fields(&entry.value, "`action`", hint)?;
+        let uses = fields.need(self, "uses", entry.key_span, hint)?;
+        let with = fields.get("with");
+        let timeout = fields.some(self, "timeout");
+        let sink = self.sink(&mut fields);
+        fields.finish(self);
+        let inside = self.part(place, "action");
+        let built = self.acting(uses, with, timeout, &Sink::Key(Name::from(RESULT)), &inside)?;
+        let result = expression(&format!("state.{RESULT}"));
+        let whole = "{{ result if result is mapping else {'result': result} }}";
+        let kept = match &sink {
+            Sink::Merge => with_result(&result, jinja(whole)),
+            Sink::Key(key) => object([(&**key, result)]),
+            Sink::Map(members) => {
+                let members = members
+                    .iter()
+                    .map(|(key, template)| (text(key), with_result(&result, template.clone())));
+                Template::object(members.collect())
+            }
+        };
+        let mut then = vec![replace(kept, place.span)];
+        then.extend(item.put(place));
+        let call = Step {
+            anonymous: true,
+            ..built.step(inside)
+        };
+        Some(vec![call, self.assigned(place, "kept", then)])
+    }
+
+    /// One item: its branch, unless another failed before and that ends all.
+    fn iteration(
+        &mut self,
+        work: Vec<Step>,
+        item: &Item,
+        fail_fast: bool,
+        place: &Place,
+    ) -> Option<Step> {
+        let begin = self.assigned(place, "item", item.put(place));
+        let work = hidden(self.part(place, "work"), "block", block(work));
+        let failed = object([(ERROR, expression(builder::FAULT_TEXT))]);
+        let mut failed = vec![replace(failed, place.span), forget_fault(place.span)];
+        failed.extend(item.put(place));
+        let handler = vec![self.assigned(place, "failed", failed)];
+        let tried = self.caught(place, "tried", work, handler);
+        let mut members = vec![("branch", self.branch_name(item, place))];
+        let flags = [
+            ("success", format!("'{ERROR}' not in state")),
+            ("error", format!("state.get('{ERROR}')")),
+        ];
+        members.extend(flags.iter().map(|(name, text)| (*name, expression(text))));
+        let without = vec![state(), text(ERROR)];
+        members.push(("state", Template::call("removeProperty", without).ok()?));
+        members.extend(others());
+        let branch = Step {
+            output: Some(object(members)),
+            ..hidden(
+                self.part(place, "branch"),
+                "branch",
+                block(vec![begin, tried]),
+            )
+        };
+        let fork = StepKind::Parallel {
+            branches: vec![(branch.name.clone(), only(branch))],
+            isolated: true,
+        };
+        let fork = self.forked(fork, place);
+        if !fail_fast {
+            return Some(fork);
+        }
+        let ran = output_of(&fork.name);
+        let go = format!("not state.get('{STOP}', false)");
+        let go = Condition::from_template(expression(&go)).ok()?;
+        let go = hidden(self.part(place, "go"), "if", builder::when(go, only(fork)));
+        let mut cancelled = vec![("branch", self.branch_name(item, place))];
+        cancelled.extend([
+            ("success", Template::constant(Value::Bool(false))),
+            ("error", text("Cancelled due to fail_fast")),
+            ("state", expression("{}")),
+        ]);
+        cancelled.extend(others());
+        let result = Template::call("coalesce", vec![ran, object(cancelled)]).ok()?;
+        let result = hidden(
+            self.part(place, "result"),
+            "compose",
+            StepKind::Compose(result),
+        );
+        let ended = output_of(&result.name);
+        let bad = Condition::from_template(with_result(&ended, expression("not result.success")));
+        let stop = vec![set(STOP, Template::constant(Value::Bool(true)), place.span)];
+        let stop = self.assigned(place, "stop", stop);
+        let stop = hidden(
+            self.part(place, "unless_good"),
+            "if",
+            builder::when(bad.ok()?, only(stop)),
+        );
+        let all = self.part(place, "iteration");
+        Some(Step {
+            output: Some(ended),
+            ..hidden(all, "block", block(vec![go, result, stop]))
+        })
+    }
+
+    /// The branch's result itself, in place of a list of one.
+    fn forked(&mut self, fork: StepKind, place: &Place) -> Step {
+        Step {
+            output: Some(with_result(&given(), expression("result[0]"))),
+            ..hidden(self.part(place, "apart"), "parallel", fork)
+        }
+    }
+
+    fn branch_name(&self, item: &Item, place: &Place) -> Template {
+        let name = with_result(&text(place.shown()), expression("result ~ '['"));
+        let parts = vec![name, item.number.clone(), text("]")];
+        Template::call("concat", parts).unwrap_or_else(|_| text(place.shown()))
+    }
+}
+
+/// What else TEA's results have.
+fn others() -> Vec<(&'static str, Template)> {
+    let null = || Template::constant(Value::Null);
+    let zero = || Template::constant(Value::Int(0));
+    vec![
+        ("error_type", null()),
+        ("traceback", null()),
+        ("timeout", Template::constant(Value::Bool(false))),
+        ("timing_ms", zero()),
+        ("retry_count", zero()),
+        ("circuit_state", null()),
+        (
+            "attempt_errors",
+            Template::constant(Value::array(Vec::new())),
+        ),
+        ("exit_code", null()),
+    ]
+}

@@ -1,0 +1,158 @@
+//! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
+//! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
+
+use super::builder::{FAULT_TEXT, forget_fault, hidden, set, state, with_result};
+use super::script::Language;
+use super::worker::{reflected, value_of};
+use super::{Place, Tea, builder};
+use crate::builder::{expression, jinja, object, text};
+use windlass_expression::{Template, Value};
+use windlass_model::hir::Step;
+use windlass_source::source::Entry;
+
+/// What an evaluator said, until it is recorded.
+pub(super) const EVALUATION: &str = "_windlass_evaluation";
+const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
+const TYPES: [&str; 3] = ["schema", "llm", "custom"];
+
+pub(super) enum Evaluator {
+    /// By the executor of `reflection.evaluate`; the inputs still lack the data.
+    Call {
+        inputs: Vec<(Template, Template)>,
+        /// A schema: a model's answer is judged by the JSON it holds.
+        text_is_json: bool,
+    },
+    Custom {
+        language: Language,
+        inputs: Template,
+        timeout: Option<Template>,
+    },
+}
+
+/// The JSON that an evaluation is, of whatever custom code gave.
+const NORMAL: &str = "{{ \
+    ({'valid': result.get('valid', false), \
+      'score': (result.score | trim | float) if result.score is string else \
+               (result.get('score', 1.0 if result.get('valid') else 0.0) | float), \
+      'errors': result.get('errors', []), 'suggestions': result.get('suggestions', [])} \
+     if 'score' not in result or result.score is number or result.score is boolean or \
+        (result.score is string and (result.score | trim | float(-7654321.5)) != -7654321.5) else \
+     {'valid': false, 'score': 0.0, 'suggestions': [], 'errors': [{'message': \
+        'Custom evaluator error: ' ~ \
+        (\"could not convert string to float: '\" ~ result.score ~ \"'\" \
+         if result.score is string else \
+         \"float() argument must be a string or a real number, not '\" ~ \
+         ('NoneType' if result.score is none else 'dict' if result.score is mapping else 'list') ~ \"'\")}]}) \
+    if result is mapping else \
+    ({'valid': result >= 0.5, 'score': result | float, \
+      'errors': [] if result >= 0.5 else [{'message': 'Score ' ~ (result | float) ~ ' below threshold'}], \
+      'suggestions': []} \
+     if (result is number and result is not boolean) else \
+     {'valid': (result | bool), 'score': 1.0 if result else 0.0, \
+      'errors': [] if result else [{'message': 'Validation failed'}], 'suggestions': []}) }}";
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn evaluator(&mut self, entry: &'n Entry) -> Option<Evaluator> {
+        let mut fields = self.fields(&entry.value, "`evaluator`", HINT)?;
+        let kind = fields.some(self, "type");
+        let run = fields.some(self, "run");
+        let language = fields.some(self, "language");
+        let timeout = fields.some(self, "timeout");
+        let word = match kind {
+            Some(kind) => self.text(kind, "schema, llm or custom")?,
+            None => "schema",
+        };
+        if word == "custom" {
+            let Some(run) = run else {
+                let message = "a custom evaluator needs `run`";
+                let hint = "for example run: \"return len(output) > 0\"";
+                self.error("missing-key", entry.key_span, message, hint);
+                return None;
+            };
+            fields.finish(self);
+            let language = self.language(language)?;
+            let timeout = timeout.and_then(|timeout| self.seconds(timeout));
+            let data = jinja("{{ state.reflection_output }}");
+            let inputs = self.judge(language, run, data)?;
+            return Some(Evaluator::Custom {
+                language,
+                inputs,
+                timeout,
+            });
+        }
+        if !TYPES.contains(&word) {
+            let message = format!("reflection.loop: Unknown evaluator type: {word}");
+            let span = kind.map_or(entry.key_span, |kind| kind.value.span);
+            self.unknown("unknown-value", message, span, word, TYPES);
+            return None;
+        }
+        let with: Vec<&'n Entry> = fields.rest().collect();
+        if word == "schema" && !with.iter().any(|entry| entry.key == "schema") {
+            let message = "a schema evaluator needs `schema`";
+            self.error("missing-key", entry.key_span, message, HINT);
+            return None;
+        }
+        let mut inputs = self.inputs_of("reflection.evaluate", &with);
+        inputs.push((text("evaluator_type"), text(word)));
+        Some(Evaluator::Call {
+            inputs,
+            text_is_json: word == "schema",
+        })
+    }
+
+    /// The inputs of code that judges `data`.
+    pub(super) fn judge(
+        &mut self,
+        language: Language,
+        run: &'n Entry,
+        data: Template,
+    ) -> Option<Template> {
+        let seen = Template::call("setProperty", vec![state(), text("output"), data.clone()]);
+        let mut globals = reflected(seen.ok()?);
+        globals.retain(|(name, _)| *name != "output");
+        globals.push(("output", data));
+        self.code(language, &run.value, globals)
+    }
+
+    /// The steps that judge `reflection_output`; afterwards what they say is in the state.
+    pub(super) fn evaluation(&mut self, evaluator: Evaluator, place: &Place) -> Option<Vec<Step>> {
+        let span = place.span;
+        let judge = self.part(place, "evaluator");
+        let (label, call, value, failed) = match evaluator {
+            Evaluator::Call { inputs, .. } => {
+                let mut inputs = inputs;
+                inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
+                let then = vec![set(EVALUATION, builder::given(), span)];
+                let inputs = Template::object(inputs);
+                let call = builder::call("reflection.evaluate", inputs, None, then);
+                let given = builder::given();
+                ("reflection.evaluate", call, given, "Evaluation failed: ")
+            }
+            Evaluator::Custom {
+                language,
+                inputs,
+                timeout,
+            } => {
+                let value = normal(language);
+                let then = vec![set(EVALUATION, value.clone(), span)];
+                let call = builder::call(language.executor(), inputs, timeout, then);
+                ("run", call, value, "Custom evaluator error: ")
+            }
+        };
+        let message = format!("[{{'message': result ~ {FAULT_TEXT}}}]");
+        let error = object([
+            ("valid", Template::constant(Value::Bool(false))),
+            ("score", Template::constant(Value::Float(0.0))),
+            ("errors", with_result(&text(failed), expression(&message))),
+        ]);
+        let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
+        let handler = vec![self.assigned(place, "evaluator_failed", failed)];
+        let judge = builder::recording(hidden(judge, label, call), &value);
+        Some(vec![self.caught(place, "evaluation", judge, handler)])
+    }
+}
+
+/// The evaluation that custom code stands for.
+pub(super) fn normal(language: Language) -> Template {
+    with_result(&value_of(language), jinja(NORMAL))
+}

@@ -1,0 +1,224 @@
+//! Edges that start several nodes at once, and the node that joins them (docs/tea.md).
+//!
+//! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
+//! states that the branches came to, as `parallel_results`.
+
+use super::builder::{block, given, hidden, only, output_of, set, state};
+use super::graph::START;
+use super::{Place, Tea};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_model::hir::{Edge, Step, StepKind};
+use windlass_model::model::Name;
+use windlass_source::source::{Kind, Node, Span};
+
+/// A step of the graph and the edges out of it.
+pub(super) type Wired = (Step, Vec<Edge>);
+
+/// The edges out of one node that are meant to start several.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    /// The joining node, when an edge names it.
+    pub fan_in: Option<String>,
+    pub span: Span,
+}
+
+/// A node that starts several.
+#[derive(Clone, Debug)]
+pub(super) struct FanOut {
+    from: Name,
+    targets: Vec<Name>,
+    join: Name,
+    /// The step that runs the branches.
+    place: Place,
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// The nodes that start several: those whose edges say so, and those with several edges
+    /// without a condition when a node joins them.
+    pub(super) fn fan_outs(
+        &mut self,
+        edges: &BTreeMap<String, Vec<Edge>>,
+        wishes: &BTreeMap<String, Wish>,
+    ) -> Vec<FanOut> {
+        let flagged = |(name, node): &(&'n str, &'n Node)| {
+            let flag = node.get("fan_in").map(|flag| &flag.kind);
+            matches!(flag, Some(Kind::Bool(true))).then_some(*name)
+        };
+        let joins: Vec<&str> = self.nodes.iter().filter_map(flagged).collect();
+        let mut fan_outs = Vec::new();
+        for (from, edges) in edges {
+            let mut targets: Vec<Name> = Vec::new();
+            let open = edges.iter().filter(|edge| edge.when.is_none());
+            for to in open.filter_map(|edge| edge.to.as_ref()) {
+                if !targets.contains(to) {
+                    targets.push(to.clone());
+                }
+            }
+            let wish = wishes.get(from);
+            if targets.len() < 2 || (wish.is_none() && joins.is_empty()) {
+                continue;
+            }
+            let span = edges.first().map_or_else(Span::default, |edge| edge.span);
+            let span = wish.map_or(span, |wish| wish.span);
+            if from == START {
+                let what = format!("'{START}' cannot start several nodes at once");
+                let hint = "let a first node start them: { name: begin, run: \"return {}\" }";
+                self.error("fan_out-from-start", span, what, hint);
+                continue;
+            }
+            let named = wish.and_then(|wish| wish.fan_in.as_deref());
+            let join = match (named, joins.as_slice()) {
+                (Some(named), _) => Some(named),
+                (None, [only]) => Some(*only),
+                (None, _) => None,
+            };
+            let known = join.filter(|join| self.nodes.iter().any(|(name, _)| name == join));
+            let Some(join) = known else {
+                let what = format!("which node joins what '{from}' starts is not said");
+                let hint = "for example { from: a, to: b, type: parallel, fan_in: join }";
+                self.error("fan_out-in-undefined", span, what, hint);
+                continue;
+            };
+            let join = Name::from(join);
+            let owner = Name::from(from.as_str());
+            let place = self.place(&format!("{from}.parallel"), &owner, span, true);
+            let known = self.joins.insert(join.to_string(), place.name.clone());
+            if known.is_some() {
+                let what = format!("`{join}` joins the branches of more than one node");
+                let hint = "parallel_results are those of one: give each its own joining node";
+                self.error("fan_out-in-shared", span, what, hint);
+            }
+            fan_outs.push(FanOut {
+                from: owner,
+                targets,
+                join,
+                place,
+            });
+        }
+        fan_outs
+    }
+
+    /// Puts one step in the place of each fan_out: of those in a branch of another, first.
+    pub(super) fn fold_all(
+        &mut self,
+        mut fan_outs: Vec<FanOut>,
+        steps: &mut Vec<Wired>,
+        max_steps: u32,
+    ) {
+        while !fan_outs.is_empty() {
+            let around = |fan_out: &FanOut, other: &FanOut| {
+                let mut inside = fan_out.targets.iter();
+                fan_out.from != other.from
+                    && inside
+                        .any(|target| closure(target, &fan_out.join, steps).contains(&other.from))
+            };
+            let innermost = fan_outs
+                .iter()
+                .position(|fan_out| !fan_outs.iter().any(|other| around(fan_out, other)));
+            let fan_out = fan_outs.remove(innermost.unwrap_or_default());
+            self.fold(fan_out, steps, max_steps);
+        }
+    }
+
+    /// Takes the branches of a fan_out out of the graph and puts one step in their place.
+    fn fold(&mut self, fan_out: FanOut, steps: &mut Vec<Wired>, max_steps: u32) {
+        let mut branches = Vec::new();
+        let mut taken = BTreeSet::new();
+        for target in &fan_out.targets {
+            let inside = closure(target, &fan_out.join, steps);
+            if inside.iter().any(|name| taken.contains(name)) || inside.contains(&fan_out.from) {
+                let what = format!(
+                    "the branches that '{}' starts have nodes in common",
+                    fan_out.from
+                );
+                let hint = "a branch has its own nodes up to the node that joins them";
+                self.error("fan_out-out-overlap", fan_out.place.span, what, hint);
+                return;
+            }
+            taken.extend(inside.iter().cloned());
+            let mut branch = Vec::new();
+            let mut rest = Vec::new();
+            for (step, edges) in std::mem::take(steps) {
+                if inside.contains(&step.name) {
+                    let edges = edges.into_iter().map(|edge| ends_at(edge, &fan_out.join));
+                    branch.push((step, edges.collect()));
+                } else {
+                    rest.push((step, edges));
+                }
+            }
+            *steps = rest;
+            branches.push((target.clone(), branch));
+        }
+        let step = self.branches(&fan_out, branches, max_steps);
+        let span = fan_out.place.span;
+        let step = self.collected_into_state(step, &fan_out.place);
+        let name = step.name.clone();
+        let edge = |to: &Name| Edge {
+            when: None,
+            to: Some(to.clone()),
+            span,
+        };
+        for (from, edges) in steps.iter_mut() {
+            if from.name == fan_out.from {
+                edges.retain(|edge| edge.when.is_some());
+                edges.push(edge(&name));
+            }
+        }
+        steps.push((step, vec![edge(&fan_out.join)]));
+    }
+
+    /// The branches, and then their results as a key of the state.
+    fn collected_into_state(&mut self, step: Step, place: &Place) -> Step {
+        let results = set("parallel_results", output_of(&step.name), place.span);
+        let last = self.assigned(place, "results", vec![results]);
+        let both = self.part(place, "both");
+        hidden(both, "parallel", block(vec![step, last]))
+    }
+
+    fn branches(
+        &mut self,
+        fan_out: &FanOut,
+        branches: Vec<(Name, Vec<Wired>)>,
+        max_steps: u32,
+    ) -> Step {
+        let branches = branches.into_iter().map(|(target, branch)| {
+            let inside = self.part(&fan_out.place, &target);
+            let body = super::graph::in_order(branch, &target, max_steps);
+            // What a branch gives is the state that it came to.
+            let branch = Step {
+                output: Some(state()),
+                ..hidden(inside, "branch", StepKind::Block(body))
+            };
+            (target, only(branch))
+        });
+        let fork = StepKind::Parallel {
+            branches: branches.collect(),
+            isolated: true,
+        };
+        Step {
+            output: Some(given()),
+            ..hidden(fan_out.place.clone(), "parallel", fork)
+        }
+    }
+}
+
+/// The nodes that a branch may come to before it is joined.
+fn closure(first: &Name, join: &Name, steps: &[Wired]) -> BTreeSet<Name> {
+    let mut inside = BTreeSet::new();
+    let mut open = vec![first.clone()];
+    while let Some(name) = open.pop() {
+        if name == *join || !inside.insert(name.clone()) {
+            continue;
+        }
+        let found = steps.iter().find(|(step, _)| step.name == name);
+        let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
+        open.extend(edges.iter().filter_map(|edge| edge.to.clone()));
+    }
+    inside
+}
+
+/// In a branch, the node that joins is the end.
+fn ends_at(edge: Edge, join: &Name) -> Edge {
+    let to = edge.to.filter(|to| to != join);
+    Edge { to, ..edge }
+}

@@ -1,0 +1,403 @@
+//! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
+//! comes back is a plain sequence.
+
+use super::fan_out::{Wired, Wish};
+use super::{Place, Tea, builder};
+use crate::builder::nothing;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expression::Condition;
+use windlass_model::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind, Node, Span};
+
+pub(super) const START: &str = "__start__";
+const END: &str = "__end__";
+const EDGE: &str = "for example { from: __start__, to: work }";
+const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
+
+/// The edges that are written, by the node they leave, in their order.
+type Edges = BTreeMap<String, Vec<Edge>>;
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn nodes(
+        &mut self,
+        nodes: &'n Entry,
+        edges: Option<&'n Entry>,
+        owner: &Name,
+        max_steps: u32,
+    ) -> Block {
+        let hint = "for example nodes: [{ name: step, run: \"return {'done': True}\" }]";
+        let Some(list) = self.list(nodes, hint) else {
+            return nothing();
+        };
+        let places = self.declare(list, owner);
+        self.ignores_actions = self.ignores_actions();
+        let mut wishes = BTreeMap::new();
+        let edges = self.edges(edges, &mut wishes);
+        let fan_outs = self.fan_outs(&edges, &wishes);
+        let first = places.iter().flatten().next();
+        let first = first.map(|place| place.name.clone());
+        let mut steps = self.steps_and_edges(list, &places, edges.clone());
+        self.fold_all(fan_outs, &mut steps, max_steps);
+        let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
+            return nothing();
+        };
+        let overtaken = overtaken(&steps);
+        let (steps, lost) = reachable(steps, &entry);
+        for (step, _) in lost {
+            self.never_waits(&step);
+            if !self.correctors.contains(&*step.name) {
+                let what = format!("nothing leads to the node `{}`", step.name);
+                let hint = match overtaken.get(&step.name) {
+                    None => String::from("it never runs; an edge or `goto` to it is missing"),
+                    Some((from, to)) => format!(
+                        "it never runs: the edge from `{from}` to `{to}` before it is always taken; \
+                         a node with `fan_in: true` would make branches of them"
+                    ),
+                };
+                self.warning("unreachable-node", step.span, what, hint);
+            }
+        }
+        in_order(steps, &entry, max_steps)
+    }
+
+    /// The names of the nodes at the top: all known before anything refers to them.
+    fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<Place>> {
+        list.iter()
+            .map(|node| {
+                let hint = "a node is a map with a name: { name: step, run: \"…\" }";
+                let Some(named) = node.get("name") else {
+                    let what = "a node needs `name`";
+                    self.error("missing-key", node.span, what, hint);
+                    return None;
+                };
+                let Some(name) = named.as_str() else {
+                    self.wrong_type(named, "`name`", "text", hint);
+                    return None;
+                };
+                let lower = name.to_lowercase();
+                if self.used.contains(&lower) {
+                    let what = format!("there is a node named '{name}' already");
+                    let hint = "names are compared without case; give this one another";
+                    self.error("duplicate-node", named.span, what, hint);
+                    return None;
+                }
+                if name == START || name == END {
+                    let what = format!("'{name}' is no name for a node");
+                    self.error(
+                        "bad-name",
+                        named.span,
+                        what,
+                        "it is where edges begin or end",
+                    );
+                    return None;
+                }
+                self.nodes.push((name, node));
+                Some(self.place(name, owner, named.span, false))
+            })
+            .collect()
+    }
+
+    fn steps_and_edges(
+        &mut self,
+        list: &'n [Node],
+        places: &[Option<Place>],
+        mut written: Edges,
+    ) -> Vec<Wired> {
+        self.check_interrupts();
+        let named = |place: &Option<Place>| place.as_ref().map(|place| place.name.clone());
+        let mut steps = Vec::with_capacity(list.len());
+        for (index, node) in list.iter().enumerate() {
+            let Some(place) = places.get(index).and_then(Option::as_ref) else {
+                continue;
+            };
+            self.joining = self.joins.get(&*place.name).cloned();
+            let step = self.with_interrupts(node, place);
+            self.joining = None;
+            let mut edges = self.goto(node);
+            edges.extend(written.remove(&*place.name).unwrap_or_default());
+            if edges.is_empty() {
+                let after = places.iter().skip(index + 1).find_map(named);
+                edges.push(Edge {
+                    when: None,
+                    to: after,
+                    span: place.span,
+                });
+            }
+            steps.push((step, edges));
+        }
+        steps
+    }
+
+    fn edges(&mut self, entry: Option<&'n Entry>, wishes: &mut BTreeMap<String, Wish>) -> Edges {
+        let mut edges = Edges::new();
+        let list = self.items(entry, EDGE).unwrap_or_default();
+        for edge in list {
+            if let Some((from, edge)) = self.edge(edge, wishes) {
+                edges.entry(from.to_owned()).or_default().push(edge);
+            }
+        }
+        edges
+    }
+
+    fn edge(
+        &mut self,
+        node: &'n Node,
+        wishes: &mut BTreeMap<String, Wish>,
+    ) -> Option<(&'n str, Edge)> {
+        let mut fields = self.fields(node, "an edge", EDGE)?;
+        let from = fields.need(self, "from", node.span, EDGE);
+        let to = fields.need(self, "to", node.span, EDGE);
+        let condition = fields.some(self, "condition");
+        let when = fields.some(self, "when");
+        fields.allow(&["description", "metadata", "label"]);
+        let kind = fields.some(self, "type");
+        let fan_in = fields.some(self, "fan_in");
+        if let Some(kind) = kind {
+            let known = ["simple", "conditional", "parallel"];
+            let hint = "simple, conditional or parallel";
+            let word = self.text(kind, hint).unwrap_or("simple");
+            if !known.contains(&word) {
+                let what = format!("`{word}` is no type of edge");
+                self.unknown("unknown-type", what, kind.value.span, word, known);
+            }
+        }
+        let parallel = kind.and_then(|kind| kind.value.as_str()) == Some("parallel");
+        if let Some(from) = from.and_then(|from| from.value.as_str())
+            && (parallel || fan_in.is_some())
+        {
+            let wish = wishes.entry(from.to_owned()).or_insert(Wish {
+                fan_in: None,
+                span: node.span,
+            });
+            let named = fan_in.and_then(|entry| entry.value.as_str());
+            wish.fan_in = named.map(str::to_owned).or(wish.fan_in.take());
+        }
+        fields.finish(self);
+        let when = self.edge_condition(condition, when);
+        let from = from.and_then(|from| self.from(from));
+        let to = to.and_then(|to| {
+            let name = self.text(to, "a node's name, or __end__")?;
+            self.target("edge-to-undefined", name, to.value.span)
+        });
+        let edge = Edge {
+            when,
+            to: to?,
+            span: node.span,
+        };
+        Some((from?, edge))
+    }
+
+    fn from(&mut self, entry: &'n Entry) -> Option<&'n str> {
+        let name = self.text(entry, "a node's name, or __start__")?;
+        if name == START || self.nodes.iter().any(|(known, _)| *known == name) {
+            return Some(name);
+        }
+        let message = format!("there is no node '{name}' for this edge to leave");
+        let known = self.node_names();
+        self.unknown(
+            "edge-from-undefined",
+            message,
+            entry.value.span,
+            name,
+            known,
+        );
+        None
+    }
+
+    /// Where an edge leads; inside: none at the end.
+    fn target(&mut self, code: &'static str, name: &str, span: Span) -> Option<Option<Name>> {
+        if name == END {
+            return Some(None);
+        }
+        if self.nodes.iter().any(|(known, _)| *known == name) {
+            return Some(Some(Name::from(name)));
+        }
+        let message = format!("there is no node '{name}' to go to");
+        let known = self.node_names();
+        self.unknown(code, message, span, name, known);
+        None
+    }
+
+    /// `condition` or `when`; a condition with `when: false` is taken when it does not hold.
+    fn edge_condition(
+        &mut self,
+        condition: Option<&Entry>,
+        when: Option<&Entry>,
+    ) -> Option<Condition> {
+        let Some(condition) = condition else {
+            return self.written_condition(when?);
+        };
+        let flipped = match when.map(|when| &when.value.kind) {
+            None => false,
+            Some(Kind::Bool(when)) => !when,
+            Some(_) => {
+                let span = when.map_or(condition.key_span, |when| when.key_span);
+                let what = "an edge has either `condition` or `when`";
+                let hint = "beside `condition`, `when` is true or false";
+                self.error("conflict", span, what, hint);
+                false
+            }
+        };
+        let condition = self.written_condition(condition)?;
+        Some(if flipped {
+            condition.negated()
+        } else {
+            condition
+        })
+    }
+
+    /// A condition, or `{type: expression, value: condition}`.
+    fn written_condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let inner = entry.value.entries().unwrap_or_default();
+        let find = |key: &str| inner.iter().find(|entry| entry.key == key);
+        let kind = find("type").and_then(|kind| kind.value.as_str());
+        match (kind, find("value")) {
+            (Some("expression"), Some(value)) => self.condition(value),
+            _ => self.condition(entry),
+        }
+    }
+
+    /// `goto`: the edges it stands for.
+    fn goto(&mut self, node: &'n Node) -> Vec<Edge> {
+        let entries = node.entries().unwrap_or_default();
+        let Some(entry) = entries.iter().find(|entry| entry.key == "goto") else {
+            return Vec::new();
+        };
+        let target = |tea: &mut Self, name: &Node, when| {
+            let text = name.as_str()?;
+            let to = tea.target("goto-undefined", text, name.span)?;
+            let span = name.span;
+            Some(Edge { when, to, span })
+        };
+        match &entry.value.kind {
+            Kind::String(_) => target(self, &entry.value, None).into_iter().collect(),
+            Kind::Array(rules) => {
+                let mut edges = Vec::new();
+                for rule in rules {
+                    let Some(mut fields) = self.fields(rule, "a rule of `goto`", GOTO) else {
+                        continue;
+                    };
+                    let when = fields.some(self, "if");
+                    let to = fields.need(self, "to", rule.span, GOTO);
+                    fields.finish(self);
+                    let when = when.and_then(|when| self.goto_condition(when));
+                    let to = to.filter(|to| self.text(to, GOTO).is_some());
+                    edges.extend(to.and_then(|to| target(self, &to.value, when)));
+                }
+                edges
+            }
+            _ => {
+                self.wrong_type(&entry.value, "`goto`", "a name or a list", GOTO);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The condition of a rule of `goto`: its text counts.
+    fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
+        Some(self.condition(entry)?.by_words())
+    }
+
+    fn entry(
+        &mut self,
+        steps: &mut Vec<Wired>,
+        first: Option<Name>,
+        edges: &Edges,
+        owner: &Name,
+    ) -> Option<Name> {
+        match edges.get(START).map(Vec::as_slice).unwrap_or_default() {
+            [] => first,
+            [only] if only.when.is_none() => only.to.clone(),
+            several => {
+                // Which node is the first depends on the state.
+                let span = several.first().map_or_else(Span::default, |edge| edge.span);
+                let place = self.place(START, owner, span, false);
+                let name = place.name.clone();
+                let choice = builder::hidden(place, "start", StepKind::Nothing);
+                steps.insert(0, (choice, several.to_vec()));
+                Some(name)
+            }
+        }
+    }
+}
+
+/// The nodes that an edge leads to which is never taken: whence it leads, and where the edge before it
+/// does, which has no condition.
+fn overtaken(steps: &[Wired]) -> BTreeMap<Name, (Name, Name)> {
+    let mut overtaken = BTreeMap::new();
+    for (step, edges) in steps {
+        let mut edges = edges.iter();
+        let always = edges.find(|edge| edge.when.is_none());
+        let to = always.and_then(|edge| edge.to.clone());
+        for later in edges.filter_map(|edge| edge.to.clone()) {
+            let to = to.clone().unwrap_or_else(|| Name::from(END));
+            overtaken.insert(later, (step.name.clone(), to));
+        }
+    }
+    overtaken
+}
+
+/// The steps that the edges lead to, and those they do not.
+fn reachable(steps: Vec<Wired>, entry: &Name) -> (Vec<Wired>, Vec<Wired>) {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![entry.clone()];
+    while let Some(name) = open.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let found = steps.iter().find(|(step, _)| step.name == name);
+        let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
+        // Nothing after an unconditional edge is ever looked at.
+        let always = edges.iter().position(|edge| edge.when.is_none());
+        let taken = edges
+            .iter()
+            .take(always.map_or(edges.len(), |index| index + 1));
+        open.extend(taken.filter_map(|edge| edge.to.clone()));
+    }
+    steps
+        .into_iter()
+        .partition(|(step, _)| seen.contains(&step.name))
+}
+
+/// The steps as their edges say: one after the other where that is all there is to it.
+pub(super) fn in_order(steps: Vec<Wired>, entry: &Name, max_steps: u32) -> Block {
+    match line(&steps, entry) {
+        Some(order) => {
+            let mut steps: Vec<Option<Step>> =
+                steps.into_iter().map(|(step, _)| Some(step)).collect();
+            let in_order = order.into_iter();
+            let taken = in_order.filter_map(|index| steps.get_mut(index)?.take());
+            Block::Sequence(taken.collect())
+        }
+        None => Block::Graph(Graph {
+            entry: Some(entry.clone()),
+            nodes: steps
+                .into_iter()
+                .map(|(step, edges)| GraphNode { step, edges })
+                .collect(),
+            max_steps,
+        }),
+    }
+}
+
+/// The order of the steps, when each leads to one other and none comes twice; none: it is a graph.
+fn line(steps: &[Wired], entry: &Name) -> Option<Vec<usize>> {
+    let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
+    let mut order = Vec::with_capacity(steps.len());
+    let mut next = Some(entry.clone());
+    while let Some(name) = next {
+        let index = index_of(&name)?;
+        if order.contains(&index) {
+            return None;
+        }
+        order.push(index);
+        let (_, edges) = steps.get(index)?;
+        // Nothing after an unconditional edge is ever looked at.
+        next = match edges.first() {
+            Some(edge) if edge.when.is_none() => edge.to.clone(),
+            _ => return None,
+        };
+    }
+    Some(order)
+}

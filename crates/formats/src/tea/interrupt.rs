@@ -1,0 +1,146 @@
+//! `interrupt`: a run waits before or after a node for the signal with the node's name. What the
+//! signal brings is merged into the state. With `--auto-continue` it does not wait.
+
+use super::builder::{block, hidden, jinja, merge, output_of, with_result};
+use super::{Place, Tea, builder};
+use std::collections::BTreeSet;
+use windlass_model::hir::{Step, StepKind};
+use windlass_model::model::Name;
+use windlass_source::source::{Bundle, Entry, Kind, Node, Span};
+
+/// The file of a bundle that says that a run does not wait. It is stored with the run, and data
+/// cannot make one.
+pub const AUTO_CONTINUE: &str = "--auto-continue";
+
+/// The keys of `config` that name nodes.
+pub(super) const INTERRUPTS: [&str; 2] = ["interrupt_before", "interrupt_after"];
+
+/// The nodes that `config` names.
+pub(super) struct Interrupts {
+    /// A run does not wait.
+    skipped: bool,
+    before: Vec<(String, Span)>,
+    after: Vec<(String, Span)>,
+    /// The nodes that a run waits before or after.
+    around: BTreeSet<Name>,
+}
+
+impl Interrupts {
+    /// None of a file is known yet.
+    pub(super) fn of(bundle: &Bundle) -> Self {
+        Self {
+            skipped: bundle.named(AUTO_CONTINUE).is_some(),
+            before: Vec::new(),
+            after: Vec::new(),
+            around: BTreeSet::new(),
+        }
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads a key of `config` if it is one of these.
+    pub(super) fn is_interrupts(&mut self, entry: &Entry) -> bool {
+        if !INTERRUPTS.contains(&&*entry.key) {
+            return false;
+        }
+        let hint = "for example interrupt_before: [review]";
+        let names = self.items(Some(entry), hint).unwrap_or_default();
+        let names = names.iter().filter_map(|name| {
+            let text = name.as_str().map(str::to_owned);
+            text.map(|text| (text, name.span))
+        });
+        let names: Vec<(String, Span)> = names.collect();
+        match entry.key.as_str() {
+            "interrupt_before" => self.interrupts.before.extend(names),
+            _ => self.interrupts.after.extend(names),
+        }
+        true
+    }
+
+    /// A misspelt name would be a gate that stands open.
+    pub(super) fn check_interrupts(&mut self) {
+        let named = &self.interrupts;
+        let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
+        for (name, span) in names {
+            if !self.nodes.iter().any(|(known, _)| *known == name) {
+                let what = format!("there is no node '{name}' to wait at");
+                let known = self.node_names();
+                self.unknown("interrupt-undefined", what, span, &name, known);
+            }
+        }
+    }
+
+    /// Warns of a gate that nobody comes to: a loop calls its corrector past it, as in TEA.
+    pub(super) fn never_waits(&mut self, step: &Step) {
+        if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
+            let what = format!(
+                "a run never waits at `{}`: a loop calls it as its corrector",
+                step.name
+            );
+            let hint = "put `interrupt` on the node of the loop, or lead an edge to this node";
+            self.warning("ignored-key", step.span, what, hint);
+        }
+    }
+
+    /// A node at the top, with the waits around it.
+    pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &Place) -> Step {
+        let named = |names: &[(String, Span)]| names.iter().any(|(name, _)| **name == *place.name);
+        let (mut before, mut after) = (
+            named(&self.interrupts.before),
+            named(&self.interrupts.after),
+        );
+        let entries = node.entries().unwrap_or_default();
+        if let Some(entry) = entries.iter().find(|entry| entry.key == "interrupt") {
+            match entry.value.as_str() {
+                Some("before") => before = true,
+                Some("after") => after = true,
+                _ if matches!(entry.value.kind, Kind::Null | Kind::Bool(false)) => {}
+                _ => {
+                    let hint = "interrupt: before, or interrupt: after";
+                    self.wrong_type(&entry.value, "`interrupt`", "before or after", hint);
+                }
+            }
+        }
+        if self.interrupts.skipped || !before && !after {
+            return self.node(node, place);
+        }
+        self.interrupts.around.insert(place.name.clone());
+        let inside = Place {
+            title: Some(place.shown().clone()),
+            in_body: false,
+            ..self.part(place, "node")
+        };
+        let inner = self.node(node, &inside);
+        let label = inner.label.clone();
+        let output = output_of(&inner.name);
+        let mut steps = Vec::new();
+        if before {
+            steps.push(self.waits_for(place, "before"));
+        }
+        steps.push(inner);
+        if after {
+            steps.push(self.waits_for(place, "after"));
+        }
+        Step {
+            output: Some(output),
+            ..builder::step(place.clone(), &label, block(steps))
+        }
+    }
+
+    fn waits_for(&mut self, place: &Place, part: &str) -> Step {
+        let signal = hidden(
+            self.part(place, part),
+            "interrupt",
+            StepKind::AwaitSignal(place.shown().clone()),
+        );
+        let brought = output_of(&signal.name);
+        let changes = jinja("{{ result if result is mapping else {} }}");
+        let changes = merge(with_result(&brought, changes), place.span);
+        let changes = self.assigned(place, &format!("{part}_state"), vec![changes]);
+        hidden(
+            self.part(place, &format!("{part}_wait")),
+            "block",
+            block(vec![signal, changes]),
+        )
+    }
+}

@@ -1,0 +1,236 @@
+//! The format of The Edge Agent (docs/tea.md): nodes and edges over one state, to `hir`.
+//!
+//! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
+//! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
+//! called here; nothing of this format runs by itself.
+
+mod absent;
+mod action;
+mod builder;
+mod constants;
+mod correct;
+mod dynamic_parallel;
+mod evaluate;
+mod fan_out;
+mod graph;
+mod interrupt;
+mod node;
+mod on_error;
+mod pure_actions;
+mod reflection;
+mod retry_loop;
+mod schemas;
+mod script;
+mod while_loop;
+mod worker;
+mod workflow;
+
+pub(super) use schemas::references;
+
+pub use self::interrupt::AUTO_CONTINUE;
+use self::interrupt::Interrupts;
+use self::on_error::ErrorHandling;
+use super::reader::{Reader, listed};
+use super::{Caps, stem};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use windlass_expression::{Condition, Syntax, Template, Value};
+use windlass_model::hir::{Script, Workflow};
+use windlass_model::model::{Dialect, Name};
+use windlass_source::diagnostic::{Diagnostics, did_you_mean};
+use windlass_source::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
+
+/// Reads a file as tea. The workflow means something only when no error was reported.
+pub(super) fn read(
+    bundle: &Bundle,
+    file: &SourceFile,
+    node: &Node,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> Workflow {
+    let schemas = schemas::documents(bundle, node, diagnostics);
+    let node = &constants::replaced(node, diagnostics);
+    let mut tea = Tea {
+        reader: Reader::new(file, Syntax::Jinja, diagnostics),
+        max_count: caps.count(Dialect::Tea),
+        interrupts: Interrupts::of(bundle),
+        nodes: Vec::new(),
+        used: BTreeSet::new(),
+        numbers: BTreeMap::new(),
+        llm: Vec::new(),
+        on_error: ErrorHandling::DEFAULT,
+        extraction: Vec::new(),
+        correcting: Vec::new(),
+        correctors: BTreeSet::new(),
+        copies: 0,
+        schemas,
+        joins: BTreeMap::new(),
+        joining: None,
+        scripts: Vec::new(),
+        replaces: false,
+        ignores_actions: false,
+    };
+    tea.workflow(node, &stem(&file.path))
+}
+
+/// How many steps a file may come to, with those that the format's author does not see.
+const MAX_STEPS: usize = 10_000;
+
+struct Tea<'d, 'n> {
+    reader: Reader<'d>,
+    max_count: u64,
+    /// The nodes before and after which the file's `config` says that a run waits.
+    interrupts: Interrupts,
+    /// The nodes at the top, by name.
+    nodes: Vec<(&'n str, &'n Node)>,
+    /// The names of all steps so far, without case.
+    used: BTreeSet<String>,
+    /// The next number for a name that others have.
+    numbers: BTreeMap<String, usize>,
+    /// `settings.llm`: what a call of a model that says nothing gets.
+    llm: Vec<(Name, Template)>,
+    /// `settings.error_handling`: what `on_error` of a node leaves out.
+    on_error: ErrorHandling,
+    /// What `validate.extraction` takes from the top of the file when it says nothing itself.
+    extraction: Vec<(&'static str, Value)>,
+    /// The correctors that are being read, innermost last.
+    correcting: Vec<&'n str>,
+    /// The nodes that correct for a loop: no edge has to lead to them.
+    correctors: BTreeSet<&'n str>,
+    copies: usize,
+    /// The documents that schemas refer to, by path.
+    schemas: Value,
+    /// The nodes that join branches, each with the step whose output are their states.
+    joins: BTreeMap<String, Name>,
+    /// That step, while the node is read.
+    joining: Option<Name>,
+    /// The scripts that are no templates.
+    scripts: Vec<Script>,
+    replaces: bool,
+    /// `action` on a node does nothing.
+    ignores_actions: bool,
+}
+
+impl<'d> Deref for Tea<'d, '_> {
+    type Target = Reader<'d>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Tea<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    name: Name,
+    /// What its author called it, where that is not the name.
+    title: Option<Name>,
+    span: Span,
+    /// It is in the body of a loop: a result that is no map is dropped.
+    in_body: bool,
+}
+
+impl Place {
+    /// What its author called it.
+    fn shown(&self) -> &Name {
+        self.title.as_ref().unwrap_or(&self.name)
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// A name for a step that no other has: the wanted one, or that of what it belongs to with it.
+    fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> Place {
+        let mut name = wanted.to_owned();
+        if !self.used.insert(name.to_lowercase()) {
+            let both = format!("{owner}.{wanted}");
+            let mut number = self.numbers.get(&both).copied().unwrap_or(1);
+            loop {
+                name = match number {
+                    1 => both.clone(),
+                    _ => format!("{both}_{number}"),
+                };
+                number += 1;
+                if self.used.insert(name.to_lowercase()) {
+                    break;
+                }
+            }
+            self.numbers.insert(both, number);
+        }
+        Place {
+            title: (name != wanted).then(|| Name::from(wanted)),
+            name: Name::from(name),
+            span,
+            in_body,
+        }
+    }
+
+    /// The place of a step that the format's author does not see.
+    fn part(&mut self, of: &Place, part: &str) -> Place {
+        let name = format!("{}.{part}", of.name);
+        Place {
+            in_body: true,
+            ..self.place(&name, &of.name, of.span, true)
+        }
+    }
+
+    /// A condition: text, true or false, or a number.
+    fn condition(&mut self, entry: &Entry) -> Option<Condition> {
+        match entry.value.kind {
+            // As in TEA, which goes on with the text of what it cannot compare.
+            Kind::String(_) | Kind::Bool(_) => {
+                let condition = self.reader.condition(entry)?;
+                if entry.value.as_str().is_some_and(compares_outside) {
+                    let what = format!("`{}` is a text, and a text is true", entry.key);
+                    let hint = "without the braces it compares: \"state.count < 3\"";
+                    self.warning("text-condition", entry.value.span, what, hint);
+                }
+                Some(condition.ill_typed_as(true))
+            }
+            Kind::Int(number) => {
+                Condition::from_template(Template::constant(Value::Bool(number != 0))).ok()
+            }
+            Kind::Null | Kind::Float(_) | Kind::Array(_) | Kind::Object(_) => {
+                let what = format!("`{}`", entry.key);
+                let hint = "for example \"state.count < 3\"";
+                self.wrong_type(&entry.value, &what, "a condition", hint);
+                None
+            }
+        }
+    }
+
+    fn unknown<'k>(
+        &mut self,
+        code: &'static str,
+        message: String,
+        span: Span,
+        name: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) {
+        self.error_with(code, span, message, || {
+            let known: Vec<&str> = known.into_iter().collect();
+            did_you_mean(name, known.iter().copied())
+                .unwrap_or_else(|| format!("known are: {}", listed(&known)))
+        });
+    }
+
+    fn node_names(&self) -> Vec<&'n str> {
+        self.nodes.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+/// Whether a text compares outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
+fn compares_outside(text: &str) -> bool {
+    let mut rest = text;
+    let mut outside = String::new();
+    while let Some((before, braces)) = rest.split_once("{{") {
+        outside.push_str(before);
+        rest = braces.split_once("}}").map_or("", |(_, after)| after);
+    }
+    let compares = |text: &str| ["<", ">", "==", "!="].iter().any(|one| text.contains(one));
+    rest.len() < text.len() && (compares(&outside) || compares(rest))
+}

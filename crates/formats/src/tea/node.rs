@@ -1,0 +1,264 @@
+//! One node: which of its forms it has, and what becomes of its result.
+
+use super::builder::{merge, set, step, with_result};
+use super::{MAX_STEPS, Place, Tea, builder};
+use crate::reader::Fields;
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{Assignment, Step, StepKind};
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind, Node};
+
+const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
+/// Keys of a node that change what it does, and that Windlass does not know.
+const UNSUPPORTED: [&str; 4] = ["parallel_each", "strategy", "steps_parallel", "subgraph"];
+/// Types of nodes that TEA has and Windlass does not.
+const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
+const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
+
+#[derive(Clone, Debug)]
+pub(super) enum Sink {
+    /// A map merges into the state.
+    Merge,
+    /// Under this key.
+    Key(Name),
+    /// Each key gets what its template makes of `result`.
+    Map(Vec<(Name, Template)>),
+}
+
+pub(super) struct Built {
+    pub label: Name,
+    pub kind: StepKind,
+    /// What its record holds, where that is not what the executor gave.
+    pub output: Option<Template>,
+    /// How long all of it may take.
+    pub timeout: Option<Template>,
+}
+
+impl Built {
+    pub fn new(label: &str, kind: StepKind) -> Self {
+        Self {
+            label: Name::from(label),
+            kind,
+            output: None,
+            timeout: None,
+        }
+    }
+
+    pub fn step(self, place: Place) -> Step {
+        Step {
+            output: self.output,
+            timeout: self.timeout,
+            ..step(place, &self.label, self.kind)
+        }
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads a node as a step. What cannot be read is reported and does nothing.
+    pub(super) fn node(&mut self, node: &'n Node, place: &Place) -> Step {
+        let nothing = || step(place.clone(), "node", StepKind::Nothing);
+        if self.used.len() > MAX_STEPS {
+            let message = format!("the nodes come to more than {MAX_STEPS} steps");
+            let hint = "a loop does the same many times";
+            self.error("too-large", place.span, message, hint);
+            return nothing();
+        }
+        let what = format!("the node `{}`", place.shown());
+        let Some(mut fields) = self.fields(node, &what, NODE) else {
+            return nothing();
+        };
+        fields.allow(&[
+            "name",
+            "description",
+            "metadata",
+            "goto",
+            "fan_in",
+            "interrupt",
+        ]);
+        for key in UNSUPPORTED {
+            if let Some(entry) = fields.get(key) {
+                self.not_supported(entry);
+            }
+        }
+        if place.in_body {
+            // Of this type, `fan_in` is required wherever it is.
+            let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
+            for key in ["goto", "fan_in", "interrupt"] {
+                if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {
+                    self.ignored(entry, "the nodes of a body run one after the other");
+                }
+            }
+        }
+        for key in ["retry", "fallback"] {
+            if let Some(entry) = fields.get(key) {
+                let why = "what fails ends the run; `on_error` and retry.loop try again";
+                self.ignored(entry, why);
+            }
+        }
+        let on_error = fields.get("on_error");
+        let made = self.form(&mut fields, place);
+        fields.finish(self);
+        let Some(made) = made else { return nothing() };
+        let step = made.step(place.clone());
+        match on_error {
+            Some(entry) if place.in_body => {
+                self.ignored(entry, "in a body TEA does not read it: put it on the loop");
+                step
+            }
+            Some(on_error) => self.with_on_error(step, node, on_error, place),
+            None => step,
+        }
+    }
+
+    fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Built> {
+        if let Some(entry) = fields.some(self, "type") {
+            let kind = self.text(entry, "while_loop, dynamic_parallel, or no `type` at all")?;
+            if kind == "while_loop" {
+                return Some(self.while_loop(fields, place));
+            }
+            if kind == DYNAMIC_PARALLEL {
+                return self.dynamic_parallel(fields, place);
+            }
+            if UNSUPPORTED_TYPES.contains(&kind) {
+                let what = format!("nodes of type `{kind}` are not supported");
+                let hint = "a node has `run`, `uses`, or a `type`: while_loop, dynamic_parallel";
+                self.error("not-supported", entry.value.span, what, hint);
+                return None;
+            }
+            self.ignored(
+                entry,
+                "only `while_loop` and `dynamic_parallel` are types of their own",
+            );
+        }
+        let run = fields.given("run");
+        let script = fields.some(self, "script");
+        let uses = fields.some(self, "uses");
+        let mut action = fields.some(self, "action");
+        let mut idle = false;
+        if self.ignores_actions
+            && let Some(entry) = action.take()
+        {
+            self.ignored_action(entry);
+            idle = true;
+        }
+        let steps = fields.some(self, "steps");
+        let forms = [run, script, uses, action, steps];
+        let mut forms = forms.into_iter().flatten();
+        let first = forms.next();
+        if let Some(second) = forms.next() {
+            let what = format!("`{}` has more than one thing to do", place.shown());
+            let hint = "keep one of `run`, `uses`, `action` and `steps`";
+            self.error("conflict", second.key_span, what, hint);
+            return None;
+        }
+        let Some(entry) = first else {
+            fields.allow(&["with", "output", "output_key", "language", "timeout"]);
+            if idle {
+                fields.allow_rest();
+            }
+            return Some(Built::new("node", StepKind::Nothing));
+        };
+        match entry.key.as_str() {
+            "run" | "script" => self.run(entry, fields, place),
+            "steps" => self.steps(entry, place),
+            _ => self.uses(entry, fields, place),
+        }
+    }
+
+    /// Nodes in a node: one after the other, as one.
+    fn steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Built> {
+        let steps = self.list(entry, NODE)?;
+        let steps = self.inner(steps, place, "step");
+        Some(Built::new("steps", builder::block(steps)))
+    }
+
+    /// Nodes inside of a node, in their order. Those without a name get one from their index.
+    pub(super) fn inner(&mut self, nodes: &'n [Node], of: &Place, unnamed: &str) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let name = match node.get("name").and_then(Node::as_str) {
+                Some(name) => name.to_owned(),
+                None => format!("{unnamed}_{index}"),
+            };
+            let span = node.get("name").map_or(node.span, |name| name.span);
+            let place = self.place(&name, &of.name, span, true);
+            steps.push(self.node(node, &place));
+        }
+        steps
+    }
+
+    /// `output` or `output_key`.
+    pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
+        let output = fields.given("output");
+        let key = fields.given("output_key");
+        let Some(entry) = output.or(key) else {
+            return Sink::Merge;
+        };
+        match &entry.value.kind {
+            Kind::String(text) => Sink::Key(Name::from(text.text.as_str())),
+            Kind::Object(entries) => {
+                let pairs = entries.iter().map(|entry| {
+                    let template = self.template(&entry.value);
+                    // None becomes empty text.
+                    let empty = builder::text("");
+                    let template = match template.as_constant() {
+                        Some(Value::Null) => empty,
+                        Some(_) => template,
+                        None => Template::call("coalesce", vec![template.clone(), empty])
+                            .unwrap_or(template),
+                    };
+                    (Name::from(entry.key.as_str()), template)
+                });
+                Sink::Map(pairs.collect())
+            }
+            _ => {
+                let hint =
+                    "a key of the state: output: answer; or output: { answer: \"{{ result.x }}\" }";
+                self.wrong_type(&entry.value, "`output`", "a key or a map", hint);
+                Sink::Merge
+            }
+        }
+    }
+
+    /// The assignments that bring a result into the state (docs/tea.md).
+    pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &Place) -> Vec<Assignment> {
+        let span = place.span;
+        match sink {
+            Sink::Merge if place.in_body => vec![merge(value.clone(), span)],
+            Sink::Merge => {
+                let whole = "{{ result if result is mapping else {'result': result} }}";
+                vec![merge(with_result(value, builder::jinja(whole)), span)]
+            }
+            Sink::Key(key) => vec![set(key, value.clone(), span)],
+            // All of them see the state as it was.
+            Sink::Map(members) => {
+                let members = members.iter().map(|(key, template)| {
+                    let template = with_result(value, template.clone());
+                    (builder::text(key), template)
+                });
+                vec![merge(Template::object(members.collect()), span)]
+            }
+        }
+    }
+
+    /// A time in seconds, or ISO 8601 text, or a template that gives one of them.
+    pub(super) fn seconds(&mut self, entry: &Entry) -> Option<Template> {
+        match entry.value.kind {
+            Kind::Int(seconds) if seconds >= 0 => Some(Template::constant(Value::Int(seconds))),
+            Kind::Float(seconds) if seconds >= 0.0 => {
+                Some(Template::constant(Value::Float(seconds)))
+            }
+            Kind::String(_) => Some(self.duration(entry)?.template),
+            _ => {
+                let what = format!("`{}`", entry.key);
+                self.wrong_type(
+                    &entry.value,
+                    &what,
+                    "a time",
+                    "a number of seconds, or text such as PT30S",
+                );
+                None
+            }
+        }
+    }
+}

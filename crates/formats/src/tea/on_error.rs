@@ -1,0 +1,391 @@
+//! `on_error` of a node, with `settings.error_handling` behind it: a node that is tried again, or whose
+//! failure becomes the key `__error__` of the state, after which the run goes on (docs/tea.md).
+
+use super::builder::{block, hidden, object, output_of, replace, set, text, with_result};
+use super::{Place, Tea, builder};
+use crate::builder::{expression, only};
+use crate::reader::Fields;
+use std::time::Duration;
+use windlass_expression::{Binding, Syntax, Template, Value};
+use windlass_model::hir::{Assignment, RetryPolicy, Step, StepKind};
+use windlass_model::model::{Backoff, Jitter, Name, RetryOn, fault_kind};
+use windlass_source::source::{Entry, Kind, Node};
+
+const HINT: &str = "for example on_error: { mode: retry, max_retries: 3, retry_delay: 1.0 }";
+
+/// What TEA retries when nothing is said: the classes of Python.
+const RETRIED: [&str; 19] = [
+    "TimeoutError",
+    "ConnectionError",
+    "ConnectionResetError",
+    "ConnectionRefusedError",
+    "BrokenPipeError",
+    "RateLimitError",
+    "ServiceUnavailableError",
+    "HTTPError",
+    "Timeout",
+    "ReadTimeout",
+    "ConnectTimeout",
+    "RequestException",
+    "TransientError",
+    "TemporaryError",
+    "RetryableError",
+    "TooManyRequests",
+    "ServiceUnavailable",
+    "BadGateway",
+    "GatewayTimeout",
+];
+
+/// The kinds of faults, and the classes that TEA raises there.
+const CLASSES: [(&str, &str); 5] = [
+    (fault_kind::TIMEOUT, "TimeoutError"),
+    (fault_kind::CONNECTION, "ConnectionError"),
+    (fault_kind::HTTP, "HTTPError"),
+    (fault_kind::EXPRESSION, "ValueError"),
+    ("reflection", "ReflectionFailedError"),
+];
+
+/// What all other faults are there, but for those of scripts, and their kinds.
+const OTHER: &str = "RuntimeError";
+const OTHERS: [&str; 10] = [
+    fault_kind::INPUT,
+    fault_kind::SHELL,
+    fault_kind::AI,
+    fault_kind::HANDLER,
+    fault_kind::LIMIT,
+    fault_kind::DENIED,
+    fault_kind::SECRET,
+    fault_kind::TOO_LARGE,
+    fault_kind::INEXACT,
+    "edge",
+];
+
+/// Other words for classes, without case.
+const SHORT: [(&str, &str); 5] = [
+    ("timeout", "TimeoutError"),
+    ("connection_error", "ConnectionError"),
+    ("rate_limit", "RateLimitError"),
+    ("service_unavailable", "ServiceUnavailableError"),
+    ("http_error", "HTTPError"),
+];
+
+/// The wait between two attempts grows to this at most.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The failure ends the run.
+    Raise,
+    /// It becomes a key of the state.
+    Graceful,
+    /// The same after further attempts.
+    Retry,
+}
+
+const MODES: [(&str, Mode); 3] = [
+    ("raise", Mode::Raise),
+    ("graceful", Mode::Graceful),
+    ("retry", Mode::Retry),
+];
+
+/// What is done about a failure: of the file, or of one node.
+#[derive(Clone, Debug)]
+pub(super) struct ErrorHandling {
+    mode: Mode,
+    /// Attempts beyond the first.
+    retries: i64,
+    delay: Duration,
+    /// The wait doubles each time.
+    doubles: bool,
+    /// The classes that are retried; none: [`RETRIED`].
+    classes: Option<Vec<String>>,
+}
+
+impl ErrorHandling {
+    /// What a file has that says nothing.
+    pub(super) const DEFAULT: Self = Self {
+        mode: Mode::Raise,
+        retries: 3,
+        delay: Duration::from_secs(1),
+        doubles: true,
+        classes: None,
+    };
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// `settings.error_handling`: what `on_error` of a node leaves out. By itself it does nothing, as in TEA.
+    pub(super) fn error_handling(&mut self, entry: &'n Entry) {
+        let Some(mut fields) = self.fields(&entry.value, "`error_handling`", HINT) else {
+            return;
+        };
+        fields.allow(&["clear_on_success", "error_responses"]);
+        let base = self.on_error.clone();
+        self.on_error = self.handling(&mut fields, base);
+        fields.finish(self);
+    }
+
+    fn handling(&mut self, fields: &mut Fields<'n>, base: ErrorHandling) -> ErrorHandling {
+        fields.allow(&["capture_traceback"]);
+        let mode = fields.some(self, "mode");
+        let mode = mode.and_then(|entry| {
+            self.choice(entry, &MODES, |text| {
+                format!("`{text}` is no mode of `on_error`")
+            })
+        });
+        let retries = fields.some(self, "max_retries");
+        let retries = retries.and_then(|entry| self.between(entry, 0.0, 100.0));
+        let delay = fields.some(self, "retry_delay");
+        let delay = delay.and_then(|entry| self.between(entry, 0.0, 300.0));
+        let factor = fields.some(self, "backoff_multiplier");
+        let doubles = factor.and_then(|entry| self.doubles(entry));
+        let classes = fields.some(self, "retryable_errors");
+        let classes = classes.and_then(|entry| self.classes(entry));
+        #[allow(clippy::cast_possible_truncation, reason = "it is 100 at most")]
+        let retries = retries.map(|retries| retries as i64);
+        ErrorHandling {
+            mode: mode.unwrap_or(base.mode),
+            retries: retries.unwrap_or(base.retries),
+            delay: delay.map_or(base.delay, Duration::from_secs_f64),
+            doubles: doubles.unwrap_or(base.doubles),
+            classes: classes.or(base.classes),
+        }
+    }
+
+    /// A number within TEA's bounds.
+    fn between(&mut self, entry: &Entry, least: f64, most: f64) -> Option<f64> {
+        let whole = entry.key == "max_retries";
+        let number = match entry.value.kind {
+            Kind::Int(number) => i32::try_from(number).ok().map(f64::from),
+            Kind::Float(number) if !whole => Some(number),
+            _ => None,
+        };
+        let number = number.filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            let kind = if whole { "a whole number" } else { "a number" };
+            let what = format!("`{}` must be {kind} from {least} to {most}", entry.key);
+            self.error("out-of-range", entry.value.span, what, HINT);
+        }
+        number
+    }
+
+    fn doubles(&mut self, entry: &Entry) -> Option<bool> {
+        let factor = match entry.value.kind {
+            Kind::Int(1) => Some(1.0),
+            Kind::Int(2) => Some(2.0),
+            Kind::Float(factor) => Some(factor),
+            _ => None,
+        };
+        match factor {
+            Some(1.0) => Some(false),
+            Some(2.0) => Some(true),
+            _ => {
+                let what = "waits can stay the same or double";
+                let hint = "backoff_multiplier: 1 or backoff_multiplier: 2";
+                self.error("not-supported", entry.value.span, what, hint);
+                None
+            }
+        }
+    }
+
+    fn classes(&mut self, entry: &'n Entry) -> Option<Vec<String>> {
+        let hint = "for example retryable_errors: [TimeoutError, ConnectionError]";
+        let mut classes = Vec::new();
+        for item in self.list(entry, hint)? {
+            let Some(word) = item.as_str() else {
+                self.wrong_type(item, "a class of errors", "text", hint);
+                continue;
+            };
+            let long = SHORT
+                .iter()
+                .find(|(short, _)| short.eq_ignore_ascii_case(word));
+            classes.push(long.map_or(word, |(_, class)| class).to_owned());
+        }
+        Some(classes)
+    }
+
+    /// The step of a node, with what its `on_error` says.
+    pub(super) fn with_on_error(
+        &mut self,
+        step: Step,
+        node: &'n Node,
+        on_error: &'n Entry,
+        place: &Place,
+    ) -> Step {
+        let mut fallback = None;
+        let mut handling = self.on_error.clone();
+        if !matches!(on_error.value.kind, Kind::Null)
+            && let Some(mut fields) = self.fields(&on_error.value, "`on_error`", HINT)
+        {
+            handling = self.handling(&mut fields, handling);
+            fallback = fields.some(self, "fallback");
+            fields.finish(self);
+        }
+        if let Some(entry) = fallback {
+            let why = "TEA does not go there either: use `goto` with state.__error__";
+            self.ignored(entry, why);
+        }
+        if handling.mode == Mode::Raise {
+            return step;
+        }
+        let retry = match handling.mode {
+            Mode::Retry => handling.policy(on_error),
+            Mode::Raise | Mode::Graceful => None,
+        };
+        let caught = Caught {
+            retry,
+            node,
+            fallback,
+        };
+        // A failed call has changed nothing; of several steps, those before it have.
+        match step.kind {
+            StepKind::Call(_) => self.caught_call(step, caught, place),
+            _ => self.caught_steps(step, caught, place),
+        }
+    }
+
+    fn caught_call(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
+        let attempts = Template::binding(Binding::Attempts(step.name.clone()));
+        let failed = caught.state(&step.name, &attempts, place);
+        let handler = self.assigned(place, "on_error", failed);
+        Step {
+            retry: caught.retry,
+            catch: Some(only(handler)),
+            ..step
+        }
+    }
+
+    /// Each attempt begins with the state as it was, and a failure leaves that.
+    fn caught_steps(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
+        let kept = StepKind::Compose(builder::state());
+        let kept = hidden(self.part(place, "before"), "compose", kept);
+        let as_before = || replace(output_of(&kept.name), place.span);
+        let number = Template::binding(Binding::Attempt);
+        let reset = builder::assign(vec![as_before()], Some(number));
+        let reset = hidden(self.part(place, "reset"), "assign", reset);
+        let attempt = self.part(place, "attempt");
+        let mut failed = vec![as_before()];
+        let attempts = output_of(&reset.name);
+        failed.extend(caught.state(&attempt.name, &attempts, place));
+        let handler = self.assigned(place, "on_error", failed);
+        let inside = self.part(place, "once");
+        let label = step.label.clone();
+        let once = Step {
+            name: inside.name,
+            title: Some(place.shown().clone()),
+            anonymous: true,
+            ..step
+        };
+        let output = output_of(&once.name);
+        let attempt = Step {
+            retry: caught.retry,
+            catch: Some(only(handler)),
+            ..hidden(attempt, "attempt", block(vec![reset, once]))
+        };
+        Step {
+            output: Some(output),
+            ..builder::step(place.clone(), &label, block(vec![kept, attempt]))
+        }
+    }
+}
+
+impl ErrorHandling {
+    /// None: nothing is tried again.
+    fn policy(&self, on_error: &Entry) -> Option<RetryPolicy> {
+        let on = self.retried();
+        if on.is_empty() {
+            return None;
+        }
+        let jitter = Jitter::Tenth;
+        let backoff = match self.doubles {
+            true => Backoff::Exponential {
+                interval: self.delay,
+                max: MAX_WAIT.mul_f64(1.1),
+                min: Duration::ZERO,
+                jitter,
+            },
+            false => Backoff::Fixed {
+                interval: self.delay.min(MAX_WAIT),
+                jitter,
+            },
+        };
+        Some(RetryPolicy {
+            backoff,
+            count: Template::constant(Value::Int(self.retries)),
+            on,
+            when: None,
+            span: on_error.key_span,
+        })
+    }
+
+    fn retried(&self) -> Vec<RetryOn> {
+        let classes: Vec<&str> = match &self.classes {
+            Some(classes) => classes.iter().map(String::as_str).collect(),
+            None => RETRIED.to_vec(),
+        };
+        let kinds = CLASSES.iter().filter(|(_, class)| classes.contains(class));
+        let kinds = kinds.map(|(kind, _)| *kind);
+        let others = OTHERS.into_iter().filter(|_| classes.contains(&OTHER));
+        let kinds = kinds
+            .chain(others)
+            .map(|kind| RetryOn::Kind(Name::from(kind)));
+        let raised = classes
+            .iter()
+            .map(|class| RetryOn::Named(Name::from(*class)));
+        kinds.chain(raised).collect()
+    }
+}
+
+/// A node whose failure is caught.
+struct Caught<'n> {
+    retry: Option<RetryPolicy>,
+    node: &'n Node,
+    fallback: Option<&'n Entry>,
+}
+
+impl Caught<'_> {
+    /// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
+    fn state(&self, action: &Name, attempts: &Template, place: &Place) -> Vec<Assignment> {
+        let error = error_info(action, self.node, attempts, place);
+        let mut state = vec![set("__error__", error, place.span)];
+        if let Some(name) = self.fallback.and_then(|entry| entry.value.as_str()) {
+            state.push(set("__fallback_node__", text(name), place.span));
+        }
+        state
+    }
+}
+
+/// The value of `__error__`.
+fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &Place) -> Template {
+    let failed = failed.replace('\'', "''");
+    let fault = Template::parse(&format!("@actions('{failed}').error"), Syntax::Loom);
+    let fault = fault.unwrap_or_else(|_| Template::constant(Value::Null));
+    let seen = |text: &str| with_result(&fault, expression(text));
+    let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
+    let kinds = kinds.join(", ");
+    // What is raised once more has its class in its message only.
+    let class = format!(
+        "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
+         else {{{kinds}}}.get(result.kind, '{OTHER}'))"
+    );
+    let message = "result.message if result.kind != 'script' else result.message\
+                   .removeprefix((result.code or result.message.split(':')[0]) ~ ': ').rsplit(' (line ', 1)[0]";
+    let action = node.get("uses").and_then(Node::as_str);
+    let null = || Template::constant(Value::Null);
+    object([
+        ("type", seen(&class)),
+        ("message", seen(message)),
+        ("node", text(place.shown())),
+        ("action", action.map_or_else(null, text)),
+        (
+            "timestamp",
+            Template::call("utcNow", Vec::new()).unwrap_or_else(|_| null()),
+        ),
+        (
+            "retry_count",
+            with_result(attempts, expression("result - 1")),
+        ),
+        ("is_retryable", seen(&format!("{class} in {RETRIED:?}"))),
+        ("traceback", null()),
+        ("details", null()),
+    ])
+}

@@ -1,0 +1,352 @@
+//! `reflection.loop`: generate, evaluate, correct, again.
+//!
+//! The loop works on the state itself: its variables are there for the templates of the next round,
+//! and what the corrector changes is seen by the generator. When it ends, the state is what it was
+//! before, and the result is merged into it.
+
+use super::builder::{
+    FAULT_TEXT, assign, assignment, condition, expressions, forget_fault, hidden, merge, output_of,
+    remove, replace, set, set_all, state, with_result,
+};
+use super::evaluate::{EVALUATION, Evaluator};
+use super::node::{Built, Sink};
+use super::worker::{Role, Worker};
+use super::{Place, Tea};
+use crate::builder::{self, expression, jinja, only, text};
+use windlass_expression::{Binding, Condition, Syntax, Template, Value};
+use windlass_model::hir::{Block, Loop, Step, StepKind};
+use windlass_model::model::{AssignOp, Name};
+use windlass_source::source::{Entry, Kind, Span};
+
+const HINT: &str =
+    "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
+/// How many rounds at most when nothing is said.
+const MAX_ITERATIONS: i64 = 3;
+/// The best output and its score so far. The state has them under their own names only from the first
+/// evaluation on.
+const BEST: &str = "_windlass_best";
+const BEST_SCORE: &str = "_windlass_best_score";
+const VALID: &str = "(state.reflection_history | last).valid";
+
+/// What is given when no round was valid (AC6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnFailure {
+    ReturnBest,
+    ReturnLast,
+    Raise,
+}
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn reflection_loop(
+        &mut self,
+        named: &'n Entry,
+        with: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let Some(with) = with else {
+            let message = "reflection.loop needs `generator` and `evaluator`";
+            self.error("missing-key", named.value.span, message, HINT);
+            return None;
+        };
+        let mut fields = self.fields(&with.value, "`with` of reflection.loop", HINT)?;
+        let span = named.value.span;
+        let generator = fields.need(self, "generator", span, HINT);
+        let evaluator = fields.need(self, "evaluator", span, HINT);
+        let corrector = fields.some(self, "corrector");
+        let count = fields.some(self, "max_iterations");
+        let on_failure = fields.some(self, "on_failure");
+        fields.finish(self);
+
+        let count = self.rounds(count);
+        let on_failure = self.on_failure(on_failure);
+        let evaluator = evaluator.and_then(|entry| self.evaluator(entry));
+        let generator = generator.and_then(|entry| self.worker(Role::Generator, entry, place));
+        let corrector = match corrector {
+            Some(entry) => Some(self.worker(Role::Corrector, entry, place)?),
+            None => None,
+        };
+        let (count, on_failure) = (count?, on_failure?);
+        let (generator, evaluator) = (generator?, evaluator?);
+
+        let before = self.part(place, "before");
+        let saved = output_of(&before.name);
+        let body = self.round(generator, evaluator, corrector, &count, place)?;
+        let looped = self.part(place, "loop");
+        let spec = Loop {
+            name: Some(place.name.clone()),
+            condition_text: String::from("the last round was valid"),
+            ..builder::looped(condition(VALID)?, count, Block::Sequence(body))
+        };
+        let looped = hidden(looped, "reflection.loop", StepKind::Loop(Box::new(spec)));
+        let before = hidden(before, "compose", StepKind::Compose(state()));
+        let mut steps = vec![before, self.at_first(place), looped];
+        if on_failure == OnFailure::Raise {
+            steps.push(self.raise(place)?);
+        }
+        let result = self.part(place, "result");
+        let output = output_of(&result.name);
+        steps.push(hidden(result, "assign", result_of(on_failure, place.span)));
+        let mut back = vec![replace(saved, place.span)];
+        back.extend(self.keep(sink, &output, place));
+        steps.push(self.assigned(place, "output", back));
+        Some(Built {
+            output: Some(output),
+            ..Built::new("reflection.loop", super::builder::block(steps))
+        })
+    }
+
+    fn rounds(&mut self, entry: Option<&'n Entry>) -> Option<Template> {
+        let Some(entry) = entry else {
+            return Some(Template::constant(Value::Int(MAX_ITERATIONS)));
+        };
+        match entry.value.kind {
+            Kind::Int(count) if count >= 1 => {
+                let cap = self.max_count;
+                self.within_cap(count, cap, entry.value.span);
+                Some(Template::constant(Value::Int(count)))
+            }
+            Kind::String(_) => {
+                let template = self.template(&entry.value);
+                if template.as_constant().is_none() {
+                    return Some(template);
+                }
+                self.bad_rounds(entry)
+            }
+            _ => self.bad_rounds(entry),
+        }
+    }
+
+    fn bad_rounds<T>(&mut self, entry: &Entry) -> Option<T> {
+        let got = crate::reader::constant(&entry.value).to_json();
+        let message = format!("reflection.loop: max_iterations must be at least 1, got {got}");
+        let hint = "a whole number from 1";
+        self.error("out-of-range", entry.value.span, message, hint);
+        None
+    }
+
+    fn on_failure(&mut self, entry: Option<&'n Entry>) -> Option<OnFailure> {
+        let known = [
+            ("return_best", OnFailure::ReturnBest),
+            ("return_last", OnFailure::ReturnLast),
+            ("raise", OnFailure::Raise),
+        ];
+        let what = "reflection.loop: Invalid on_failure strategy:";
+        match entry {
+            Some(entry) => self.choice(entry, &known, |word| format!("{what} {word}")),
+            None => Some(OnFailure::ReturnBest),
+        }
+    }
+
+    /// What the loop's variables are before the first round.
+    fn at_first(&mut self, place: &Place) -> Step {
+        let first = [
+            ("reflection_history", "[]"),
+            (BEST, "none"),
+            (BEST_SCORE, "-1.0"),
+        ];
+        self.assigned(place, "begin", set_all(&first, place.span))
+    }
+
+    /// One round: the generator; when it gave something, the evaluator and its record; when that
+    /// was not valid and there is another round, the corrector.
+    fn round(
+        &mut self,
+        generator: Worker,
+        evaluator: Evaluator,
+        corrector: Option<Worker>,
+        count: &Template,
+        place: &Place,
+    ) -> Option<Vec<Step>> {
+        let span = place.span;
+        let number = set_all(&[("reflection_iteration", "loop.count")], span);
+        let number = self.assigned(place, "number", number);
+
+        let generate = self.part(place, "generator");
+        let generated = generate.name.clone();
+        let value = match &evaluator {
+            Evaluator::Call {
+                text_is_json: true, ..
+            } if generator.is_llm => with_result(&generator.value, jinja(JSON_OF_CONTENT)),
+            _ => generator.value.clone(),
+        };
+        let then = vec![set("reflection_output", value.clone(), span)];
+        let generate = generator.step(generate, &value, then);
+        let errors = format!("[{{'message': 'Generator failed: ' ~ {FAULT_TEXT}}}]");
+        let failed = vec![
+            set("reflection_errors", expression(&errors), span),
+            forget_fault(span),
+            assignment(
+                "reflection_history",
+                AssignOp::AppendToArray,
+                expression(FAILED_ROUND),
+                span,
+            ),
+        ];
+        let handler = vec![
+            self.unless_broken(place)?,
+            self.assigned(place, "generator_failed", failed),
+        ];
+        let tried = self.caught(place, "generation", generate, handler);
+
+        let mut then = self.evaluation(evaluator, place)?;
+        then.push(self.recorded(place));
+        if let Some(corrector) = corrector {
+            then.push(self.correction_of(corrector, count, place)?);
+        }
+        // WDL's record of the step: the state has no word for it that could not be the user's.
+        let generated = format!("@equals(actions('{generated}').status, 'Succeeded')");
+        let generated = Condition::parse(&generated, Syntax::Loom).ok()?;
+        let judged = builder::when(generated, Block::Sequence(then));
+        let judged = hidden(self.part(place, "judged"), "if", judged);
+        Some(vec![number, tried, judged])
+    }
+
+    /// What Python calls a wrong value ends the run, as in TEA: the generator itself is wrong then.
+    fn unless_broken(&mut self, place: &Place) -> Option<Step> {
+        let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
+                      'UnicodeDecodeError', 'UnicodeEncodeError']";
+        let raise = StepKind::Raise {
+            kind: Name::from("script"),
+            message: expression("state._windlass_fault.message"),
+        };
+        let raise = hidden(self.part(place, "broken"), "raise", raise);
+        let check = builder::when(condition(broken)?, only(raise));
+        Some(hidden(self.part(place, "generator_error"), "if", check))
+    }
+
+    /// The round in the history, and the best so far: of equals the first.
+    fn recorded(&mut self, place: &Place) -> Step {
+        let span = place.span;
+        let said = |member: &str| format!("state.{EVALUATION}.{member}");
+        let better = format!("{} > state.{BEST_SCORE}", said("score"));
+        let best = format!("state.reflection_output if {better} else state.{BEST}");
+        let best_score = format!("{} if {better} else state.{BEST_SCORE}", said("score"));
+        let entry = expressions(&[
+            ("iteration", "state.reflection_iteration"),
+            ("output", "state.reflection_output"),
+            ("score", &said("score")),
+            ("valid", &said("valid")),
+            ("errors", &said("errors")),
+        ]);
+        let mut all = vec![assignment(
+            "reflection_history",
+            AssignOp::AppendToArray,
+            entry,
+            span,
+        )];
+        let changed = [
+            (BEST, &*best),
+            (BEST_SCORE, &best_score),
+            ("reflection_best", &format!("state.{BEST}")),
+            ("reflection_best_score", &format!("state.{BEST_SCORE}")),
+            ("reflection_errors", &said("errors")),
+        ];
+        all.extend(set_all(&changed, span));
+        all.push(remove(EVALUATION, span));
+        self.assigned(place, "recorded", all)
+    }
+
+    /// The corrector, unless it was the last round or a valid one. Its fault is an error of the
+    /// round and nothing more.
+    fn correction_of(
+        &mut self,
+        corrector: Worker,
+        count: &Template,
+        place: &Place,
+    ) -> Option<Step> {
+        let span = place.span;
+        let value = corrector.value.clone();
+        let then = vec![merge(value.clone(), span)];
+        let correct = corrector.step(self.part(place, "corrector"), &value, then);
+        let errors = format!(
+            "state.reflection_errors + [{{'message': 'Corrector failed: ' ~ {FAULT_TEXT}, \
+             'type': 'corrector_error'}}]"
+        );
+        let failed = vec![
+            set("reflection_errors", expression(&errors), span),
+            forget_fault(span),
+            // The same errors are those of the round in the history.
+            set("reflection_history", with_errors()?, span),
+        ];
+        let handler = vec![self.assigned(place, "corrector_failed", failed)];
+        let tried = self.caught(place, "correction", correct, handler);
+        let more = format!("not {VALID} and loop.count < result");
+        let more = Condition::from_template(with_result(count, expression(&more))).ok()?;
+        let again = builder::when(more, only(tried));
+        Some(hidden(self.part(place, "again"), "if", again))
+    }
+
+    /// `on_failure: raise`: the error holds the whole history.
+    fn raise(&mut self, place: &Place) -> Option<Step> {
+        let raise = StepKind::Raise {
+            kind: Name::from("reflection"),
+            message: jinja(
+                "Reflection loop failed after {{ state.reflection_iteration }} iterations; \
+                 history: {{ state.reflection_history | json }}",
+            ),
+        };
+        let raise = hidden(self.part(place, "failed"), "raise", raise);
+        let failed = builder::when(condition(&format!("not {VALID}"))?, only(raise));
+        Some(hidden(self.part(place, "unless_valid"), "if", failed))
+    }
+}
+
+/// Makes the result of the loop's variables: the state is the result, until it is brought back.
+fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
+    let last = "(state.reflection_history | last)";
+    let output = match on_failure {
+        OnFailure::ReturnLast | OnFailure::Raise => format!("{last}.output"),
+        OnFailure::ReturnBest => format!("{last}.output if {VALID} else state.{BEST}"),
+    };
+    let best = format!("{last}.output if {VALID} else state.{BEST}");
+    let best_score = format!("{last}.score if {VALID} else state.{BEST_SCORE}");
+    let keys = expressions(&[
+        ("reflection_iteration", "state.reflection_iteration"),
+        ("reflection_output", &output),
+        (
+            "reflection_errors",
+            &format!("[] if {VALID} else {last}.errors"),
+        ),
+        ("reflection_history", "state.reflection_history"),
+        ("reflection_best", &best),
+        ("reflection_best_score", &best_score),
+        ("success", VALID),
+        ("valid", VALID),
+    ]);
+    let exhausted = "{} if state.valid else {'exhausted': true}";
+    let output = "state.reflection_output if state.reflection_output is mapping \
+                  else {'result': state.reflection_output}";
+    let all = vec![
+        replace(keys, span),
+        merge(expression(exhausted), span),
+        merge(expression(output), span),
+    ];
+    assign(all, Some(state()))
+}
+
+/// What a model says, as its JSON when it is JSON, also in a code fence: a schema is about that, not
+/// about the answer's envelope.
+const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1)[1] \
+    if '```' in result.content and '\\n' in result.content.split('```')[1] \
+    and (result.content | trim)[:1] not in ['{', '['] \
+    else result.content) | fromjson }}";
+
+const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': none, \
+     'score': 0.0, 'valid': false, 'errors': state.reflection_errors}";
+
+/// The history with the errors of its last round as they are now.
+fn with_errors() -> Option<Template> {
+    let last = expression("state.reflection_history | last");
+    let errors = expression("state.reflection_errors");
+    let changed = Template::call("setProperty", vec![last, text("errors"), errors]).ok()?;
+    let before = [(
+        Name::from("_list"),
+        expression("state.reflection_history[:-1]"),
+    )];
+    let all = Template::binding(Binding::Scoped(
+        before.into(),
+        expression("_list + [result]"),
+    ));
+    Some(with_result(&changed, all))
+}

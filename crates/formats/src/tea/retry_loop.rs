@@ -1,0 +1,311 @@
+//! `retry.loop`: validate, correct, validate again.
+//!
+//! A loop whose iterations begin with the corrector, but for the first one, and end with the
+//! validator: so that what the loop looks at is whether the last validation was good, and n retries
+//! are n + 1 iterations. The four variables lie in the state while it runs.
+
+use super::action::action_names;
+use super::builder::{
+    FAULT_TEXT, assign, condition, forget_fault, hidden, merge, output_of, recording, replace, set,
+    set_all, state, with_result,
+};
+use super::node::{Built, Sink};
+use super::{Place, Tea};
+use crate::builder::{self, expression, jinja, only, text};
+use windlass_expression::{Condition, Template, Value};
+use windlass_model::hir::{Block, Loop, Step, StepKind, Wait};
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind};
+
+const HINT: &str =
+    "for example with: { validate: validate.extraction, correct: fix, max_retries: 2 }";
+/// How many copies of correctors a file may come to: those of correctors multiply.
+const MAX_COPIES: usize = 500;
+/// Whether the last validation was good.
+const VALID: &str = "state._retry_result.get('valid', false)";
+const CORRECTION_FAILED: &str = "'correction_error' in state._retry_result";
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn retry_loop(
+        &mut self,
+        named: &'n Entry,
+        with: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let Some(with) = with else {
+            self.required(named, "'validate' parameter is required");
+            self.required(named, "'correct' parameter is required");
+            return None;
+        };
+        let mut fields = self.fields(&with.value, "`with` of retry.loop", HINT)?;
+        let validate = fields.some(self, "validate");
+        let arguments = fields.get("validate_args");
+        let correct = fields.some(self, "correct");
+        let retries = fields.get("max_retries");
+        let delay = fields.some(self, "retry_delay");
+        fields.finish(self);
+
+        let retries = self.max_retries(retries, place);
+        let delay = delay.and_then(|delay| self.seconds(delay));
+        let arguments = self.arguments(arguments);
+        if validate.is_none() {
+            self.required(named, "'validate' parameter is required");
+        }
+        if correct.is_none() {
+            self.required(named, "'correct' parameter is required");
+        }
+        let validation = self.validation(validate, arguments?, place);
+        let correction = self.correction(correct, place);
+        let (retries, validation, correction) = (retries?, validation?, correction?);
+
+        let mut body = vec![self.correct_again(correction, delay, place)?];
+        body.extend(validation);
+        let looped = self.part(place, "loop");
+        let spec = Loop {
+            name: Some(place.name.clone()),
+            condition_text: String::from("state._retry_result.valid"),
+            ..builder::looped(condition(VALID)?, retries.count, Block::Sequence(body))
+        };
+        let looped = hidden(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
+
+        let mut steps = retries.before;
+        let kept = self.keep_from(sink, place);
+        steps.extend(kept.before);
+        steps.push(looped);
+        let exhausted = format!("not {VALID} and not ({CORRECTION_FAILED})");
+        let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
+        let span = place.span;
+        let last = vec![
+            set("_retry_exhausted", expression(&exhausted), span),
+            merge(expression(&fields), span),
+        ];
+        steps.push(hidden(kept.result, "assign", assign(last, kept.whole)));
+        steps.extend(kept.after);
+        Some(Built {
+            // The parts of the loop are of no interest to who looks at the run.
+            output: Some(expression("state.get('_retry_result')")),
+            ..Built::new("retry.loop", super::builder::block(steps))
+        })
+    }
+
+    fn required(&mut self, named: &Entry, what: &str) {
+        let message = format!("retry.loop: {what}");
+        self.error("missing-key", named.value.span, message, HINT);
+    }
+
+    /// How many iterations: one more than there are retries.
+    fn max_retries(&mut self, entry: Option<&'n Entry>, place: &Place) -> Option<Retries> {
+        let known = |count| {
+            Some(Retries {
+                count: Template::constant(Value::Int(count)),
+                before: Vec::new(),
+            })
+        };
+        let Some(entry) = entry else { return known(2) };
+        match &entry.value.kind {
+            // Python counts true as 1.
+            Kind::Bool(true) => known(2),
+            Kind::Int(retries) if *retries >= 0 => {
+                let count = retries.saturating_add(1);
+                let cap = self.max_count;
+                self.within_cap(count, cap, entry.value.span);
+                known(count)
+            }
+            Kind::String(_) => {
+                let template = self.template(&entry.value);
+                if template.as_constant().is_some() {
+                    return self.bad_retries(entry);
+                }
+                let computed = self.part(place, "max");
+                let value = output_of(&computed.name);
+                let guard = self.part(place, "bounds");
+                let wrong = expression("not (result is integer and result >= 0)");
+                let message = "retry.loop: max_retries must be a non-negative integer, \
+                               got {{ result | tojson }}";
+                let raised = self.part(place, "refused");
+                let raise = StepKind::Raise {
+                    kind: Name::from("input"),
+                    message: with_result(&value, jinja(message)),
+                };
+                let wrong = Condition::from_template(with_result(&value, wrong)).ok()?;
+                let refuse = builder::when(wrong, only(hidden(raised, "raise", raise)));
+                Some(Retries {
+                    count: with_result(&value, expression("result + 1")),
+                    before: vec![
+                        hidden(computed, "compose", StepKind::Compose(template)),
+                        hidden(guard, "if", refuse),
+                    ],
+                })
+            }
+            _ => self.bad_retries(entry),
+        }
+    }
+
+    fn bad_retries<T>(&mut self, entry: &Entry) -> Option<T> {
+        let got = crate::reader::constant(&entry.value).to_json();
+        let message = format!("retry.loop: max_retries must be a non-negative integer, got {got}");
+        self.error("out-of-range", entry.value.span, message, HINT);
+        None
+    }
+
+    /// Validates: a call whose fault is a bad validation too. Then what it says is in the state.
+    fn validation(
+        &mut self,
+        validate: Option<&'n Entry>,
+        arguments: Vec<&'n Entry>,
+        place: &Place,
+    ) -> Option<Vec<Step>> {
+        let validate = validate?;
+        let name = super::action::canonical(self.text(validate, HINT)?);
+        if !action_names().any(|known| known == name) {
+            let message = format!("retry.loop: Unknown validation action: {name}");
+            let span = validate.value.span;
+            self.unknown("unknown-action", message, span, &name, action_names());
+            return None;
+        }
+        let span = place.span;
+        let inner = self.part(place, "validate");
+        let invocation = self.invocation(&name, validate, &arguments, &inner)?;
+        let value = invocation.value;
+        let then = vec![set("_retry_result", value.clone(), span)];
+        let call = super::builder::call(&invocation.executor, invocation.inputs, None, then);
+        let inner = recording(hidden(inner, &name, call), &value);
+        let failed = format!(
+            "{{'valid': false, 'errors': [{{'message': {FAULT_TEXT}, 'type': 'validation_error'}}]}}"
+        );
+        let failed = vec![
+            set("_retry_result", expression(&failed), span),
+            forget_fault(span),
+        ];
+        let handler = vec![self.assigned(place, "validation_failed", failed)];
+        let tried = self.caught(place, "validation", inner, handler);
+        let errors = format!("[] if {VALID} else state._retry_result.get('errors', [])");
+        let errors = set_all(&[("_retry_errors", &errors)], span);
+        Some(vec![tried, self.assigned(place, "errors", errors)])
+    }
+
+    /// The corrector's node, as it stands, without its edges.
+    fn correction(&mut self, correct: Option<&'n Entry>, place: &Place) -> Option<Step> {
+        let correct = correct?;
+        let name = self.text(correct, HINT)?;
+        let found = self.nodes.iter().find(|(known, _)| *known == name).copied();
+        let span = correct.value.span;
+        let Some((name, node)) = found else {
+            let message = format!("retry.loop: Correction node not found: {name}");
+            let known = self.node_names();
+            self.unknown("unknown-node", message, span, name, known);
+            return None;
+        };
+        if self.correcting.contains(&name) {
+            let message = format!("retry.loop: '{name}' corrects itself without end");
+            let hint = "the corrector may not contain the loop that it corrects for";
+            self.error("corrector-cycle", span, message, hint);
+            return None;
+        }
+        self.copies += 1;
+        if self.copies > MAX_COPIES {
+            let message = format!("retry.loop: more than {MAX_COPIES} copies of correctors");
+            let hint =
+                "each loop has its corrector inside of it: correctors of correctors multiply";
+            self.error("too-large", span, message, hint);
+            return None;
+        }
+        self.correctors.insert(name);
+        self.correcting.push(name);
+        let inner = Place {
+            in_body: false,
+            ..self.place(name, &place.name, span, false)
+        };
+        let step = self.node(node, &inner);
+        self.correcting.pop();
+        Some(step)
+    }
+
+    /// What an iteration begins with, but for the first: the corrector and the wait; then the
+    /// count. A corrector that fails ends the loop (AC 14).
+    fn correct_again(
+        &mut self,
+        corrector: Step,
+        delay: Option<Template>,
+        place: &Place,
+    ) -> Option<Step> {
+        let span = place.span;
+        let name = corrector.title.as_ref().unwrap_or(&corrector.name).clone();
+        let result = format!(
+            "{{'valid': false, 'errors': state._retry_errors, 'correction_error': {FAULT_TEXT}}}"
+        );
+        let errors = format!(
+            "state._retry_errors + [{{'message': \"Correction node '\" ~ result ~ \"' failed: \" \
+             ~ {FAULT_TEXT}, 'type': 'correction_error'}}]"
+        );
+        let errors = with_result(&text(&name), expression(&errors));
+        let failed = vec![
+            set("_retry_result", expression(&result), span),
+            set("_retry_errors", errors, span),
+            forget_fault(span),
+        ];
+        let handler = vec![self.assigned(place, "correction_failed", failed)];
+        let tried = Step {
+            break_when: Some(condition(CORRECTION_FAILED)?),
+            ..self.caught(place, "correction", corrector, handler)
+        };
+        let mut steps = vec![tried];
+        let none = Value::Int(0);
+        if let Some(delay) = delay.filter(|delay| delay.as_constant() != Some(&none)) {
+            let wait = StepKind::Wait(Wait::For(delay));
+            steps.push(hidden(self.part(place, "delay"), "wait", wait));
+        }
+        let again = builder::when(condition("loop.index > 0")?, Block::Sequence(steps));
+        let again = hidden(self.part(place, "again"), "if", again);
+        let count = set_all(&[("_retry_count", "loop.index")], span);
+        let count = self.assigned(place, "count", count);
+        let both = self.part(place, "begin");
+        Some(hidden(
+            both,
+            "block",
+            super::builder::block(vec![again, count]),
+        ))
+    }
+
+    /// How a node that works on the state itself comes to its result: it merges, or all of it
+    /// goes under a key and nothing else changes.
+    pub(super) fn keep_from(&mut self, sink: &Sink, place: &Place) -> Kept {
+        let result = self.part(place, "result");
+        if matches!(sink, Sink::Merge) {
+            return Kept {
+                before: None,
+                result,
+                whole: None,
+                after: None,
+            };
+        }
+        let before = self.part(place, "before");
+        let mut back = vec![replace(output_of(&before.name), place.span)];
+        back.extend(self.keep(sink, &output_of(&result.name), place));
+        Kept {
+            before: Some(hidden(before, "compose", StepKind::Compose(state()))),
+            result,
+            whole: Some(state()),
+            after: Some(self.assigned(place, "output", back)),
+        }
+    }
+}
+
+/// A loop's bound, and the steps that compute it.
+struct Retries {
+    count: Template,
+    before: Vec<Step>,
+}
+
+/// See [`Tea::keep_from`].
+pub(super) struct Kept {
+    /// Remembers the state.
+    pub before: Option<Step>,
+    /// The place of the step that makes the result of the state.
+    pub result: Place,
+    /// The output of that step.
+    pub whole: Option<Template>,
+    /// Brings the state back and adds the result.
+    pub after: Option<Step>,
+}

@@ -1,0 +1,108 @@
+//! The files that JSON Schemas of a workflow refer to: `$ref` beside the workflow, and from one
+//! such file to another. Nothing is ever fetched (docs/tea.md).
+
+use super::Tea;
+use crate::reader::constant;
+use crate::{Reference, references_in};
+use std::sync::Arc;
+use windlass_expression::{Object, Value};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics};
+use windlass_source::source::{self, Bundle, Kind, Node};
+
+/// Every file that the schemas of a workflow name, and that these files name.
+pub(crate) fn references(bundle: &Bundle, workflow: &Node) -> Vec<Reference> {
+    let mut found = Vec::new();
+    if let Some(nodes) = workflow.get("nodes") {
+        schemas(nodes, &mut found);
+    }
+    references_in(bundle, found, collect)
+}
+
+/// The documents that are referred to, by their path from the workflow's folder.
+pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diagnostics) -> Value {
+    let mut documents = Object::new();
+    for reference in references(bundle, workflow) {
+        let Some(file) = bundle.named_by(reference.span.file, &reference.path) else {
+            continue;
+        };
+        let Some(path) = bundle.file(file).map(|file| Arc::from(file.path.as_str())) else {
+            continue;
+        };
+        if documents.contains_key(&path) {
+            continue;
+        }
+        let (node, mistakes) = source::parse(bundle, file);
+        diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
+        if let Some(node) = node {
+            documents.insert(path, constant(&node));
+        }
+    }
+    Value::object(documents)
+}
+
+/// The references in every schema below a node of the workflow.
+fn schemas(node: &Node, found: &mut Vec<Reference>) {
+    match &node.kind {
+        Kind::Array(items) => items.iter().for_each(|item| schemas(item, found)),
+        Kind::Object(entries) => {
+            for entry in entries {
+                if entry.key == "schema" {
+                    collect(&entry.value, found);
+                } else {
+                    schemas(&entry.value, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn collect(schema: &Node, found: &mut Vec<Reference>) {
+    match &schema.kind {
+        Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Kind::Object(entries) => {
+            for entry in entries {
+                match entry.value.as_str() {
+                    Some(to) if entry.key == "$ref" => {
+                        let path = to.split('#').next().unwrap_or_default();
+                        if !path.is_empty() && !is_remote(path) {
+                            found.push(Reference {
+                                path: path.to_owned(),
+                                span: entry.value.span,
+                            });
+                        }
+                    }
+                    _ => collect(&entry.value, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a reference has a scheme: such a document would have to be fetched.
+fn is_remote(path: &str) -> bool {
+    path.contains("://") || path.starts_with("urn:")
+}
+
+impl Tea<'_, '_> {
+    /// Reports references to what is not here.
+    pub(super) fn check_schema(&mut self, schema: &Node) {
+        match &schema.kind {
+            Kind::Array(items) => items.iter().for_each(|item| self.check_schema(item)),
+            Kind::Object(entries) => {
+                for entry in entries {
+                    match entry.value.as_str() {
+                        Some(to) if entry.key == "$ref" && is_remote(to) => {
+                            let what = format!("`{to}` would have to be fetched");
+                            let hint = "put the schema into a file beside the workflow";
+                            self.error("remote-schema", entry.value.span, what, hint);
+                        }
+                        _ => self.check_schema(&entry.value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Code in a node: `run`. What the languages get and what is made of what they give.
+
+use super::builder::{given, jinja, merge, object, replace, script_state};
+use super::node::{Built, Sink};
+use super::{Place, Tea, builder};
+use crate::checks;
+use crate::reader::{Fields, keep};
+use windlass_expression::{Binding, Template};
+use windlass_model::hir::Assignment;
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind, Node};
+
+const LANGUAGES: [(&str, Language); 3] = [
+    ("python", Language::Python),
+    ("lua", Language::Lua),
+    ("prolog", Language::Prolog),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Python,
+    Lua,
+    Prolog,
+}
+
+impl Language {
+    pub fn executor(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Lua => "lua",
+            Self::Prolog => "prolog",
+        }
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn run(
+        &mut self,
+        entry: &'n Entry,
+        fields: &mut Fields<'n>,
+        place: &Place,
+    ) -> Option<Built> {
+        let beside = fields.some(self, "language");
+        let timeout = fields.some(self, "timeout");
+        fields.allow(&["with"]);
+        for key in ["output", "output_key"] {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(entry, "what code gives is merged into the state, as in TEA");
+            }
+        }
+        let (language, code) = match &entry.value.kind {
+            Kind::String(_) => (beside, &entry.value),
+            Kind::Object(_) => {
+                let hint = "for example run: { type: lua, code: \"return {n = 1}\" }";
+                let mut inner = self.fields(&entry.value, "`run`", hint)?;
+                let kind = inner.some(self, "type");
+                if kind.and_then(|kind| kind.value.as_str()) == Some("expression") {
+                    return self.expression(&mut inner, place);
+                }
+                let code = inner.need(self, "code", entry.key_span, hint);
+                let own = inner.some(self, "timeout");
+                inner.finish(self);
+                let timeout = own.or(timeout);
+                let (language, code) = (self.language(kind.or(beside))?, &code?.value);
+                return self.script(language, code, timeout, &Sink::Merge, place);
+            }
+            _ => {
+                let hint = "code as text, or { type: lua, code: … }";
+                self.wrong_type(&entry.value, "`run`", "code", hint);
+                return None;
+            }
+        };
+        let language = self.language(language)?;
+        self.script(language, code, timeout, &Sink::Merge, place)
+    }
+
+    /// Which language; Python when nothing is said.
+    pub(super) fn language(&mut self, entry: Option<&Entry>) -> Option<Language> {
+        let Some(entry) = entry else {
+            return Some(Language::Python);
+        };
+        self.choice_as("unknown-language", entry, &LANGUAGES, |text| {
+            format!("`{text}` is no language of scripts")
+        })
+    }
+
+    fn script(
+        &mut self,
+        language: Language,
+        code: &Node,
+        timeout: Option<&Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let inputs = self.code(language, code, vec![("state", script_state())])?;
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let value = value_of_script();
+        let span = place.span;
+        let mut then: Vec<Assignment> = Vec::new();
+        if language == Language::Python {
+            let live = given().part("state");
+            then.push(replace(live, span));
+        }
+        match sink {
+            Sink::Merge => {
+                then.push(merge(jinja(merged(language, place.in_body)), span));
+            }
+            Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
+        }
+        Some(Built {
+            output: Some(value),
+            ..Built::new(
+                "run",
+                builder::call(language.executor(), inputs, timeout, then),
+            )
+        })
+    }
+
+    /// The inputs of a script's executor. Python's code is a template, as TEA has it; that of the
+    /// others is not.
+    pub(super) fn code(
+        &mut self,
+        language: Language,
+        code: &Node,
+        globals: Vec<(&str, Template)>,
+    ) -> Option<Template> {
+        let Some(text) = code.as_str() else {
+            let hint = "code as text, in a block after `|`";
+            self.wrong_type(code, "the code", "text", hint);
+            return None;
+        };
+        self.remember(language, code, text);
+        let template = match language {
+            Language::Python => {
+                self.comments(code, text);
+                self.template(code)
+            }
+            Language::Lua | Language::Prolog => builder::text(text),
+        };
+        let is_template = language == Language::Python;
+        let executor = language.executor();
+        checks::data_in_code(self, executor, "state", code, is_template);
+        let mut globals = globals;
+        let variables = Template::binding(Binding::Root(Name::from("variables")));
+        globals.push(("variables", variables));
+        if let Some(branches) = &self.joining {
+            globals.push(("parallel_results", builder::output_of(branches)));
+        }
+        let mut members = vec![("code", template), ("globals", object(globals))];
+        if language == Language::Python {
+            members.push(("live", builder::text("state")));
+        }
+        Some(object(members))
+    }
+
+    /// Keeps code that is not rendered, for whoever looks at its syntax.
+    fn remember(&mut self, language: Language, code: &Node, text: &str) {
+        let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
+        if language == Language::Python && is_template {
+            return;
+        }
+        let script = self.reader.script(language.executor(), code, text);
+        // A corrector is read once for each loop that it corrects for.
+        keep(&mut self.scripts, script);
+    }
+
+    /// A comment of Jinja in code is left out of it, also where it was meant as code.
+    fn comments(&mut self, code: &Node, text: &str) {
+        let Some(start) = text.find("{#").filter(|_| !text.contains("{% raw")) else {
+            return;
+        };
+        let length = text.get(start..).and_then(|rest| rest.find("#}"));
+        // One without an end is an error already.
+        if let Some(length) = length {
+            let span = self.reader.place(code, start, length + 2);
+            let what = "`{# … #}` is a comment of Jinja: it is left out of this code";
+            let hint = "for a comment of Python write `# …`; for the letters, {{ '{#' }}";
+            self.warning("jinja-comment", span, what, hint);
+        }
+    }
+
+    /// `run: {type: expression, value}`: a template's value, or an expression of Python, which goes
+    /// into `result`.
+    fn expression(&mut self, inner: &mut Fields<'n>, place: &Place) -> Option<Built> {
+        let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
+        let value = inner.need(self, "value", place.span, hint)?;
+        let own = self.sink(inner);
+        let template = self.template(&value.value);
+        let is_value = !value.value.as_str().is_some_and(is_expression);
+        if !is_value {
+            let mut code = value.value.clone();
+            if let Kind::String(text) = &mut code.kind {
+                text.text = format!("return ({})", text.text.trim());
+            }
+            let sink = match own {
+                Sink::Merge => Sink::Key(Name::from("result")),
+                own => own,
+            };
+            return self.script(Language::Python, &code, None, &sink, place);
+        }
+        let value = template;
+        let kind = builder::assign(self.keep(&own, &value, place), Some(value));
+        Some(Built::new("expression", kind))
+    }
+}
+
+/// Whether it is an expression of Python: no template, or one that is only part of the text.
+fn is_expression(text: &str) -> bool {
+    let text = text.trim();
+    let is_one = text.starts_with("{{") && text.ends_with("}}") && text.matches("{{").count() == 1;
+    !is_one && !text.contains("{%")
+}
+
+pub(super) fn value_of_script() -> Template {
+    given().part("result")
+}
+
+/// What goes into the state when the node does not say where. Python: new locals of code without
+/// `return`, else what it returned; nothing is a result too. Lua and Prolog: nothing is nothing.
+fn merged(language: Language, in_body: bool) -> &'static str {
+    match (language, in_body) {
+        (Language::Python, true) => "{{ result.result if result.returned else result.locals }}",
+        (Language::Python, false) => {
+            "{{ result.locals if not result.returned else \
+             (result.result if result.result is mapping else {'result': result.result}) }}"
+        }
+        (Language::Lua | Language::Prolog, true) => "{{ result.result }}",
+        (Language::Lua | Language::Prolog, false) => {
+            "{{ result.result if (result.result is mapping or result.result is none) \
+             else {'result': result.result} }}"
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Generators and correctors of `reflection.loop`: an action with its arguments, or code. Code may
+//! return its value or set `result` (docs/tea.md).
+
+use super::action::{action_names, canonical};
+use super::builder::{call, given, hidden, recording, replace, script_state};
+use super::script::Language;
+use super::{Place, Tea};
+use crate::builder::expression;
+use windlass_expression::Template;
+use windlass_model::hir::{Assignment, Step};
+use windlass_model::model::Name;
+use windlass_source::source::Entry;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Generator,
+    Corrector,
+}
+
+impl Role {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Generator => "generator",
+            Self::Corrector => "corrector",
+        }
+    }
+}
+
+/// One call that gives a value.
+pub(super) struct Worker {
+    pub executor: Name,
+    pub label: Name,
+    pub inputs: Template,
+    pub timeout: Option<Template>,
+    /// The value, of what the executor gave.
+    pub value: Template,
+    /// What the call does to the state besides.
+    pub then: Vec<Assignment>,
+    pub is_llm: bool,
+}
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn worker(&mut self, role: Role, entry: &'n Entry, place: &Place) -> Option<Worker> {
+        let what = format!("`{}`", entry.key);
+        let hint =
+            "for example { action: llm.call, prompt: \"…\" } or { run: \"return {'n': 1}\" }";
+        let mut fields = self.fields(&entry.value, &what, hint)?;
+        let action = fields.some(self, "action");
+        let uses = fields.some(self, "uses");
+        if let Some(action) = action.or(uses) {
+            // What stands beside the action are its arguments.
+            let with: Vec<&'n Entry> = fields.rest().collect();
+            let name = canonical(self.text(action, hint)?);
+            let what = format!("reflection.loop: Unknown {}", role.word());
+            return self.action_worker(&what, name, action, &with, place);
+        }
+        let run = fields.some(self, "run");
+        let language = fields.some(self, "language");
+        let Some(run) = run else {
+            let role = role.word();
+            let message = format!("reflection.loop: the {role} needs either `action` or `run`");
+            self.error("missing-key", entry.key_span, message, hint);
+            return None;
+        };
+        let timeout = fields.some(self, "timeout");
+        let timeout = timeout.and_then(|timeout| self.seconds(timeout));
+        fields.finish(self);
+        let language = self.language(language)?;
+        Some(Worker {
+            timeout,
+            then: live(language, place),
+            ..self.code_worker(language, run)?
+        })
+    }
+
+    /// Code that sees what is reflected on.
+    pub(super) fn code_worker(&mut self, language: Language, run: &'n Entry) -> Option<Worker> {
+        Some(Worker {
+            executor: Name::from(language.executor()),
+            label: Name::from("run"),
+            inputs: self.code(language, &run.value, reflected(script_state()))?,
+            timeout: None,
+            value: value_of(language),
+            then: Vec::new(),
+            is_llm: false,
+        })
+    }
+
+    /// A call of the action of this name; `what` is in need of it.
+    pub(super) fn action_worker(
+        &mut self,
+        what: &str,
+        name: String,
+        entry: &'n Entry,
+        with: &[&'n Entry],
+        place: &Place,
+    ) -> Option<Worker> {
+        if !action_names().any(|known| known == name) {
+            let message = format!("{what} action: {name}");
+            let span = entry.value.span;
+            self.unknown("unknown-action", message, span, &name, action_names());
+            return None;
+        }
+        // Questions to a model have a timeout of their own.
+        let is_timeout = |entry: &&'n Entry| entry.key == "timeout" && !asks_model(&name);
+        let timeout = with.iter().copied().find(is_timeout);
+        let with: Vec<&'n Entry> = with
+            .iter()
+            .copied()
+            .filter(|entry| !is_timeout(entry))
+            .collect();
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let invocation = self.invocation(&name, entry, &with, place)?;
+        Some(Worker {
+            executor: invocation.executor,
+            is_llm: name == "llm.call",
+            label: Name::from(name),
+            inputs: invocation.inputs,
+            timeout,
+            value: invocation.value,
+            then: invocation.then,
+        })
+    }
+}
+
+fn asks_model(action: &str) -> bool {
+    matches!(
+        action,
+        "llm.call" | "ai" | "reflection.evaluate" | "validate.extraction"
+    )
+}
+
+impl Worker {
+    /// Its call as a step; `then` is what becomes of the value.
+    pub(super) fn step(self, place: Place, value: &Template, then: Vec<Assignment>) -> Step {
+        let then = self.then.into_iter().chain(then).collect();
+        let call = call(&self.executor, self.inputs, self.timeout, then);
+        recording(hidden(place, &self.label, call), value)
+    }
+}
+
+pub(super) fn reflected(state: Template) -> Vec<(&'static str, Template)> {
+    vec![
+        ("state", state),
+        ("output", expression("state.get('output')")),
+        (
+            "reflection_output",
+            expression("state.get('reflection_output')"),
+        ),
+        (
+            "reflection_errors",
+            expression("state.get('reflection_errors', [])"),
+        ),
+        (
+            "reflection_iteration",
+            expression("state.get('reflection_iteration', 0)"),
+        ),
+    ]
+}
+
+/// The value of inline code: what it returned, else its `result`, else a changed `output`.
+pub(super) fn value_of(language: Language) -> Template {
+    match language {
+        Language::Python => expression(
+            "result.result if (result.returned or 'result' in result.locals) \
+             else result.locals.get('output')",
+        ),
+        Language::Lua | Language::Prolog => given().part("result"),
+    }
+}
+
+/// Python works on the live state.
+fn live(language: Language, place: &Place) -> Vec<Assignment> {
+    match language {
+        Language::Python => {
+            let state = given().part("state");
+            vec![replace(state, place.span)]
+        }
+        Language::Lua | Language::Prolog => Vec::new(),
+    }
+}

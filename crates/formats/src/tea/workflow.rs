@@ -1,0 +1,193 @@
+//! The file as a whole: its keys, its state at the start, its constants.
+
+use super::Tea;
+use super::interrupt::INTERRUPTS;
+use crate::append;
+use crate::builder;
+use crate::environment;
+use crate::reader::constant;
+use windlass_expression::{Object, Template, Value};
+use windlass_model::hir::{Outputs, Workflow};
+use windlass_model::model::{Dialect, Name};
+use windlass_source::diagnostic::nearest;
+use windlass_source::source::{Entry, Kind, Node};
+
+/// Keys that change what a run gives, and that Windlass does not know.
+const UNSUPPORTED: [&str; 1] = ["imports"];
+/// Keys that are arguments of `validate.extraction`.
+const EXTRACTION: [(&str, &str); 3] = [
+    ("extraction_schema", "schema"),
+    ("validation_constraints", "constraints"),
+    ("validation_probes", "probes"),
+];
+/// How many nodes a run may enter when `settings.max_steps` says nothing (docs/tea.md).
+const MAX_STEPS: u32 = 1000;
+pub(super) const PROVIDERS: &str = "shell_providers";
+const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
+
+impl<'n> Tea<'_, 'n> {
+    pub(super) fn workflow(&mut self, node: &'n Node, stem: &str) -> Workflow {
+        let mut workflow = Workflow {
+            outputs: Outputs::State,
+            ..builder::workflow(stem, Dialect::Tea, node.span)
+        };
+        let Some(mut fields) = self.fields(node, "the workflow", "a map") else {
+            return workflow;
+        };
+        fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
+        if let Some(entry) = fields.given("name")
+            && let Some(name) = self.text(entry, "for example name: agent")
+        {
+            workflow.name = Name::from(name);
+        }
+        if let Some(entry) = fields.given("initial_state") {
+            let hint = "for example initial_state: { count: 0 }";
+            let state = self.constants(entry, hint);
+            let pairs = state.into_iter();
+            workflow.variables = pairs
+                .map(|(name, value)| (name, Template::constant(value)))
+                .collect();
+        }
+        for key in ["variables", "data", "settings"] {
+            let entry = fields.some(self, key);
+            let hint = format!("for example {key}: {{ limit: 3 }}");
+            let map = entry.map(|entry| self.constants(entry, &hint));
+            let value = Value::object(map.unwrap_or_default());
+            workflow.parameters.push((Name::from(key), value));
+        }
+        let max_steps = fields
+            .get("settings")
+            .map_or(MAX_STEPS, |entry| self.settings(entry));
+        if let Some(entry) = fields.some(self, "handlers") {
+            workflow.handlers = self.handlers(entry);
+        }
+        if let Some(config) = fields.get("config") {
+            self.config(config);
+        }
+        for (key, argument) in EXTRACTION {
+            if let Some(entry) = fields.some(self, key) {
+                self.extraction.push((argument, constant(&entry.value)));
+            }
+        }
+        for key in INTERRUPTS {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(entry, "it means something under `config`, as in TEA");
+            }
+        }
+        for key in UNSUPPORTED {
+            if let Some(entry) = fields.get(key) {
+                self.not_supported(entry);
+            }
+        }
+        let nodes = fields.need(
+            self,
+            "nodes",
+            node.span,
+            "for example nodes: [{ name: step, run: \"return {'done': True}\" }]",
+        );
+        let edges = fields.get("edges");
+        fields.finish(self);
+        if let Some(nodes) = nodes {
+            workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
+        }
+        if self.replaces {
+            workflow.at_success = append::put(append::TEA_FILES).ok();
+        }
+        let mentions = std::mem::take(&mut self.mentions);
+        workflow.environment = environment::reads(self, &mentions, node);
+        workflow.scripts = std::mem::take(&mut self.scripts);
+        workflow
+    }
+
+    /// What would change the result may not be passed over in silence.
+    pub(super) fn not_supported(&mut self, entry: &Entry) {
+        let nothing = match &entry.value.kind {
+            Kind::Null | Kind::Bool(false) => true,
+            Kind::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if nothing {
+            return self.ignored(entry, "it is not supported, and empty");
+        }
+        let what = format!("`{}` is not supported", entry.key);
+        let hint = "it would change what a run gives, so it is not ignored; remove it";
+        self.error("not-supported", entry.key_span, what, hint);
+    }
+
+    /// What is accepted and means nothing here.
+    pub(super) fn ignored(&mut self, entry: &Entry, why: &str) {
+        let what = format!("`{}` is ignored", entry.key);
+        self.warning("ignored-key", entry.key_span, what, why);
+    }
+
+    fn config(&mut self, config: &'n Entry) {
+        for entry in config.value.entries().unwrap_or_default() {
+            if self.is_interrupts(entry) {
+                continue;
+            }
+            // A misspelt key would be a gate that stands open.
+            match nearest(&entry.key, INTERRUPTS) {
+                Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
+                None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),
+            }
+        }
+    }
+
+    fn constants(&mut self, entry: &Entry, hint: &str) -> Object {
+        self.map(entry, hint);
+        match constant(&entry.value) {
+            Value::Object(map) => std::sync::Arc::unwrap_or_clone(map),
+            _ => Object::new(),
+        }
+    }
+
+    /// `settings`: the bound on nodes, and what calls of a model begin with.
+    fn settings(&mut self, settings: &'n Entry) -> u32 {
+        let entries = settings.value.entries().unwrap_or_default();
+        let find = |key: &str| entries.iter().find(|entry| entry.key == key);
+        if let Some(llm) = find("llm") {
+            let entries = llm.value.entries().unwrap_or_default();
+            self.model_keys("`settings.llm`", entries.iter());
+            for entry in entries {
+                let template = self.template(&entry.value);
+                self.llm.push((Name::from(entry.key.as_str()), template));
+            }
+        }
+        // Those under `llm` come first.
+        let has = self.llm.iter().any(|(key, _)| &**key == PROVIDERS);
+        if let Some(providers) = find(PROVIDERS).filter(|_| !has) {
+            let template = self.template(&providers.value);
+            self.llm.push((Name::from(PROVIDERS), template));
+        }
+        if let Some(entry) = find("error_handling") {
+            self.error_handling(entry);
+        }
+        let Some(entry) = find("max_steps") else {
+            let slip = entries
+                .iter()
+                .find(|entry| nearest(&entry.key, ["max_steps"]).is_some());
+            if let Some(entry) = slip {
+                let what = format!(
+                    "`{}` bounds nothing, so {MAX_STEPS} nodes are the most",
+                    entry.key
+                );
+                self.warning(
+                    "unknown-key",
+                    entry.key_span,
+                    what,
+                    "did you mean `max_steps`?",
+                );
+            }
+            return MAX_STEPS;
+        };
+        let steps = match entry.value.kind {
+            Kind::Int(steps) => u32::try_from(steps).ok().filter(|steps| *steps > 0),
+            _ => None,
+        };
+        if steps.is_none() {
+            let what = "`max_steps` must be a whole number from 1";
+            self.error("out-of-range", entry.value.span, what, SETTINGS);
+        }
+        steps.unwrap_or(MAX_STEPS)
+    }
+}

@@ -1,0 +1,494 @@
+//! `advance`: one event in, one transition out. Here: what each kind of event does, and how far a
+//! transition goes.
+
+use super::bug::{Bug, Sure};
+use super::change::{Change, VariableChange};
+use super::event::{Effect, Event, HistoryEvent, HistoryKind, Transition};
+use super::state::{
+    Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
+    TimerId, TimerPurpose, Wait,
+};
+use crate::program::{Op, Outputs, Program, ScopeId, State};
+use rand::rngs::StdRng;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expression::{Budget, Value};
+use windlass_model::model::{Fault, Name, Place, Status, fault_kind};
+use windlass_value::time::Timestamp;
+
+/// So many states at most in one transition; what is left goes on with `Continued`.
+const MAX_STEPS: u32 = 10_000;
+
+/// After so much work a transition ends as well, and what is left goes on with `Continued`: others have their turn.
+const ENOUGH: u64 = 50_000;
+
+/// The work of a step itself.
+const STEP: usize = 4;
+
+/// So many items of a foreach end in one transition at most.
+const LIGHT_ITEMS: u32 = 50;
+
+/// Moves a run through its program. `now` is the time of the event.
+///
+/// # Errors
+/// As [`advance_into`].
+pub fn advance(
+    program: &Program,
+    run: &mut RunState,
+    now: Timestamp,
+    event: Event,
+) -> Result<Transition, Bug> {
+    advance_into(Vec::new(), program, run, now, event, &Budget::default())
+}
+
+/// The same with the memory of an earlier transition's changes: making it anew for every step costs
+/// a driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
+/// good, nothing that comes of this is of use.
+///
+/// # Errors
+/// As [`advance`].
+pub fn advance_into(
+    mut changes: Vec<Change>,
+    program: &Program,
+    run: &mut RunState,
+    now: Timestamp,
+    event: Event,
+    budget: &Budget,
+) -> Result<Transition, Bug> {
+    changes.clear();
+    let mut stepper = Stepper {
+        program,
+        run,
+        now,
+        out: Transition {
+            changes,
+            ..Transition::default()
+        },
+        at_boundary: BTreeMap::new(),
+        deferred: BTreeSet::new(),
+        touched: BTreeSet::new(),
+        random: RefCell::new(None),
+        steps: 0,
+        budget,
+    };
+    stepper.handle(event)?;
+    stepper.go_on()?;
+    Ok(stepper.close())
+}
+
+pub(super) struct Stepper<'a> {
+    pub program: &'a Program,
+    pub run: &'a mut RunState,
+    pub now: Timestamp,
+    pub out: Transition,
+    /// The cursors whose loop or foreach crossed iteration boundaries in this transition, and how many.
+    /// A loop may cross one, so that every iteration has a checkpoint of its own.
+    at_boundary: BTreeMap<CursorId, u32>,
+    /// Ready cursors that have to wait for the next transition.
+    deferred: BTreeSet<CursorId>,
+    /// The loops that changed: cursor and depth.
+    touched: BTreeSet<(CursorId, u32)>,
+    /// What `rand` and `guid` draw from; seeded by the first step that draws.
+    pub random: RefCell<Option<StdRng>>,
+    steps: u32,
+    /// What the expressions of this transition may do.
+    pub budget: &'a Budget,
+}
+
+impl Stepper<'_> {
+    // ── output ──────────────────────────────────────────────────────────────────────────────
+
+    pub fn emit(&mut self, change: Change) -> Sure {
+        self.run.apply(&change)?;
+        self.touched.extend(touched_loop(self.run, &change));
+        self.out.changes.push(change);
+        Ok(())
+    }
+
+    /// The transition, with the rows of the loops that changed and still run.
+    fn close(mut self) -> Transition {
+        self.out.loops.reserve_exact(self.touched.len());
+        for (cursor, depth) in &self.touched {
+            let cursor = self.run.cursors.get(cursor);
+            let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));
+            if let Some(FrameKind::Loop(state)) = frame.map(|frame| &frame.kind) {
+                self.out.loops.push(state.row());
+            }
+        }
+        self.out
+    }
+
+    pub fn effect(&mut self, effect: Effect) {
+        self.out.ask(effect);
+    }
+
+    pub fn report(&mut self, what: HistoryKind) {
+        self.out.history.push(HistoryEvent { at: self.now, what });
+    }
+
+    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` goes on
+    /// in the next transition. Who crosses alone is the only one in a transition; of others there may be
+    /// [`LIGHT_ITEMS`].
+    pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
+        let crossed = self.at_boundary.entry(owner).or_default();
+        if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
+            self.deferred.insert(waiting);
+            return false;
+        }
+        *crossed = if alone { LIGHT_ITEMS } else { *crossed + 1 };
+        true
+    }
+
+    // ── events ──────────────────────────────────────────────────────────────────────────────
+
+    fn handle(&mut self, event: Event) -> Sure {
+        if self.run.outcome.is_some() {
+            return Ok(());
+        }
+        match event {
+            Event::Started { input, environment } => self.started(input, environment),
+            Event::Restored(state) => self.restored(state),
+            Event::EffectCompleted { id, result } => self.completed(id, result),
+            Event::TimerFired { id } => self.fired(id),
+            Event::Signalled { name, payload } => self.signalled(name, payload),
+            Event::PauseRequested => self.pause(PauseReason::Requested),
+            Event::Resumed => self.resumed(),
+            Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
+            Event::StateTooLarge { bytes, limit } => self.state_too_large(bytes, limit),
+            Event::Continued => Ok(()),
+        }
+    }
+
+    /// Nothing of the run could make it smaller, so nothing catches this.
+    fn state_too_large(&mut self, bytes: u64, limit: u64) -> Sure {
+        let message = format!(
+            "the state of the run has {bytes} bytes; it may have {limit}: keep less in variables and \
+             outputs of actions, or write rows with appendFile"
+        );
+        let error = RunError {
+            fault: Fault::new(fault_kind::TOO_LARGE, message),
+            action: None,
+            iteration: None,
+            place: None,
+        };
+        self.finish(Status::Failed, Value::Null, Some(error))
+    }
+
+    fn started(&mut self, input: Value, environment: Value) -> Sure {
+        if !self.run.cursors.is_empty() {
+            return Ok(());
+        }
+        self.emit(Change::Started {
+            at: self.now,
+            input,
+        })?;
+        self.report(HistoryKind::RunStarted);
+        let root = Frame {
+            scope: ScopeId(0),
+            kind: match self.program.environment.as_slice() {
+                [] => FrameKind::Plain,
+                _ => FrameKind::Root { environment },
+            },
+            entered_at: self.now,
+        };
+        let id = CursorId(self.run.next_id);
+        self.emit(Change::CursorSpawned(
+            id,
+            Cursor {
+                at: self.program.entry,
+                parent: None,
+                wait: Wait::Ready,
+                frames: vec![root],
+                records: super::Records::new(),
+                owns_records: true,
+            },
+        ))?;
+        for (name, initial) in &self.program.variables {
+            match self.eval(id, initial) {
+                Ok(value) => self.change_variable(id, VariableChange::Set(name.clone(), value))?,
+                Err(fault) => {
+                    let mut places = self.program.places.variables.iter();
+                    let place = places.find(|place| place.name == *name).cloned();
+                    let place = place.unwrap_or_else(|| Place {
+                        name: name.clone(),
+                        span: Default::default(),
+                    });
+                    return self.finish_with("variable", Some(&place), fault);
+                }
+            }
+        }
+        // What the caller gives lies over the initial state (docs/tea.md).
+        if self.program.outputs == Outputs::State {
+            let input = self.run.input.clone();
+            self.merge_all(id, &input)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on where another run had come to: what was in flight there starts again.
+    fn restored(&mut self, state: Box<RunState>) -> Sure {
+        if !self.run.cursors.is_empty() {
+            return Ok(());
+        }
+        self.emit(Change::Restored(state))?;
+        self.report(HistoryKind::RunStarted);
+        let rows: Vec<_> = self.run.loops().map(|(_, _, state)| state.row()).collect();
+        self.out.loops.extend(rows);
+        self.start_outstanding();
+        Ok(())
+    }
+
+    /// Starts and arms all that is outstanding; a driver that holds it already ignores that. What
+    /// is ready is settled in any case.
+    fn start_outstanding(&mut self) {
+        let again: Vec<Effect> = self
+            .run
+            .outstanding()
+            .filter(|effect| *effect != Effect::Continue)
+            .collect();
+        again.into_iter().for_each(|effect| self.effect(effect));
+    }
+
+    /// A value of the workflow that cannot be computed is nobody's action: it has a name and a
+    /// place of its own.
+    pub fn finish_with(&mut self, what: &str, place: Option<&Place>, fault: Fault) -> Sure {
+        let mut fault = fault;
+        if let Some(Place { name, .. }) = place {
+            fault.message = match &**name {
+                "" => format!("{what}s: {}", fault.message),
+                _ => format!("{what} `{name}`: {}", fault.message),
+            };
+        }
+        let spot = place.map(|place| (place.span.file, place.span.line));
+        let error = RunError {
+            fault,
+            action: None,
+            iteration: None,
+            place: spot.filter(|(_, line)| *line > 0),
+        };
+        self.finish(Status::Failed, Value::Null, Some(error))
+    }
+
+    fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) -> Sure {
+        // A completion of a forgotten id is a no-op: a deadline was faster.
+        let Some(effect) = self.run.effects.get(&id) else {
+            return Ok(());
+        };
+        let (cursor, action) = (effect.cursor, effect.action);
+        let attempt = effect.request.attempt;
+        let node_name = self.reported_or(action, &effect.request.action);
+        let hides = self.secured(action).outputs;
+        let result = match hides {
+            true => result.map(Value::secure).map_err(hidden),
+            false => result,
+        };
+        let result = result.and_then(|own| {
+            let output = match action.and_then(|action| self.mapping_of(action)) {
+                Some(template) => self
+                    .map_output(cursor, template, &own)
+                    .map_err(|fault| fault.output(own.clone()))?,
+                None => own.clone(),
+            };
+            let output = if hides { output.secure() } else { output };
+            Ok((own, output))
+        });
+        let (status, output, error) = match &result {
+            Ok((_, output)) => (Status::Succeeded, output.clone(), None),
+            Err(fault) => {
+                let output = fault.output.clone().unwrap_or_default();
+                (fault.status(), output, Some(fault.without_output()))
+            }
+        };
+        let message = error.as_ref().map(|fault| fault.message.clone());
+        self.emit(Change::EffectEnded {
+            id,
+            owner: self.run.record_owner(cursor),
+            status,
+            output,
+            error,
+            at: self.now,
+        })?;
+        let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
+        self.report(HistoryKind::ActionEnded {
+            node_name,
+            status,
+            error: message,
+            attempt,
+            path,
+            iteration,
+        });
+        match result {
+            Ok((own, _)) => self.call_succeeded(cursor, &own),
+            Err(fault) => self.raise_here(cursor, fault),
+        }
+    }
+
+    fn fired(&mut self, id: TimerId) -> Sure {
+        let timer = self.run.timers.get(&id);
+        // In a pause nothing moves, and a timer that was disarmed is a no-op.
+        let Some(timer) = timer.filter(|_| self.run.paused.is_none()) else {
+            return Ok(());
+        };
+        let (cursor, purpose, due_at) = (timer.cursor, timer.purpose, timer.due_at);
+        if self.now < due_at {
+            // It was on its way when a resume moved it.
+            self.effect(Effect::Arm { id, due_at });
+            return Ok(());
+        }
+        self.emit(Change::TimerDropped(id))?;
+        match purpose {
+            TimerPurpose::Delay => self.begin_iteration(cursor),
+            TimerPurpose::Retry => self.begin_attempt(cursor),
+            TimerPurpose::Sleep => self.waited(cursor, Value::Null, self.now),
+            TimerPurpose::SleepSince(since) => self.waited(cursor, Value::Null, since),
+            TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
+        }
+    }
+
+    fn signalled(&mut self, name: Name, payload: Value) -> Sure {
+        self.report(HistoryKind::Signalled { name: name.clone() });
+        let hides = |state: &State| {
+            matches!(&state.op, Op::AwaitSignal(awaited) if *awaited == name)
+                && self.secured(state.action).outputs
+        };
+        let payload = match self.program.states.iter().any(hides) {
+            true => payload.secure(),
+            false => payload,
+        };
+        let waits = Wait::Signal(name.clone());
+        let mut cursors = self.run.cursors.iter();
+        match cursors.find(|(_, cursor)| cursor.wait == waits) {
+            Some((cursor, _)) => self.waited(*cursor, payload, self.now),
+            None => self.emit(Change::SignalKept(name, payload)),
+        }
+    }
+
+    /// The run stands still. Effects in flight may complete and are recorded; nothing else moves.
+    pub fn pause(&mut self, reason: PauseReason) -> Sure {
+        if self.run.paused.is_some() {
+            return Ok(());
+        }
+        let text = match &reason {
+            PauseReason::Requested => String::from("requested"),
+            PauseReason::Limit(path, end) => {
+                format!("loop {path} reached its {} limit", end.as_str())
+            }
+        };
+        self.report(HistoryKind::RunPaused { reason: text });
+        self.emit(Change::Paused {
+            at: self.now,
+            reason,
+        })
+    }
+
+    fn resumed(&mut self) -> Sure {
+        let Some((since, reason)) = self.run.paused.clone() else {
+            return Ok(());
+        };
+        // They move.
+        let armed = self.run.timers.iter();
+        let armed: Vec<_> = armed.map(|(id, timer)| (*id, timer.due_at)).collect();
+        for (id, due_at) in armed {
+            self.effect(Effect::Disarm { id, due_at });
+        }
+        let stood = self.now.since(since).as_millis();
+        self.emit(Change::Resumed {
+            shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
+        })?;
+        self.report(HistoryKind::RunResumed);
+        // A restart may have ended what was in flight.
+        self.start_outstanding();
+        match reason {
+            PauseReason::Limit(path, _) => self.grant_budget(&path),
+            PauseReason::Requested => Ok(()),
+        }
+    }
+
+    // ── how far a transition goes ───────────────────────────────────────────────────────────
+
+    fn go_on(&mut self) -> Sure {
+        while self.is_live() {
+            let mut ready = self.run.ready.iter();
+            let Some(cursor) = ready.find(|id| !self.deferred.contains(id)).copied() else {
+                break;
+            };
+            self.steps += 1;
+            if self.steps > MAX_STEPS || self.budget.spent() > ENOUGH {
+                break;
+            }
+            // Beyond it, the loop ends above.
+            let _ = self.budget.charge(STEP);
+            self.step(cursor)?;
+        }
+        if self.is_live() && self.run.has_ready_cursor() {
+            self.effect(Effect::Continue);
+        }
+        Ok(())
+    }
+
+    fn is_live(&self) -> bool {
+        self.run.outcome.is_none() && self.run.paused.is_none()
+    }
+
+    /// The run ends: whatever it still does is cancelled.
+    pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) -> Sure {
+        // One that is cancelled before it began has none.
+        if let Ok((root, _)) = self.run.root() {
+            self.cancel(root, 0, Status::Cancelled)?;
+        }
+        // What was answered before stands, however the run ends.
+        let output = match status {
+            Status::Succeeded => output,
+            _ => self.run.response.clone().unwrap_or_default(),
+        };
+        let outcome = Outcome {
+            status,
+            output,
+            error,
+            at: self.now,
+        };
+        self.emit(Change::Finished(outcome.clone()))?;
+        self.report(HistoryKind::RunFinished { status });
+        self.effect(Effect::Finish(outcome));
+        Ok(())
+    }
+}
+
+/// A fault of an action whose outputs nobody is to see: what it says may come from them.
+fn hidden(fault: Fault) -> Fault {
+    let own = [fault_kind::TIMEOUT, fault_kind::DENIED, fault_kind::SECRET];
+    let status = |code: &Name| code.len() <= 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+    Fault {
+        message: match own.contains(&&*fault.kind) {
+            true => fault.message,
+            false => String::from("what it says is hidden: the outputs of this action are secure"),
+        },
+        code: fault.code.filter(status),
+        output: fault.output.map(Value::secure),
+        ..fault
+    }
+}
+
+/// The loop that a change concerns: its cursor and depth.
+fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
+    match change {
+        Change::IterationBegan { cursor, depth, .. }
+        | Change::IterationEnded { cursor, depth, .. }
+        | Change::IterationCancelled { cursor, depth, .. }
+        | Change::ConditionSeen { cursor, depth, .. }
+        | Change::PageSeen { cursor, depth, .. }
+        | Change::LoopDelayed { cursor, depth, .. }
+        | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
+        Change::Entered(
+            cursor,
+            Frame {
+                kind: FrameKind::Loop(_),
+                ..
+            },
+        ) => {
+            let frames = run.cursors.get(cursor)?.frames.len();
+            Some((*cursor, u32::try_from(frames.checked_sub(1)?).ok()?))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,522 @@
+//! Applies one change to a run: the only code that mutates a [`RunState`].
+//!
+//! A change that names something that is not there is a [`Bug`]: the machine never makes one, so a
+//! store that gives one has not kept what it was given.
+
+use super::bug::{Bug, Sure};
+use super::change::{Change, VariableChange};
+use super::record::{ActionRecord, Output, Records};
+use super::state::{
+    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, LoopState, RunState,
+    TryState, Wait,
+};
+use crate::program::{ActionId, StateId};
+use std::sync::Arc;
+use windlass_expression::{Object, Value};
+use windlass_model::model::Name;
+use windlass_value::time::Timestamp;
+
+pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
+    match change {
+        Change::Started { at, input } => {
+            run.started_at = *at;
+            run.input = input.clone();
+        }
+        Change::VariableChanged { owner, change } => {
+            change_variable(variables_of(run, *owner)?, change)?;
+        }
+        Change::ActionBegan { cursor: id, .. } => {
+            cursor(run, *id)?;
+        }
+        Change::CursorSpawned(id, cursor) => {
+            used(run, id.0);
+            if cursor.wait.is_ready() {
+                run.ready.insert(*id);
+            }
+            let mut cursor = cursor.clone();
+            if let Some(parent) = cursor.parent
+                && let Some(FrameKind::Isolated(own)) =
+                    cursor.frames.first_mut().map(|frame| &mut frame.kind)
+            {
+                own.variables = run.variables_of(parent).clone();
+            }
+            run.cursors.insert(*id, Box::new(cursor));
+        }
+        Change::CursorDropped(id) => {
+            drop_cursor(run, *id)?;
+        }
+        Change::Moved(id, to) => {
+            let here = cursor(run, *id)?;
+            here.at = *to;
+            here.wait = Wait::Ready;
+            run.ready.insert(*id);
+        }
+        Change::Waits(id, wait) => {
+            cursor(run, *id)?.wait = wait.clone();
+            match wait.is_ready() {
+                true => run.ready.insert(*id),
+                false => run.ready.remove(id),
+            };
+        }
+        Change::Entered(id, frame) => {
+            let frames = &mut cursor(run, *id)?.frames;
+            // There are as many of these as runs, and few frames in each.
+            frames.reserve_exact(1);
+            frames.push(frame.clone());
+        }
+        Change::Popped(id, keep) => cursor(run, *id)?.frames.truncate(*keep as usize),
+        Change::Visited(cursor, node) => visited(run, *cursor, *node)?,
+        Change::Recorded {
+            owner,
+            action,
+            status,
+            output,
+            error,
+            started_at,
+            at,
+        } => {
+            let variables = run.variables_of(*owner);
+            let output = match output {
+                // The variable's value is in memory already: a counter, not a second copy.
+                Output::Variable(name) => {
+                    Output::Value(variables.get(name).cloned().unwrap_or_default())
+                }
+                Output::LastOf(name) => Output::Appended {
+                    variable: name.clone(),
+                    more: last_of(variables.get(name)),
+                },
+                other => other.clone(),
+            };
+            let record = ActionRecord {
+                status: *status,
+                inputs: Value::Null,
+                output,
+                error: error.clone().map(Box::new),
+                started_at: *started_at,
+                ended_at: *at,
+                attempts: 1,
+            };
+            cursor(run, *owner)?
+                .records
+                .insert(*action, Box::new(record));
+        }
+        Change::Forgotten(owner, inner) => {
+            take_range(&mut cursor(run, *owner)?.records, *inner);
+        }
+        Change::EffectRequested(id, effect) => {
+            used(run, id.0);
+            run.effects.insert(*id, Box::new(effect.clone()));
+        }
+        Change::EffectEnded {
+            id,
+            owner,
+            status,
+            output,
+            error,
+            at,
+        } => {
+            let effect = run.effects.remove(id);
+            let effect = effect.ok_or_else(|| not_there("effect", id.0))?;
+            let record = ActionRecord {
+                status: *status,
+                inputs: effect.request.inputs,
+                output: Output::Value(output.clone()),
+                error: error.clone().map(Box::new),
+                started_at: effect.requested_at,
+                ended_at: *at,
+                attempts: effect.request.attempt,
+            };
+            if let Some(action) = effect.action {
+                cursor(run, *owner)?
+                    .records
+                    .insert(action, Box::new(record));
+            }
+        }
+        Change::EffectDropped(id) => {
+            let gone = run.effects.remove(id);
+            gone.ok_or_else(|| not_there("effect", id.0))?;
+        }
+        Change::TimerArmed(id, timer) => {
+            used(run, id.0);
+            run.timers.insert(*id, Box::new(timer.clone()));
+        }
+        Change::TimerDropped(id) => {
+            let gone = run.timers.remove(id);
+            gone.ok_or_else(|| not_there("timer", id.0))?;
+        }
+        Change::IterationBegan {
+            cursor: id,
+            depth,
+            inner,
+            at,
+        } => {
+            let owner = run.record_owner(*id);
+            let last = take_range(&mut cursor(run, owner)?.records, *inner);
+            let state = a_loop(run, *id, *depth)?;
+            state.last = last;
+            state.iteration_started_at = Some(*at);
+            state.next_due_at = None;
+        }
+        Change::IterationEnded {
+            cursor,
+            depth,
+            status,
+        } => {
+            let state = a_loop(run, *cursor, *depth)?;
+            state.iteration += 1;
+            state.iteration_started_at = None;
+            state.last_status = Some(*status);
+            // Until the next one begins, its own records are those of the last iteration.
+            state.last = Records::new();
+        }
+        Change::IterationCancelled {
+            cursor: id,
+            depth,
+            inner,
+        } => {
+            let state = a_loop(run, *id, *depth)?;
+            let mut last = std::mem::take(&mut state.last);
+            state.iteration_started_at = None;
+            let owner = run.record_owner(*id);
+            let records = &mut cursor(run, owner)?.records;
+            take_range(records, *inner);
+            records.append(&mut last);
+        }
+        Change::IterationKept {
+            cursor,
+            depth,
+            name,
+            value,
+            append,
+        } => keep_value(a_loop(run, *cursor, *depth)?, name, value, *append)?,
+        Change::ConditionSeen {
+            cursor,
+            depth,
+            value,
+        } => a_loop(run, *cursor, *depth)?.last_condition = Some(*value),
+        Change::LoopDelayed {
+            cursor,
+            depth,
+            due_at,
+        } => a_loop(run, *cursor, *depth)?.next_due_at = Some(*due_at),
+        Change::PageSeen {
+            cursor,
+            depth,
+            iteration,
+            page,
+        } => {
+            let pages = &mut a_loop(run, *cursor, *depth)?.pages;
+            pages.insert(*page, *iteration);
+        }
+        Change::LoopEnded { cursor, depth, end } => {
+            a_loop(run, *cursor, *depth)?.ended = Some(*end);
+        }
+        Change::BudgetGranted {
+            cursor,
+            depth,
+            max_iterations,
+            deadline,
+        } => {
+            let state = a_loop(run, *cursor, *depth)?;
+            state.max_iterations = *max_iterations;
+            state.deadline = deadline.map(|(at, _)| at).or(state.deadline);
+            state.deadline_timer = deadline.map(|(_, timer)| timer).or(state.deadline_timer);
+        }
+        Change::AttemptFailed {
+            cursor,
+            depth,
+            fault,
+            at,
+            due_at,
+        } => {
+            let state = a_try(run, *cursor, *depth)?;
+            state.last_fault = Some(Box::new((fault.clone(), *at)));
+            state.next_due_at = Some(*due_at);
+        }
+        Change::AttemptBegan { cursor, depth } => {
+            let state = a_try(run, *cursor, *depth)?;
+            state.attempt += 1;
+            state.next_due_at = None;
+        }
+        Change::BranchStarted {
+            cursor,
+            depth,
+            index,
+            branch,
+        } => {
+            let fork = a_fork(run, *cursor, *depth)?;
+            *a_branch(fork, *index)? = BranchState::Running(*branch);
+            fork.started = fork.started.max(index.saturating_add(1));
+            fork.running = fork.running.saturating_add(1);
+        }
+        Change::BranchEnded {
+            cursor,
+            depth,
+            index,
+            outcome,
+        } => branch_ended(run, *cursor, *depth, *index, outcome.clone())?,
+        Change::ForkClosed { cursor, depth } => a_fork(run, *cursor, *depth)?.closed = true,
+        Change::ForEachRecorded {
+            cursor: id,
+            depth,
+            owner,
+            action,
+            body,
+            status,
+            error,
+            output,
+            at,
+        } => {
+            let branches = std::mem::take(&mut a_fork(run, *id, *depth)?.branches);
+            let ended = branches.into_iter().filter_map(|branch| match branch {
+                BranchState::Ended(outcome) => Some((outcome.status, outcome.records)),
+                BranchState::Pending | BranchState::Running(_) => None,
+            });
+            let record = ActionRecord {
+                status: *status,
+                inputs: Value::Null,
+                output: match output {
+                    Some(value) => Output::Value(value.clone()),
+                    None => Output::Iterations {
+                        records: ended.collect(),
+                        body: body.clone(),
+                    },
+                },
+                error: error.clone().map(Box::new),
+                started_at: frame(run, *id, *depth)?.entered_at,
+                ended_at: *at,
+                attempts: 1,
+            };
+            cursor(run, *owner)?
+                .records
+                .insert(*action, Box::new(record));
+        }
+        Change::Restored(state) => {
+            let own = (run.id.clone(), run.program);
+            *run = RunState::clone(state);
+            (run.id, run.program) = own;
+        }
+        Change::Responded(value) => run.response = Some(value.clone()),
+        Change::SignalKept(name, payload) => run.signals.push((name.clone(), payload.clone())),
+        Change::SignalTaken(name) => {
+            let at = run.signals.iter().position(|(kept, _)| kept == name);
+            run.signals
+                .remove(at.ok_or_else(|| Bug::new(format!("no signal {name} is kept")))?);
+        }
+        Change::Paused { at, reason } => run.paused = Some((*at, reason.clone())),
+        Change::Resumed { shift_ms } => resumed(run, *shift_ms),
+        Change::Finished(outcome) => {
+            run.outcome = Some(Box::new(outcome.clone()));
+            run.paused = None;
+            // The root's records stay for `outputs`, `status` and `dump`; nothing else does.
+            run.cursors.retain(|_, cursor| cursor.parent.is_none());
+            run.ready.clear();
+            for cursor in run.cursors.values_mut() {
+                cursor.frames.clear();
+                cursor.wait = Wait::Branches;
+            }
+            run.effects.clear();
+            run.timers.clear();
+            run.signals.clear();
+        }
+    }
+    Ok(())
+}
+
+/// No id is ever given twice, so a completion of a forgotten one finds nothing.
+fn used(run: &mut RunState, id: u64) {
+    run.next_id = run.next_id.max(id.saturating_add(1));
+}
+
+fn not_there(what: &str, id: u64) -> Bug {
+    Bug::new(format!("the run has no {what} {id}, which a change names"))
+}
+
+// ── variables ───────────────────────────────────────────────────────────────────────────────────
+
+/// Those that a branch has to itself, or the run's.
+fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object> {
+    let variables = match owner {
+        None => &mut run.variables,
+        Some(branch) => match cursor(run, branch)?.frames.first_mut() {
+            Some(Frame {
+                kind: FrameKind::Isolated(own),
+                ..
+            }) => &mut own.variables,
+            _ => return Err(not_there("variables of its own for cursor", branch.0)),
+        },
+    };
+    match variables {
+        Value::Object(map) => Ok(Arc::make_mut(map)),
+        _ => Err(Bug::new("the variables are no object")),
+    }
+}
+
+fn change_variable(variables: &mut Object, change: &VariableChange) -> Sure {
+    let missing = |name: &Name, what: &str| Bug::new(format!("there is no variable {name} {what}"));
+    match change {
+        VariableChange::Set(name, value) => {
+            variables.insert(name.clone(), value.clone());
+        }
+        VariableChange::ElementAppended(name, value) => match variables.get_mut(name) {
+            Some(Value::Array(items)) => Arc::make_mut(items).push(value.clone()),
+            _ => return Err(missing(name, "that is an array")),
+        },
+        VariableChange::TextAppended(name, more) => match variables.get_mut(name) {
+            Some(Value::String(text)) => Arc::make_mut(text).push_str(more),
+            _ => return Err(missing(name, "that is text")),
+        },
+        VariableChange::Removed(name) => {
+            let gone = variables.shift_remove(name);
+            gone.ok_or_else(|| missing(name, "to remove"))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn last_of(array: Option<&Value>) -> Value {
+    let last = array.and_then(|array| array.as_array()?.last());
+    last.cloned().unwrap_or_default()
+}
+
+// ── cursors and frames ──────────────────────────────────────────────────────────────────────────
+
+fn cursor(run: &mut RunState, id: CursorId) -> Sure<&mut Cursor> {
+    let found = run.cursors.get_mut(&id).map(|cursor| &mut **cursor);
+    found.ok_or_else(|| not_there("cursor", id.0))
+}
+
+fn drop_cursor(run: &mut RunState, id: CursorId) -> Sure<Box<Cursor>> {
+    run.ready.remove(&id);
+    let gone = run.cursors.remove(&id);
+    gone.ok_or_else(|| not_there("cursor", id.0))
+}
+
+fn frame(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut Frame> {
+    let found = cursor(run, id)?.frames.get_mut(depth as usize);
+    found.ok_or_else(|| not_there("frame", depth.into()))
+}
+
+fn a_loop(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut LoopState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Loop(state) => Ok(state),
+        _ => Err(not_there("loop", depth.into())),
+    }
+}
+
+fn a_try(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut TryState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Try(state) => Ok(state),
+        _ => Err(not_there("try", depth.into())),
+    }
+}
+
+fn a_fork(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut ForkState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Fork(state) => Ok(state),
+        _ => Err(not_there("fork", depth.into())),
+    }
+}
+
+fn a_branch(fork: &mut ForkState, index: u32) -> Sure<&mut BranchState> {
+    let found = fork.branches.get_mut(index as usize);
+    found.ok_or_else(|| not_there("branch", index.into()))
+}
+
+fn visited(run: &mut RunState, id: CursorId, node: StateId) -> Sure {
+    let mut frames = cursor(run, id)?.frames.iter_mut().rev();
+    let graph = frames.find_map(|frame| match &mut frame.kind {
+        FrameKind::Graph(graph) => Some(graph),
+        _ => None,
+    });
+    let graph = graph.ok_or_else(|| not_there("graph for cursor", id.0))?;
+    graph.steps = graph.steps.saturating_add(1);
+    let of_node = graph.visits.entry(node).or_default();
+    *of_node = of_node.saturating_add(1);
+    graph.visit = *of_node;
+    Ok(())
+}
+
+fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -> Sure {
+    let Value::Object(map) = &mut state.kept else {
+        return Err(Bug::new(format!("loop {} keeps nothing", state.path)));
+    };
+    let map = Arc::make_mut(map);
+    match map.get_mut(name) {
+        Some(Value::Array(items)) if append => Arc::make_mut(items).push(value.clone()),
+        _ => {
+            let value = value.clone();
+            let first = if append {
+                Value::array(vec![value])
+            } else {
+                value
+            };
+            map.insert(name.clone(), first);
+        }
+    }
+    Ok(())
+}
+
+/// Takes the records of the actions from `inner.0` up to, but without, `inner.1`.
+fn take_range(records: &mut Records, inner: (u32, u32)) -> Records {
+    let mut taken = records.split_off(&ActionId(inner.0));
+    let mut rest = taken.split_off(&ActionId(inner.1));
+    records.append(&mut rest);
+    taken
+}
+
+fn branch_ended(
+    run: &mut RunState,
+    id: CursorId,
+    depth: u32,
+    index: u32,
+    mut outcome: BranchOutcome,
+) -> Sure {
+    if let BranchState::Running(branch) = *a_branch(a_fork(run, id, depth)?, index)? {
+        let gone = drop_cursor(run, branch)?;
+        if gone.owns_records {
+            outcome.records = gone.records;
+        }
+        let fork = a_fork(run, id, depth)?;
+        fork.running = fork.running.saturating_sub(1);
+    }
+    *a_branch(a_fork(run, id, depth)?, index)? = BranchState::Ended(outcome);
+    Ok(())
+}
+
+/// A paused run's clock stands still: every due time and deadline moves (docs/loops.md).
+fn resumed(run: &mut RunState, shift_ms: i64) {
+    run.paused = None;
+    let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));
+    for timer in run.timers.values_mut() {
+        timer.due_at = moved(timer.due_at);
+    }
+    let cursors = run.cursors.values_mut();
+    for frame in cursors.flat_map(|cursor| cursor.frames.iter_mut()) {
+        match &mut frame.kind {
+            FrameKind::Loop(state) => {
+                state.deadline = state.deadline.map(moved);
+                state.next_due_at = state.next_due_at.map(moved);
+            }
+            FrameKind::Try(state) => state.next_due_at = state.next_due_at.map(moved),
+            FrameKind::Plain
+            | FrameKind::Graph(_)
+            | FrameKind::Deadline(_)
+            | FrameKind::Fork(_)
+            | FrameKind::Branch(_)
+            | FrameKind::Isolated(_)
+            | FrameKind::Root { .. } => {}
+        }
+    }
+}
+
+impl RunState {
+    /// Changes the run. The live path and recovery share it, so that folding the stored changes
+    /// gives exactly the state in memory.
+    ///
+    /// # Errors
+    /// The change names what the run does not have: the journal is not that of this run.
+    pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
+        apply(self, change)
+    }
+}

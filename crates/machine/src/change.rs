@@ -1,0 +1,305 @@
+//! Every way a run can change, as data: what a commit stores and recovery folds.
+
+use super::record::{LoopEnd, Output};
+use super::state::{
+    BranchOutcome, Cursor, CursorId, EffectId, Frame, Outcome, PauseReason, PendingEffect,
+    PendingTimer, RunState, TimerId, Wait,
+};
+use crate::program::{ActionId, StateId};
+use bincode::{Decode, Encode};
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Name, Status};
+use windlass_value::time::Timestamp;
+
+/// One change of a run.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Change {
+    /// The run began.
+    Started {
+        /// When.
+        at: Timestamp,
+        /// What the caller gave.
+        input: Value,
+    },
+    /// A variable changed.
+    VariableChanged {
+        /// The branch that has it to itself; none: it is the run's.
+        owner: Option<CursorId>,
+        /// How.
+        change: VariableChange,
+    },
+    /// An action begins where the cursor stands: nothing of it has been done yet. One that has a
+    /// deadline or retries begins in each of them too.
+    ActionBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The action.
+        action: ActionId,
+    },
+    /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing,
+    /// and the records are those of the iteration before.
+    IterationCancelled {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The first and the end of the action ids in its body.
+        inner: (u32, u32),
+    },
+    /// A cursor came to be; its id is the run's next.
+    CursorSpawned(CursorId, Cursor),
+    /// A cursor is gone.
+    CursorDropped(CursorId),
+    /// A cursor stands elsewhere, ready.
+    Moved(CursorId, StateId),
+    /// A cursor waits.
+    Waits(CursorId, Wait),
+    /// A cursor is one scope deeper.
+    Entered(CursorId, Frame),
+    /// A cursor has only so many frames left.
+    Popped(CursorId, u32),
+    /// A cursor entered one more node of its innermost graph; the state that counts the node.
+    Visited(CursorId, StateId),
+    /// An action ended without an effect.
+    Recorded {
+        /// Where its record lies.
+        owner: CursorId,
+        /// The action.
+        action: ActionId,
+        /// How it ended.
+        status: Status,
+        /// What it gave.
+        output: Output,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// When it started.
+        started_at: Timestamp,
+        /// When it ended.
+        at: Timestamp,
+    },
+    /// The records of these actions, from the first up to the second, are of another round.
+    Forgotten(CursorId, (u32, u32)),
+    /// An effect was asked for; its id is the run's next.
+    EffectRequested(EffectId, PendingEffect),
+    /// An effect is done: its record takes the request's inputs.
+    EffectEnded {
+        /// Which.
+        id: EffectId,
+        /// Where its record lies.
+        owner: CursorId,
+        /// How it ended.
+        status: Status,
+        /// What it gave.
+        output: Value,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// When.
+        at: Timestamp,
+    },
+    /// An effect is of no interest any more.
+    EffectDropped(EffectId),
+    /// A timer was armed; its id is the run's next.
+    TimerArmed(TimerId, PendingTimer),
+    /// A timer fired or is of no interest any more.
+    TimerDropped(TimerId),
+    /// The loop at this depth of this cursor began an iteration: the records of its body become
+    /// those of the iteration before.
+    IterationBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The first and the end of the action ids in its body.
+        inner: (u32, u32),
+        /// When.
+        at: Timestamp,
+    },
+    /// The loop at this depth of this cursor ended an iteration.
+    IterationEnded {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// How.
+        status: Status,
+    },
+    /// A value of an ended iteration is kept with the loop at this depth.
+    IterationKept {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Its name.
+        name: Name,
+        /// The value.
+        value: Value,
+        /// Appended to an array of that name: costs the element.
+        append: bool,
+    },
+    /// A loop looked at its condition.
+    ConditionSeen {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// What the authored condition gave.
+        value: bool,
+    },
+    /// The loop at this depth delays until then.
+    LoopDelayed {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// When the next iteration begins.
+        due_at: Timestamp,
+    },
+    /// A loop is over; its frame is popped next.
+    LoopEnded {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Why.
+        end: LoopEnd,
+    },
+    /// A loop that paused at its limit got its budget again.
+    BudgetGranted {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The new count limit.
+        max_iterations: u64,
+        /// The new deadline and its timer, when it has one.
+        deadline: Option<(Timestamp, TimerId)>,
+    },
+    /// An attempt of the try at this depth failed and another follows.
+    AttemptFailed {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Why.
+        fault: Fault,
+        /// When it failed.
+        at: Timestamp,
+        /// When the next begins.
+        due_at: Timestamp,
+    },
+    /// The next attempt of the try at this depth began.
+    AttemptBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+    },
+    /// A branch of the fork at this depth runs.
+    BranchStarted {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Which branch.
+        index: u32,
+        /// Its cursor.
+        branch: CursorId,
+    },
+    /// A branch of the fork at this depth ended; its cursor is gone and, for a foreach, the
+    /// cursor's records are the outcome's.
+    BranchEnded {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Which branch.
+        index: u32,
+        /// How.
+        outcome: BranchOutcome,
+    },
+    /// No further branch of the fork at this depth starts.
+    ForkClosed {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+    },
+    /// A foreach is over: its iterations' records become its output.
+    ForEachRecorded {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Where its record lies.
+        owner: CursorId,
+        /// The action.
+        action: ActionId,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+        /// How it ended.
+        status: Status,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// What it gave, where that is not its iterations' results.
+        output: Option<Value>,
+        /// When.
+        at: Timestamp,
+    },
+    /// The run's response was recorded.
+    Responded(Value),
+    /// A signal came before anything waited for it.
+    SignalKept(Name, Value),
+    /// A kept signal was taken.
+    SignalTaken(Name),
+    /// The run stands still.
+    Paused {
+        /// Since when.
+        at: Timestamp,
+        /// Why.
+        reason: PauseReason,
+    },
+    /// It goes on; every due time and deadline moved by so many milliseconds.
+    Resumed {
+        /// How long it stood still.
+        shift_ms: i64,
+    },
+    /// The run ended: nothing is pending any more.
+    Finished(Outcome),
+    /// The run began where another one had come to: as this state, under its own id.
+    Restored(Box<RunState>),
+    /// The loop at this depth is at a page that it has not been at.
+    PageSeen {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The iteration that reads it, from 0.
+        iteration: u64,
+        /// What its token hashes to.
+        page: u128,
+    },
+}
+
+/// Every way a variable can change.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum VariableChange {
+    /// It got a value.
+    Set(Name, Value),
+    /// An array got one more element: costs the element.
+    ElementAppended(Name, Value),
+    /// A text got more at its end: costs that.
+    TextAppended(Name, String),
+    /// It is no more.
+    Removed(Name),
+}
+
+impl Change {
+    /// A variable of the run gets a value.
+    #[must_use]
+    pub fn set(name: Name, value: Value) -> Self {
+        Self::VariableChanged {
+            owner: None,
+            change: VariableChange::Set(name, value),
+        }
+    }
+}

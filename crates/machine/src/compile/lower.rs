@@ -1,0 +1,659 @@
+//! Steps to states and scopes. Everything is lowered from its end: the state that follows is
+//! known before the step that leads to it. `number` puts the states in reading order afterwards.
+
+mod ending;
+
+use super::names::Names;
+use crate::program::{
+    ActionId, Assignment, Call, DagNode, Ending, Keep, LoopSpec, Op, Retry, Scope, ScopeId,
+    ScopeKind, State, StateId,
+};
+use std::collections::HashMap;
+use windlass_expression::{Binding, Condition, Template, Value};
+use windlass_model::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Workflow};
+use windlass_model::model::{Name, Status};
+use windlass_source::diagnostic::Diagnostic;
+use windlass_source::source::Span;
+
+pub(super) struct Lowered {
+    pub entry: StateId,
+    pub ending: Option<Ending>,
+    pub states: Vec<State>,
+    pub scopes: Vec<Scope>,
+    /// The actions directly inside each scope that has any.
+    pub children: Vec<(ScopeId, Vec<ActionId>)>,
+}
+
+pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<Diagnostic>> {
+    let mut to = Lowerer {
+        workflow,
+        names,
+        states: Vec::new(),
+        scopes: Vec::new(),
+        children: Vec::new(),
+        loops: Vec::new(),
+        mistakes: Vec::new(),
+    };
+    let root = to.scope(&workflow.name, None, ScopeKind::Root);
+    to.scopes
+        .iter_mut()
+        .for_each(|scope| scope.inner = names.all());
+    let end = to.state(&workflow.name, root, Op::Succeed, workflow.span);
+    let outputs = match &workflow.outputs {
+        Outputs::Template(template) => vec![template.clone()],
+        Outputs::Actions | Outputs::State => Vec::new(),
+    };
+    let silent = workflow.on_failure.is_empty() && workflow.on_finish.is_empty();
+    let (entry, ending) = match silent {
+        true => (to.whole(root, end, outputs), None),
+        false => to.ending(root, end, outputs),
+    };
+    to.begin(root, entry, end);
+    to.adopt(root, &[&workflow.body]);
+    if to.mistakes.is_empty() {
+        Ok(Lowered {
+            entry,
+            ending,
+            states: to.states,
+            scopes: to.scopes,
+            children: to.children,
+        })
+    } else {
+        Err(to.mistakes)
+    }
+}
+
+struct Lowerer<'a> {
+    workflow: &'a Workflow,
+    names: &'a Names,
+    states: Vec<State>,
+    scopes: Vec<Scope>,
+    children: Vec<(ScopeId, Vec<ActionId>)>,
+    /// The loops around the current place, innermost last: where `break` and `continue` lead.
+    loops: Vec<(StateId, StateId)>,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Lowerer<'_> {
+    /// A state that ends its scope; `leads_to` gives it a successor.
+    fn state(&mut self, name: &Name, scope: ScopeId, op: Op, span: Span) -> StateId {
+        let id = StateId::from_index(self.states.len());
+        self.states.push(State {
+            name: name.clone(),
+            scope,
+            op,
+            next: id,
+            action: None,
+            span,
+        });
+        id
+    }
+
+    fn leads_to(&mut self, state: StateId, next: StateId) -> StateId {
+        if let Some(state) = self.states.get_mut(state.index()) {
+            state.next = next;
+        }
+        state
+    }
+
+    fn writes(&mut self, state: StateId, action: Option<ActionId>) -> StateId {
+        if let Some(state) = self.states.get_mut(state.index()) {
+            state.action = action;
+        }
+        state
+    }
+
+    fn scope(&mut self, name: &Name, parent: Option<ScopeId>, kind: ScopeKind) -> ScopeId {
+        let id = ScopeId::from_index(self.scopes.len());
+        self.scopes.push(Scope {
+            name: name.clone(),
+            parent,
+            kind,
+            body: StateId(0),
+            exit: StateId(0),
+            action: None,
+            children: Vec::new(),
+            inner: 0..0,
+        });
+        id
+    }
+
+    fn begin(&mut self, scope: ScopeId, body: StateId, exit: StateId) {
+        if let Some(scope) = self.scopes.get_mut(scope.index()) {
+            scope.body = body;
+            scope.exit = exit;
+        }
+    }
+
+    /// The scope is the inside of an action: it writes the action's record when it ends.
+    fn belongs(&mut self, scope: ScopeId, action: Option<ActionId>) {
+        let inner = action.map_or(0..0, |action| self.names.inner(action));
+        if let Some(scope) = self.scopes.get_mut(scope.index()) {
+            scope.action = action;
+            scope.inner = inner;
+        }
+    }
+
+    fn adopt(&mut self, scope: ScopeId, blocks: &[&Block]) {
+        let steps = blocks.iter().flat_map(|block| block.steps());
+        let children = steps.filter_map(|step| self.names.id(step)).collect();
+        self.children.push((scope, children));
+    }
+
+    fn enter(&mut self, step: &Step, at: ScopeId, inner: ScopeId, next: StateId) -> StateId {
+        let enter = self.state(&step.name, at, Op::Enter(inner), step.span);
+        let action = self.names.id(step);
+        self.writes(enter, action);
+        self.leads_to(enter, next)
+    }
+
+    fn block(
+        &mut self,
+        block: &Block,
+        name: &Name,
+        span: Span,
+        scope: ScopeId,
+        next: StateId,
+    ) -> StateId {
+        match block {
+            Block::Sequence(steps) => steps
+                .iter()
+                .rev()
+                .fold(next, |next, step| self.step(step, scope, next)),
+            Block::Dag(steps) => {
+                let dag = self.scope(name, Some(scope), ScopeKind::Dag { nodes: Vec::new() });
+                let mut indices = HashMap::with_capacity(steps.len());
+                for (index, step) in steps.iter().enumerate() {
+                    let name = step.step.name.to_ascii_lowercase();
+                    indices.entry(name).or_insert(index);
+                }
+                let mut nodes = Vec::with_capacity(steps.len());
+                let mut waited_by = vec![Vec::new(); steps.len()];
+                for dag_step in steps {
+                    let step = &dag_step.step;
+                    let branch = self.branch(&step.name, step.span, dag, |to, branch, join| {
+                        to.step(step, branch, join)
+                    });
+                    let mut after = Vec::new();
+                    for wanted in &dag_step.after {
+                        match indices.get(&wanted.name.to_ascii_lowercase()) {
+                            Some(index) => {
+                                after.push((*index, wanted.statuses.clone()));
+                                waited_by
+                                    .get_mut(*index)
+                                    .into_iter()
+                                    .for_each(|by: &mut Vec<usize>| by.push(nodes.len()));
+                            }
+                            None => self.unknown(&wanted.name, wanted.span, "an action here"),
+                        }
+                    }
+                    if let Some(action) = self.names.id(step) {
+                        nodes.push(DagNode {
+                            action,
+                            branch,
+                            after,
+                            waited_by: Vec::new(),
+                        });
+                    }
+                }
+                for (node, by) in nodes.iter_mut().zip(waited_by) {
+                    node.waited_by = by;
+                }
+                if let Some(scope) = self.scopes.get_mut(dag.index()) {
+                    scope.kind = ScopeKind::Dag { nodes };
+                }
+                let enter = self.state(name, scope, Op::Enter(dag), span);
+                self.begin(dag, enter, next);
+                self.leads_to(enter, next)
+            }
+            Block::Graph(graph) => self.graph(graph, name, span, scope, next),
+        }
+    }
+
+    fn branch(
+        &mut self,
+        name: &Name,
+        span: Span,
+        fork: ScopeId,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> ScopeId {
+        let branch = self.scope(name, Some(fork), ScopeKind::Branch);
+        let join = self.state(name, branch, Op::Join, span);
+        let entry = body(self, branch, join);
+        self.begin(branch, entry, join);
+        branch
+    }
+
+    fn graph(
+        &mut self,
+        graph: &Graph,
+        name: &Name,
+        span: Span,
+        scope: ScopeId,
+        next: StateId,
+    ) -> StateId {
+        let kind = ScopeKind::Graph {
+            max_steps: graph.max_steps,
+        };
+        let inside = self.scope(name, Some(scope), kind);
+        let end = self.state(name, inside, Op::Leave, span);
+        let mut visits = HashMap::new();
+        for node in &graph.nodes {
+            let visit = self.state(&node.step.name, inside, Op::Visit, node.step.span);
+            visits.insert(node.step.name.clone(), visit);
+        }
+        for node in &graph.nodes {
+            let choice = self.edges(&node.edges, &node.step, inside, end, &visits);
+            let entry = self.step(&node.step, inside, choice);
+            if let Some(visit) = visits.get(&node.step.name) {
+                self.leads_to(*visit, entry);
+            }
+        }
+        let entry = match &graph.entry {
+            None => end,
+            Some(entry) => visits.get(entry).copied().unwrap_or_else(|| {
+                self.unknown(entry, span, "a node of this graph");
+                end
+            }),
+        };
+        let enter = self.state(name, scope, Op::Enter(inside), span);
+        self.begin(inside, entry, next);
+        self.leads_to(enter, next)
+    }
+
+    fn edges(
+        &mut self,
+        edges: &[Edge],
+        from: &Step,
+        scope: ScopeId,
+        end: StateId,
+        visits: &HashMap<Name, StateId>,
+    ) -> StateId {
+        let mut arms = Vec::new();
+        let mut otherwise = None;
+        for edge in edges {
+            let target = match &edge.to {
+                None => end,
+                Some(to) => visits.get(to).copied().unwrap_or_else(|| {
+                    self.unknown(to, edge.span, "a node of this graph");
+                    end
+                }),
+            };
+            match &edge.when {
+                Some(when) if otherwise.is_none() => arms.push((when.clone(), target)),
+                None if otherwise.is_none() => otherwise = Some(target),
+                // The first edge that holds is taken: nothing after an unconditional one is.
+                Some(_) | None => {}
+            }
+        }
+        let otherwise = otherwise.unwrap_or_else(|| {
+            let message = format!("no edge out of node `{}` holds", from.name);
+            let op = Op::Raise {
+                kind: Name::from("edge"),
+                message: Template::constant(Value::text(message)),
+            };
+            self.state(&from.name, scope, op, from.span)
+        });
+        if arms.is_empty() {
+            return otherwise;
+        }
+        let choice = self.state(&from.name, scope, Op::Branch(arms), from.span);
+        self.leads_to(choice, otherwise)
+    }
+
+    fn step(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let after = self.jumps(step, scope, next);
+        let Some(handler) = &step.catch else {
+            return self.bounded(step, scope, after);
+        };
+        let handle = match handler.is_empty() {
+            true => next,
+            false => self.apart(handler, step, scope, next, ScopeKind::Block),
+        };
+        let kind = ScopeKind::Try {
+            retry: None,
+            catch: Some((Name::from(""), handle)),
+        };
+        self.wrapped(step, scope, after, kind, |to, inside, leave| {
+            to.bounded(step, inside, leave)
+        })
+    }
+
+    fn bounded(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let Some(after) = &step.timeout else {
+            return self.retried(step, scope, next);
+        };
+        let kind = ScopeKind::Deadline {
+            after: after.clone(),
+        };
+        self.wrapped(step, scope, next, kind, |to, inside, leave| {
+            to.belongs(inside, to.names.id(step));
+            to.retried(step, inside, leave)
+        })
+    }
+
+    fn retried(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let Some(policy) = &step.retry else {
+            return self.kind(step, scope, next);
+        };
+        let retry = Retry {
+            backoff: policy.backoff.clone(),
+            count: policy.count.clone(),
+            on: policy.on.clone(),
+            when: policy.when.clone(),
+        };
+        let kind = ScopeKind::Try {
+            retry: Some(retry),
+            catch: None,
+        };
+        self.wrapped(step, scope, next, kind, |to, inside, leave| {
+            to.kind(step, inside, leave)
+        })
+    }
+
+    /// A scope around one step that is not the step's own: a deadline, a retry.
+    fn wrapped(
+        &mut self,
+        step: &Step,
+        scope: ScopeId,
+        next: StateId,
+        kind: ScopeKind,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> StateId {
+        let inside = self.scope(&step.name, Some(scope), kind);
+        let leave = self.state(&step.name, inside, Op::Leave, step.span);
+        let entry = body(self, inside, leave);
+        self.begin(inside, entry, next);
+        let enter = self.state(&step.name, scope, Op::Enter(inside), step.span);
+        self.leads_to(enter, next)
+    }
+
+    /// `break_when` and `continue_when`, looked at after the step.
+    fn jumps(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        if step.break_when.is_none() && step.continue_when.is_none() {
+            return next;
+        }
+        let Some((break_to, continue_to)) = self.loops.last().copied() else {
+            self.mistakes.push(
+                Diagnostic::error(
+                    "break-outside-loop",
+                    step.span,
+                    format!(
+                        "`{}` breaks or continues a loop, but no loop is around it",
+                        step.name
+                    ),
+                )
+                .hint("`break_when` and `continue_when` belong to actions in the body of a loop"),
+            );
+            return next;
+        };
+        let arm = |when: &Option<Condition>, to| when.clone().map(|when| (when, to));
+        let arms = [
+            arm(&step.break_when, break_to),
+            arm(&step.continue_when, continue_to),
+        ];
+        let arms = arms.into_iter().flatten().collect();
+        let choice = self.state(&step.name, scope, Op::Branch(arms), step.span);
+        self.leads_to(choice, next)
+    }
+
+    fn kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let next = match (&step.expect, self.names.id(step)) {
+            (Some(expect), Some(action)) => {
+                let op = Op::Expect(action, expect.clone());
+                let check = self.state(&step.name, scope, op, step.span);
+                self.leads_to(check, next)
+            }
+            _ => next,
+        };
+        let op = match &step.kind {
+            StepKind::Call(call) => Op::Call(self.call(call)),
+            StepKind::Compose(value) => Op::Compose(value.clone()),
+            StepKind::Assign(assign) => Op::Assign {
+                assignments: assignments(&assign.assignments),
+                output: assign.output.clone(),
+            },
+            StepKind::Wait(sleep) => Op::Sleep(sleep.clone()),
+            StepKind::AwaitSignal(name) => Op::AwaitSignal(name.clone()),
+            StepKind::Terminate { status, error } => Op::Terminate {
+                status: *status,
+                error: error.clone(),
+            },
+            StepKind::Respond(value) => Op::Respond(value.clone()),
+            StepKind::Raise { kind, message } => Op::Raise {
+                kind: kind.clone(),
+                message: message.clone(),
+            },
+            StepKind::Nothing => Op::Compose(Template::constant(Value::Null)),
+            StepKind::Block(block) => return self.steps(step, scope, next, block),
+            StepKind::If { arms, otherwise } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let arms = arms
+                        .iter()
+                        .map(|(when, block)| {
+                            (
+                                when.clone(),
+                                to.block(block, &step.name, step.span, inside, leave),
+                            )
+                        })
+                        .collect();
+                    let otherwise = to.block(otherwise, &step.name, step.span, inside, leave);
+                    let choice = to.state(&step.name, inside, Op::Branch(arms), step.span);
+                    to.leads_to(choice, otherwise)
+                });
+            }
+            StepKind::Switch { on, cases, default } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let cases = cases
+                        .iter()
+                        .map(|(value, block)| {
+                            (
+                                value.clone(),
+                                to.block(block, &step.name, step.span, inside, leave),
+                            )
+                        })
+                        .collect();
+                    let default = to.block(default, &step.name, step.span, inside, leave);
+                    let op = Op::Switch {
+                        on: on.clone(),
+                        cases,
+                    };
+                    let choice = to.state(&step.name, inside, op, step.span);
+                    to.leads_to(choice, default)
+                });
+            }
+            StepKind::Catch {
+                body,
+                error,
+                handler,
+            } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let handle = to.block(handler, &step.name, step.span, inside, leave);
+                    let catch = Some((error.clone(), handle));
+                    let kind = ScopeKind::Try { retry: None, catch };
+                    to.wrapped(step, inside, leave, kind, |to, tried, leave| {
+                        to.block(body, &step.name, step.span, tried, leave)
+                    })
+                });
+            }
+            StepKind::Loop(spec) => return self.repeat(step, spec, scope, next),
+            StepKind::ForEach(spec) => {
+                let each = self.scope(&step.name, Some(scope), ScopeKind::Block);
+                self.belongs(each, self.names.id(step));
+                let stop = self.state(&step.name, each, Op::Break, step.span);
+                let branch = self.branch(&step.name, step.span, each, |to, branch, join| {
+                    to.loops.push((stop, join));
+                    let body = to.block(&spec.body, &step.name, step.span, branch, join);
+                    to.loops.pop();
+                    body
+                });
+                if let Some(each) = self.scopes.get_mut(each.index()) {
+                    each.kind = ScopeKind::ForEach {
+                        items: spec.items.clone(),
+                        count: spec.count.clone(),
+                        concurrency: spec.concurrency.max(1),
+                        on_error: spec.on_error,
+                        branch,
+                    };
+                }
+                self.begin(each, stop, next);
+                self.adopt(each, &[&spec.body]);
+                return self.enter(step, scope, each, next);
+            }
+            StepKind::Parallel { branches, isolated } => {
+                let fork = self.scope(&step.name, Some(scope), ScopeKind::Block);
+                self.belongs(fork, self.names.id(step));
+                let mut lowered = Vec::with_capacity(branches.len());
+                for (name, block) in branches {
+                    let branch = self.branch(name, step.span, fork, |to, branch, join| {
+                        to.block(block, name, step.span, branch, join)
+                    });
+                    self.adopt(branch, &[block]);
+                    lowered.push((name.clone(), branch));
+                }
+                if let Some(fork) = self.scopes.get_mut(fork.index()) {
+                    fork.kind = ScopeKind::Parallel {
+                        branches: lowered,
+                        isolated: *isolated,
+                    };
+                }
+                let enter = self.enter(step, scope, fork, next);
+                self.begin(fork, enter, next);
+                // After the branches: an action belongs to the innermost, and to the whole for
+                // `result('…')`.
+                let blocks: Vec<&Block> = branches.iter().map(|(_, block)| block).collect();
+                self.adopt(fork, &blocks);
+                return enter;
+            }
+        };
+        let succeeds = matches!(
+            op,
+            Op::Terminate {
+                status: Status::Succeeded,
+                ..
+            }
+        );
+        let state = self.state(&step.name, scope, op, step.span);
+        let action = self.names.id(step);
+        self.writes(state, action);
+        self.leads_to(state, next);
+        match succeeds {
+            true => self.at_success(scope, state, Vec::new(), step.span),
+            false => state,
+        }
+    }
+
+    fn call(&self, call: &hir::Call) -> Call {
+        Call {
+            executor: call.executor.clone(),
+            inputs: call.inputs.clone(),
+            attempt_timeout: call.attempt_timeout.clone(),
+            then: assignments(&call.then),
+            secrets: self.workflow.secrets_of(call),
+        }
+    }
+
+    /// What is done before `end`, where the run succeeds: only when what it gives can be computed.
+    fn at_success(
+        &mut self,
+        scope: ScopeId,
+        end: StateId,
+        outputs: Vec<Template>,
+        span: Span,
+    ) -> StateId {
+        let Some(call) = &self.workflow.at_success else {
+            return end;
+        };
+        let mut call = self.call(call);
+        call.inputs = Template::binding(Binding::Checked(outputs, call.inputs));
+        let name = Name::from("$at_success");
+        let state = self.state(&name, scope, Op::Call(call), span);
+        self.leads_to(state, end)
+    }
+
+    fn steps(&mut self, step: &Step, scope: ScopeId, next: StateId, block: &Block) -> StateId {
+        self.inside(step, scope, next, |to, inside, leave| {
+            to.block(block, &step.name, step.span, inside, leave)
+        })
+    }
+
+    /// The scope that is the inside of a step.
+    fn inside(
+        &mut self,
+        step: &Step,
+        scope: ScopeId,
+        next: StateId,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> StateId {
+        let inside = self.scope(&step.name, Some(scope), ScopeKind::Block);
+        self.belongs(inside, self.names.id(step));
+        let leave = self.state(&step.name, inside, Op::Leave, step.span);
+        let entry = body(self, inside, leave);
+        self.begin(inside, entry, next);
+        self.adopt(inside, &step.kind.blocks());
+        self.enter(step, scope, inside, next)
+    }
+
+    fn repeat(&mut self, step: &Step, spec: &Loop, scope: ScopeId, next: StateId) -> StateId {
+        let mut keep = Vec::with_capacity(spec.keep.len());
+        for one in &spec.keep {
+            match self.names.find(&one.of) {
+                Some(of) => keep.push(Keep {
+                    name: one.name.clone(),
+                    take: one.take,
+                    of,
+                    value: one.value.clone(),
+                }),
+                None => self.unknown(&one.of, step.span, "a step of this loop"),
+            }
+        }
+        let kind = ScopeKind::Loop(LoopSpec {
+            label: step.label.clone(),
+            test: spec.test,
+            stop_when: spec.stop_when.clone(),
+            condition_text: spec.condition_text.clone(),
+            negated: spec.negated,
+            count: spec.count.clone(),
+            timeout: spec.timeout.clone(),
+            delay: spec.delay.clone(),
+            on_limit: spec.on_limit,
+            on_timeout: spec.on_timeout,
+            test_when_spent: spec.test_when_spent,
+            survives_failure: spec.survives_failure,
+            keep,
+            pages: spec.pages.clone(),
+            unchanged: spec.unchanged.clone(),
+            feedback: spec.feedback,
+        });
+        let name = spec.name.as_ref().unwrap_or(&step.name);
+        let inside = self.scope(name, Some(scope), kind);
+        self.belongs(inside, self.names.id(step));
+        let repeat = self.state(&step.name, inside, Op::Repeat, step.span);
+        let stop = self.state(&step.name, inside, Op::Break, step.span);
+        self.loops.push((stop, repeat));
+        let body = self.block(&spec.body, &step.name, step.span, inside, repeat);
+        self.loops.pop();
+        self.begin(inside, body, next);
+        self.adopt(inside, &[&spec.body]);
+        self.enter(step, scope, inside, next)
+    }
+
+    fn unknown(&mut self, name: &Name, span: Span, what: &str) {
+        let message = format!("`{name}` is not {what}");
+        self.mistakes.push(
+            Diagnostic::error("unknown-name", span, message)
+                .hint("names must be those of steps in the same scope"),
+        );
+    }
+}
+
+fn assignments(assignments: &[hir::Assignment]) -> Vec<Assignment> {
+    assignments
+        .iter()
+        .map(|one| Assignment {
+            variable: one.variable.clone(),
+            op: one.op,
+            value: one.value.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,583 @@
+//! What an expression sees of a run, from where one cursor stands.
+
+use super::feedback::FEEDBACK;
+use super::record::{Reading, Records};
+use super::state::{CursorId, FrameKind, LoopState, RunState};
+use crate::program::{Program, Scope};
+use chrono::{DateTime, Utc};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::cell::RefCell;
+use windlass_expression::{
+    ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
+    environment_secret, secret_mark,
+};
+use windlass_model::model::{Name, Status};
+use windlass_value::time::Timestamp;
+
+/// What a loop's condition sees from where a cursor stands, for those who look at a run.
+pub fn environment<'a>(
+    program: &'a Program,
+    run: &'a RunState,
+    cursor: CursorId,
+    now: Timestamp,
+    budget: &'a Budget,
+) -> impl Env + 'a {
+    View {
+        now,
+        missing_as_null: true,
+        ..View::of(program, run, cursor, budget)
+    }
+}
+
+/// The innermost loop or foreach that a cursor is in: its path, and its iteration or the index of its
+/// item, from 0.
+#[must_use]
+pub fn innermost_iteration(
+    program: &Program,
+    run: &RunState,
+    cursor: CursorId,
+) -> Option<(String, u64)> {
+    let budget = Budget::default();
+    View::of(program, run, cursor, &budget).innermost_iteration()
+}
+
+/// A loop or foreach that encloses a cursor.
+pub(super) enum Enclosing<'a> {
+    Loop(&'a Scope, CursorId, &'a LoopState),
+    Item {
+        fork: &'a Scope,
+        index: u32,
+        item: &'a Value,
+        entered_at: Timestamp,
+    },
+}
+
+/// The environment of one evaluation.
+pub(super) struct View<'a> {
+    pub program: &'a Program,
+    pub run: &'a RunState,
+    pub cursor: CursorId,
+    pub now: Timestamp,
+    /// In a loop's condition, an action that has not run yet reads as null.
+    pub missing_as_null: bool,
+    /// One more variable: an effect's `result`.
+    pub bound: Option<(&'a str, &'a Value)>,
+    /// The transition's generator, seeded when it is first drawn from; none for those who only
+    /// look.
+    pub random: Option<&'a RefCell<Option<StdRng>>>,
+    /// What `secret('NAME')` gives.
+    pub secrets: Secrets,
+    /// What it may do.
+    pub budget: &'a Budget,
+}
+
+/// What an evaluation makes of secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secrets {
+    /// Nothing: only what goes to an action may hold one.
+    Refused,
+    /// Their marks.
+    Marked,
+    /// Empty text: what is left is what the rest of the template makes of its data.
+    Blank,
+}
+
+/// The variables that every loop gives to its inside (docs/loops.md).
+#[derive(Clone, Copy)]
+enum LoopVariable {
+    Index,
+    Count,
+    Result,
+    StartTime,
+    Feedback,
+}
+
+const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
+    ("loopindex", LoopVariable::Index),
+    ("loopcount", LoopVariable::Count),
+    ("loopresult", LoopVariable::Result),
+    ("loopstarttime", LoopVariable::StartTime),
+    ("loopfeedback", LoopVariable::Feedback),
+];
+
+impl<'a> View<'a> {
+    /// What those see who only look.
+    pub fn of(
+        program: &'a Program,
+        run: &'a RunState,
+        cursor: CursorId,
+        budget: &'a Budget,
+    ) -> Self {
+        Self {
+            program,
+            run,
+            cursor,
+            now: run.started_at,
+            missing_as_null: false,
+            bound: None,
+            random: None,
+            secrets: Secrets::Refused,
+            budget,
+        }
+    }
+
+    /// The value of a template; what is computed from something secure is secure.
+    pub fn value(&self, template: &Template) -> Result<Value, EvalError> {
+        match self.program.secure {
+            true => template.eval_secure(self),
+            false => template.eval(self),
+        }
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, condition: &Condition) -> Result<bool, EvalError> {
+        match self.program.secure {
+            true => condition.holds_secure(self),
+            false => condition.holds(self),
+        }
+    }
+
+    fn action_names(&self) -> Vec<String> {
+        let names = self.program.actions.iter();
+        let named = names.filter(|action| !action.anonymous);
+        named.map(|action| action.name.to_string()).collect()
+    }
+
+    /// The variables that can be seen from here.
+    fn variables(&self) -> &'a Value {
+        self.run.variables_of(self.cursor)
+    }
+
+    /// Reads records of a cursor, or of its loops.
+    fn reading(&self, records: &'a Records) -> Reading<'a> {
+        Reading {
+            program: self.program,
+            records,
+        }
+    }
+
+    /// The records this cursor can see, nearest first.
+    pub fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
+        self.lineage()
+            .filter(|(_, cursor)| cursor.owns_records)
+            .map(|(_, cursor)| self.reading(&cursor.records))
+    }
+
+    fn loop_variable(&self, name: &str) -> Option<Value> {
+        let lower = name.to_ascii_lowercase();
+        let (suffix, which) = LOOP_VARIABLES
+            .iter()
+            .find(|(suffix, _)| lower.ends_with(suffix))?;
+        let prefix = name.get(..name.len() - suffix.len())?;
+        let enclosing = match prefix.strip_suffix('_') {
+            None if prefix.is_empty() => self.enclosing().next()?,
+            None => return None,
+            Some(loop_name) => self.named(loop_name)?,
+        };
+        Some(self.loop_value(&enclosing, *which))
+    }
+
+    fn loop_value(&self, enclosing: &Enclosing<'a>, which: LoopVariable) -> Value {
+        match (enclosing, which) {
+            (_, LoopVariable::Index) => Value::Int(enclosing.index()),
+            (_, LoopVariable::Count) => Value::Int(enclosing.index().saturating_add(1)),
+            (Enclosing::Loop(scope, cursor, state), LoopVariable::Result) => {
+                self.last_result(scope, *cursor, state)
+            }
+            (Enclosing::Loop(_, _, state), LoopVariable::Feedback) => {
+                state.kept.get(FEEDBACK).cloned().unwrap_or_default()
+            }
+            (Enclosing::Item { .. }, LoopVariable::Result | LoopVariable::Feedback) => Value::Null,
+            (Enclosing::Loop(_, _, state), LoopVariable::StartTime) => {
+                Value::text(state.started_at.to_string())
+            }
+            (Enclosing::Item { entered_at, .. }, LoopVariable::StartTime) => {
+                Value::text(entered_at.to_string())
+            }
+        }
+    }
+
+    /// The outputs of the last iteration that ended; null at first.
+    fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
+        self.last_records(cursor, state)
+            .map(|records| self.reading(records).actions(&scope.children))
+            .unwrap_or_default()
+    }
+
+    /// The records of the last iteration that ended; none at first.
+    fn last_records(&self, cursor: CursorId, state: &'a LoopState) -> Option<&'a Records> {
+        if state.iteration == 0 {
+            return None;
+        }
+        if state.iteration_started_at.is_some() {
+            return Some(&state.last);
+        }
+        let owner = self.run.cursors.get(&self.run.record_owner(cursor))?;
+        Some(&owner.records)
+    }
+
+    /// What started the run as a request: its input is the body, or the request itself, which has
+    /// `headers`, `queries` or `relativePathParameters`.
+    fn trigger_outputs(&self) -> Value {
+        const PARTS: [&str; 3] = ["headers", "queries", "relativePathParameters"];
+        const WINDOW: [&str; 3] = ["windowStartTime", "windowEndTime", "sequenceNumber"];
+        let input = &self.run.input;
+        let is_request = self.program.trigger.is_some()
+            && input.as_object().is_some_and(|map| {
+                let part = |key: &str| PARTS.contains(&key);
+                map.keys().any(|key| part(key))
+                    && map.iter().all(|(key, value)| {
+                        &**key == "body" || (part(key) && value.as_object().is_some())
+                    })
+            });
+        if !is_request {
+            let headers = Value::object(Object::new());
+            let mut outputs = Object::new();
+            outputs.insert("headers".into(), headers);
+            outputs.insert("body".into(), input.clone());
+            // What a SlidingWindow delivers lies beside the body.
+            for key in WINDOW {
+                let part = self.program.trigger.as_ref().and_then(|_| input.get(key));
+                if let Some(part) = part {
+                    outputs.insert(key.into(), part.clone());
+                }
+            }
+            return Value::object(outputs);
+        }
+        let mut outputs = input.as_object().cloned().unwrap_or_default();
+        for (key, default) in [
+            ("headers", Value::object(Object::new())),
+            ("body", Value::Null),
+        ] {
+            if !outputs.contains_key(key) {
+                outputs.insert(key.into(), default);
+            }
+        }
+        Value::object(outputs)
+    }
+
+    fn loop_object(&self, enclosing: &Enclosing<'a>) -> Value {
+        let of = |which| self.loop_value(enclosing, which);
+        let mut map = Object::new();
+        map.insert(Name::from("index"), of(LoopVariable::Index));
+        map.insert(Name::from("count"), of(LoopVariable::Count));
+        map.insert(Name::from("result"), of(LoopVariable::Result));
+        map.insert(Name::from("started_at"), of(LoopVariable::StartTime));
+        map.insert(Name::from("feedback"), of(LoopVariable::Feedback));
+        if let Enclosing::Item { item, .. } = enclosing {
+            map.insert(Name::from("item"), (*item).clone());
+        }
+        Value::object(map)
+    }
+}
+
+impl Env for View<'_> {
+    fn mode(&self) -> Mode {
+        self.program.rules.mode
+    }
+
+    fn variable(&self, name: &str) -> Option<Value> {
+        if let Some((bound, value)) = self.bound
+            && bound == name
+        {
+            return Some(value.clone());
+        }
+        let map = self.variables().as_object()?;
+        if let Some(value) = map.get(name) {
+            return Some(value.clone());
+        }
+        self.loop_variable(name).or_else(|| {
+            let mut all = map.iter().filter(|_| !self.program.rules.case_sensitive);
+            let same = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
+            same.map(|(_, value)| value.clone())
+        })
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        let own = self.variables().as_object();
+        let own = own
+            .into_iter()
+            .flat_map(|map| map.keys().map(ToString::to_string));
+        let loops = [
+            "loopIndex",
+            "loopCount",
+            "loopResult",
+            "loopStartTime",
+            "loopFeedback",
+        ];
+        let loops = loops.into_iter().map(str::to_owned);
+        let inside = self.loop_variable("loopIndex").is_some();
+        own.chain(loops.filter(|_| inside)).collect()
+    }
+
+    fn action(&self, name: &str) -> Lookup<ActionView> {
+        let Some(id) = self.program.find_action(name) else {
+            return Lookup::Unknown(self.action_names());
+        };
+        let found = self.visible().find_map(|from| {
+            let record = from.records.get(&id)?;
+            Some(self.action_view(id, record, from))
+        });
+        let found = found.or_else(|| self.iterated_view(id));
+        let found = found.or_else(|| self.passed_over(id).then(|| self.skipped_view(id)));
+        found.map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn action_outputs(&self, name: &str) -> Lookup<Value> {
+        let Some(id) = self.program.find_action(name) else {
+            return Lookup::Unknown(self.action_names());
+        };
+        let found = self.visible().find_map(|from| {
+            let record = from.records.get(&id)?;
+            Some(from.output(&record.output))
+        });
+        let found = found.or_else(|| Some(self.iterated_view(id)?.outputs));
+        let found = found.or_else(|| self.passed_over(id).then_some(Value::Null));
+        found.map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn is_iterated(&self, name: &str) -> bool {
+        let id = self.program.find_action(name);
+        id.is_some_and(|id| {
+            let own = self.visible().any(|from| from.records.contains_key(&id));
+            !own && self.iterations_around(id).is_some()
+        })
+    }
+
+    fn inputs(&self) -> Value {
+        self.run.input.clone()
+    }
+
+    fn parameter(&self, name: &str) -> Option<Value> {
+        let parameters = self.program.parameters.iter();
+        parameters
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+            .next()
+    }
+
+    fn item(&self, of: Option<&str>) -> Option<Value> {
+        self.enclosing().find_map(|one| match one {
+            Enclosing::Item { fork, item, .. } => {
+                let wanted = of.is_none_or(|name| fork.name.eq_ignore_ascii_case(name));
+                wanted.then(|| item.clone())
+            }
+            Enclosing::Loop(..) => None,
+        })
+    }
+
+    fn iteration_index(&self, of: &str) -> Option<i64> {
+        self.named(of).map(|one| one.index())
+    }
+
+    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
+        let action = self.program.find_action(action)?;
+        self.enclosing().find_map(|one| match one {
+            Enclosing::Loop(scope, cursor, state)
+                if of.is_none_or(|name| scope.name.eq_ignore_ascii_case(name)) =>
+            {
+                let records = self.last_records(cursor, state)?;
+                let record = records.get(&action)?;
+                let ran = record.status == Status::Succeeded;
+                ran.then(|| self.reading(records).output(&record.output))
+            }
+            Enclosing::Loop(..) | Enclosing::Item { .. } => None,
+        })
+    }
+
+    fn result(&self, scope: &str) -> Lookup<Value> {
+        let Some(scope) = self
+            .program
+            .find_scope(scope)
+            .and_then(|id| self.program.scope(id))
+        else {
+            let scopes = self
+                .program
+                .scopes
+                .iter()
+                .filter(|scope| scope.action.is_some());
+            return Lookup::Unknown(scopes.map(|scope| scope.name.to_string()).collect());
+        };
+        self.scope_records(scope)
+            .map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn trigger(&self) -> Value {
+        let trigger = self.program.trigger.as_ref();
+        let name = trigger.map_or("manual", |trigger| &*trigger.name);
+        let id = Value::from(&*self.run.id);
+        let started_at = Value::text(self.run.started_at.to_string());
+        let mut trigger = vec![
+            ("name", Value::from(name)),
+            ("status", Value::from(Status::Succeeded.as_str())),
+            ("code", Value::from("OK")),
+            ("inputs", Value::Null),
+            ("outputs", self.trigger_outputs()),
+            ("startTime", started_at.clone()),
+            ("endTime", started_at.clone()),
+            ("scheduledTime", started_at),
+            ("trackingId", id.clone()),
+            ("clientTrackingId", id.clone()),
+            ("originHistoryName", id),
+        ];
+        if self.program.trigger.is_some() {
+            // Nobody is there: a handler or a stub gives the answer of its action itself.
+            let url = format!("https://callback.invalid/{}", self.run.id);
+            trigger.push(("callbackUrl", Value::text(url)));
+        }
+        Value::from_pairs(trigger)
+    }
+
+    fn workflow(&self) -> Value {
+        let run = &*self.run.id;
+        let resource = self
+            .program
+            .trigger
+            .as_ref()
+            .map(|trigger| &trigger.workflow);
+        let Some(resource) = resource.and_then(Value::as_object) else {
+            let run = [("id", run), ("name", run)].map(|(key, id)| (key, Value::from(id)));
+            return Value::from_pairs([
+                ("id", Value::from(self.run.program.to_string())),
+                ("name", Value::from(&*self.program.name)),
+                ("run", Value::from_pairs(run)),
+            ]);
+        };
+        let of = |key: &str| {
+            resource
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let run = [
+            ("id", Value::text(format!("{}/runs/{run}", of("id")))),
+            ("name", Value::from(run)),
+            ("type", Value::text(format!("{}/runs", of("type")))),
+        ];
+        let mut all = resource.clone();
+        all.insert("run".into(), Value::from_pairs(run));
+        Value::object(all)
+    }
+
+    fn attempt(&self) -> u32 {
+        let cursor = self.run.cursors.get(&self.cursor);
+        cursor.map_or(1, |cursor| cursor.attempt())
+    }
+
+    fn attempts_of(&self, action: &str) -> u32 {
+        let id = self.program.find_action(action);
+        let found = self.visible().find_map(|from| from.records.get(&id?));
+        found.map_or(0, |record| record.attempts)
+    }
+
+    fn current_action(&self) -> Option<ActionView> {
+        let state = self.program.state(self.run.cursors.get(&self.cursor)?.at)?;
+        Some(ActionView {
+            name: state.name.to_string(),
+            status: String::from("Running"),
+            ..ActionView::default()
+        })
+    }
+
+    fn root(&self, name: &str) -> Option<Value> {
+        if let Some((bound, value)) = self.bound
+            && bound == name
+        {
+            return Some(value.clone());
+        }
+        if let Some(value) = self.parameter(name) {
+            return Some(value);
+        }
+        match name {
+            "state" | "variables" => Some(self.variables().clone()),
+            "inputs" => Some(self.run.input.clone()),
+            // No variable stands before the environment.
+            "env" if !self.program.rules.env_variable => None,
+            "item" => self.item(None),
+            "workflow" => Some(self.workflow()),
+            "loop" => self.enclosing().next().map(|one| self.loop_object(&one)),
+            "loops" => Some(Value::from_pairs(
+                self.enclosing()
+                    .map(|one| (Name::from(one.name()), self.loop_object(&one))),
+            )),
+            _ => self.variables().get(name).cloned(),
+        }
+    }
+
+    fn root_names(&self) -> Vec<String> {
+        let fixed = [
+            "state",
+            "variables",
+            "inputs",
+            "item",
+            "workflow",
+            "loop",
+            "loops",
+        ];
+        let variables = self.variables().as_object();
+        let variables = variables
+            .into_iter()
+            .flat_map(|map| map.keys().map(ToString::to_string));
+        fixed
+            .into_iter()
+            .map(str::to_owned)
+            .chain(variables)
+            .collect()
+    }
+
+    fn absent_is_none(&self, root: &str) -> bool {
+        root == "state" || self.program.rules.missing_is_null
+    }
+
+    fn env_var(&self, name: &str) -> Option<String> {
+        if self
+            .program
+            .environment_secrets
+            .iter()
+            .any(|key| **key == *name)
+        {
+            return match self.secrets {
+                Secrets::Refused => None,
+                Secrets::Marked => Some(secret_mark(&environment_secret(name))),
+                Secrets::Blank => Some(String::new()),
+            };
+        }
+        let (_, root) = self.lineage().last()?;
+        match &root.frames.first()?.kind {
+            FrameKind::Root { environment } => environment.get(name)?.as_str().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    fn secret(&self, name: &str) -> Option<Value> {
+        match self.secrets {
+            Secrets::Refused => None,
+            Secrets::Marked => Some(Value::text(secret_mark(name))),
+            Secrets::Blank => Some(Value::text("")),
+        }
+    }
+
+    fn missing_as_null(&self) -> bool {
+        self.missing_as_null
+    }
+
+    fn budget(&self) -> &Budget {
+        self.budget
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.now.to_utc()
+    }
+
+    fn random(&self) -> u64 {
+        let here = self.run.cursors.get(&self.cursor);
+        let state = here.and_then(|here| self.program.state(here.at));
+        let name = state.map_or("", |state| &*state.name);
+        let seeded = || StdRng::seed_from_u64(self.seed(name));
+        match self.random {
+            Some(random) => random.borrow_mut().get_or_insert_with(seeded).next_u64(),
+            None => seeded().next_u64(),
+        }
+    }
+}

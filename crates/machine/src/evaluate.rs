@@ -1,0 +1,323 @@
+//! Expressions as the machine asks for them: a value, a truth, a duration, an instant. What fails
+//! is a fault of the run.
+
+use super::advance::Stepper;
+use super::bug::Sure;
+use super::env::{Secrets, View};
+use super::state::{CursorId, RunError};
+use crate::program::{ActionId, Call, Sleep};
+use chrono::DateTime;
+use std::cell::RefCell;
+use std::time::Duration;
+use windlass_expression::{
+    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Secure,
+    Template, Value, replace_secret_marks,
+};
+use windlass_model::model::{Fault, fault_kind};
+use windlass_value::time::{DurationError, Timestamp, parse_duration};
+
+/// The most bytes of a value that an evaluation gives: the state of a run may not have more.
+const MAX_COMPUTED_BYTES: usize = 64 << 20;
+
+/// The same of the results of a run, before they are weighed.
+const MAX_RESULT_BYTES: usize = 1 << 30;
+
+/// What a value has beside its text.
+const NODE: usize = 16;
+
+/// What an operation or an evaluation comes to.
+pub(super) type Faulty<T> = Result<T, Fault>;
+
+impl Stepper<'_> {
+    /// What an expression sees from where a cursor stands.
+    pub fn view(&self, cursor: CursorId) -> View<'_> {
+        View {
+            now: self.now,
+            random: Some(&self.random),
+            ..View::of(self.program, self.run, cursor, self.budget)
+        }
+    }
+
+    /// The inputs of an action. What has secrets is evaluated twice, with their marks and with
+    /// nothing in their place: without the marks both must be the same. Else a secret went into
+    /// a computation, whose result the action could not make from the mark; or data brought a mark
+    /// of its own, to be sent what it must not see.
+    pub fn call_inputs(&self, cursor: CursorId, call: &Call) -> Faulty<Value> {
+        if call.secrets.is_empty() {
+            return self.eval(cursor, &call.inputs);
+        }
+        // Two generators of the same seed, so that both draw the same numbers.
+        let (first, again) = (RefCell::new(None), RefCell::new(None));
+        let marked = View {
+            secrets: Secrets::Marked,
+            random: Some(&first),
+            ..self.view(cursor)
+        };
+        let blank = View {
+            secrets: Secrets::Blank,
+            random: Some(&again),
+            ..self.view(cursor)
+        };
+        let rendered = computed(marked.value(&call.inputs), self.budget)?;
+        let without = computed(blank.value(&call.inputs), self.budget).ok();
+        let stripped = replace_secret_marks(&rendered, &mut |inside| {
+            Some(Marked::of(inside).blank().to_owned())
+        });
+        if without.is_some_and(|without| without == stripped) {
+            return Ok(rendered);
+        }
+        Err(Fault::new(
+            fault_kind::SECRET,
+            "a secret can be put into text and into members, but nothing can be computed from it, \
+             and data cannot name one",
+        ))
+    }
+
+    pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+        computed(self.view(cursor).value(template), self.budget)
+    }
+
+    /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
+    pub fn eval_missing_as_null(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+        let view = View {
+            missing_as_null: true,
+            ..self.view(cursor)
+        };
+        computed(view.value(template), self.budget)
+    }
+
+    pub fn holds(
+        &self,
+        cursor: CursorId,
+        condition: &Condition,
+        missing_as_null: bool,
+    ) -> Faulty<bool> {
+        let view = View {
+            missing_as_null,
+            ..self.view(cursor)
+        };
+        view.holds(condition)
+            .map_err(|error| expression_fault(&error))
+    }
+
+    /// A duration: ISO 8601 text or `{count, unit}`; in the formats that have seconds without a
+    /// unit also a number.
+    pub fn eval_duration(
+        &self,
+        cursor: CursorId,
+        template: &Template,
+        what: &str,
+    ) -> Faulty<Duration> {
+        let value = self.eval(cursor, template)?;
+        let bare = self.program.rules.bare_seconds;
+        duration(&value.revealed(), bare).map_err(|why| {
+            let message = format!("{what} {why}; it is {}", value.to_json());
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
+    }
+
+    pub fn wake_at(&mut self, cursor: CursorId, sleep: &Sleep) -> Faulty<Timestamp> {
+        match sleep {
+            Sleep::For(duration) => Ok(self
+                .now
+                .plus(self.eval_duration(cursor, duration, "a wait")?)),
+            Sleep::Until(instant) => {
+                let value = self.eval(cursor, instant)?;
+                let plain = value.revealed();
+                let parsed = plain.as_str().map(DateTime::parse_from_rfc3339);
+                match parsed {
+                    Some(Ok(instant)) => Ok(Timestamp(instant.timestamp_millis())),
+                    Some(Err(_)) | None => Err(Fault::new(
+                        fault_kind::EXPRESSION,
+                        format!(
+                            "`until` must be a timestamp such as 2026-01-31T08:00:00Z; it is {}",
+                            value.to_json()
+                        ),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// A case written as a key is text; it equals the number or boolean it spells, in the formats
+    /// where cases are keys.
+    pub fn case_equals(&self, case: &Value, value: &Value) -> bool {
+        if case == value {
+            return true;
+        }
+        let Some(key) = case.as_str() else {
+            return false;
+        };
+        match value {
+            Value::Int(_) | Value::Float(_) | Value::Decimal(_) | Value::Bool(_)
+                if self.program.rules.cases_are_text =>
+            {
+                value.to_json() == key
+            }
+            _ => false,
+        }
+    }
+
+    /// A fault with the place where it happened.
+    pub fn located(&self, cursor: CursorId, fault: Fault) -> Sure<RunError> {
+        let state = self.state_of(cursor)?;
+        let written = state.action.and_then(|action| self.written(action));
+        Ok(RunError {
+            fault,
+            action: Some(written.map_or(&state.name, |action| &action.name).clone()),
+            iteration: self.view(cursor).innermost_iteration(),
+            place: Some((state.span.file, state.span.line)),
+        })
+    }
+
+    /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
+    /// The cursor stands outside of the action already.
+    pub fn located_at(&self, cursor: CursorId, action: Option<ActionId>, fault: Fault) -> RunError {
+        let written = action.and_then(|action| self.written(action));
+        let action = action.and_then(|action| self.program.action(action));
+        RunError {
+            fault,
+            action: written.or(action).map(|action| action.name.clone()),
+            iteration: self.view(cursor).innermost_iteration(),
+            place: action.map(|action| (action.span.file, action.span.line)),
+        }
+    }
+}
+
+/// A fault from an expression: never transient, for it would fail again.
+pub(super) fn expression_fault(error: &EvalError) -> Fault {
+    let message = if error.text.is_empty() {
+        error.message.clone()
+    } else {
+        format!("{} in `{}`", error.message, error.text)
+    };
+    Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
+/// is written, that no state could hold it. What lies in several places counts in each.
+pub(super) fn computed(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
+    within(result, budget, MAX_COMPUTED_BYTES)
+}
+
+/// What a run gives in the end: it is kept once.
+pub(super) fn computed_result(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
+    within(result, budget, MAX_RESULT_BYTES)
+}
+
+fn within(result: Result<Value, EvalError>, budget: &Budget, most: usize) -> Faulty<Value> {
+    let value = result.map_err(|error| expression_fault(&error))?;
+    let mut left = most;
+    let fits = fits(&value, MAX_COMPUTED_DEPTH, &mut left).map_err(|excess| match excess {
+        Excess::Depth => format!("the value nests deeper than {MAX_COMPUTED_DEPTH} levels"),
+        Excess::Bytes => {
+            let most = most >> 20;
+            format!("the value has more than {most} MiB, as it would be written")
+        }
+    });
+    let looked_at = (most - left) / 256;
+    budget
+        .charge(looked_at)
+        .map_err(|exceeded| Fault::new(fault_kind::EXPRESSION, exceeded.to_string()))?;
+    fits.map(|()| value)
+        .map_err(|message| Fault::new(fault_kind::TOO_LARGE, message))
+}
+
+/// What a value has too much of.
+enum Excess {
+    Depth,
+    Bytes,
+}
+
+/// Takes what a value has from the bytes that are left.
+fn fits(value: &Value, levels: usize, left: &mut usize) -> Result<(), Excess> {
+    let own = match value {
+        Value::String(text) => text.len(),
+        Value::Object(map) => map.keys().map(|key| key.len()).sum(),
+        _ => 0,
+    };
+    *left = left.checked_sub(own + NODE).ok_or(Excess::Bytes)?;
+    let below = |child: &Value| match levels.checked_sub(1) {
+        Some(levels) => fits(child, levels, left),
+        None => Err(Excess::Depth),
+    };
+    match value {
+        Value::Array(items) => items.iter().try_for_each(below),
+        Value::Object(map) => map.values().try_for_each(below),
+        Value::Secure(secure) => match &**secure {
+            Secure::Open(value) => fits(value, levels, left),
+            Secure::Sealed(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(int) => Some(*int as f64),
+        Value::Float(float) => Some(*float),
+        Value::Decimal(decimal) => f64::try_from(**decimal).ok(),
+        _ => None,
+    }
+}
+
+/// A value as plain text: strings as they are, anything else as JSON.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Secure(_) => SECURE_MASK.to_owned(),
+        Value::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`), or, when `bare` numbers may stand,
+/// seconds. The error says what the value must be.
+fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
+    let wrong = || {
+        let seconds = if bare { ", a number of seconds" } else { "" };
+        format!("must be a duration such as 30s or PT30S{seconds}, or {{count, unit}}")
+    };
+    match value {
+        Value::String(text) => parse_duration(text).map_err(|error| match error {
+            DurationError::Syntax(_) => wrong(),
+            DurationError::Calendar(_) => {
+                String::from("cannot have years or months, which have no fixed length: give days")
+            }
+        }),
+        Value::Object(map) => match map.get("interval") {
+            Some(interval) => duration(interval, bare),
+            None => counted(map).ok_or_else(wrong),
+        },
+        other => match number(other) {
+            Some(_) if !bare => Err(String::from(
+                "is a number without a unit: for seconds give text such as 30s, or \
+                 {count: 30, unit: second}",
+            )),
+            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),
+            None => Err(wrong()),
+        },
+    }
+}
+
+/// `{count, unit}`.
+fn counted(map: &Object) -> Option<Duration> {
+    let count = map.get("count")?;
+    let text = count.as_str().and_then(|text| text.trim().parse().ok());
+    let count = number(count).or(text)?;
+    let unit = map.get("unit")?.as_str()?.to_ascii_lowercase();
+    let seconds = match unit.trim_end_matches('s') {
+        "millisecond" => 0.001,
+        "second" => 1.0,
+        "minute" => 60.0,
+        "hour" => 3_600.0,
+        "day" => 86_400.0,
+        "week" => 604_800.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(count * seconds).ok()
+}

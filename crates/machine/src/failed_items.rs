@@ -1,0 +1,96 @@
+//! The foreaches of a journal whose failed items may begin once more: those whose results still stand. Which
+//! one is meant is for the caller to say where there are several. Nothing here changes a run.
+
+use super::bug::Bug;
+use super::change::Change;
+use super::env::View;
+use super::rewind::{ends_with, failed, fork_of};
+use super::state::{BranchState, CursorId, ForkState, RunState};
+use crate::program::{ActionId, Program};
+use windlass_expression::Budget;
+
+/// A foreach that ended with items that failed.
+pub(super) struct FailedForeach {
+    /// `each`, `outer#1/inner`.
+    pub path: String,
+    /// Who waits in it.
+    pub cursor: CursorId,
+    /// It is recorded by the change behind so many.
+    pub changes: usize,
+    action: ActionId,
+    /// Whose records hold its own, and those that these go to.
+    owners: Vec<CursorId>,
+}
+
+/// Those at a place, or all of them, in the order in which they ended.
+pub(super) fn failed_foreaches(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    place: Option<&str>,
+) -> Result<Vec<FailedForeach>, Bug> {
+    let mut state = start.clone();
+    let mut found: Vec<FailedForeach> = Vec::new();
+    for (index, change) in changes.iter().enumerate() {
+        match change {
+            Change::Forgotten(owner, inner) => forget(&mut found, *owner, *inner),
+            Change::IterationBegan { cursor, inner, .. } => {
+                forget(&mut found, state.record_owner(*cursor), *inner);
+            }
+            Change::ForEachRecorded { cursor, action, .. } => {
+                let name = program.action(*action).map(|action| &*action.name);
+                let path = View::of(program, &state, *cursor, &Budget::default())
+                    .path_of(name.unwrap_or_default());
+                let owners = owners(&state, *cursor);
+                let fork = fork_of(&mut state, *cursor);
+                found.retain(|one| !fork.as_deref().is_some_and(|fork| is_in(one, &path, fork)));
+                if fork.is_some_and(|fork| fork.branches.iter().any(failed)) {
+                    found.push(FailedForeach {
+                        path,
+                        cursor: *cursor,
+                        changes: index,
+                        action: *action,
+                        owners,
+                    });
+                }
+            }
+            _ => {}
+        }
+        state.apply(change)?;
+    }
+    found.retain(|one| place.is_none_or(|place| ends_with(&one.path, place)));
+    Ok(found)
+}
+
+/// The records of these actions are of another round.
+fn forget(found: &mut Vec<FailedForeach>, owner: CursorId, (first, end): (u32, u32)) {
+    let range = ActionId(first)..ActionId(end);
+    found.retain(|one| !(one.owners.contains(&owner) && range.contains(&one.action)));
+}
+
+/// Who has the records of a cursor, and of those that it was forked by.
+fn owners(run: &RunState, cursor: CursorId) -> Vec<CursorId> {
+    let mut owners = Vec::new();
+    let mut next = Some(cursor);
+    while let Some(here) = next {
+        let owner = run.record_owner(here);
+        owners.push(owner);
+        next = run.cursors.get(&owner).and_then(|one| one.forked_by(owner));
+    }
+    owners
+}
+
+/// Whether it is the foreach at this path, or lies in an item of it that failed and begins again as a whole.
+fn is_in(one: &FailedForeach, path: &str, fork: &ForkState) -> bool {
+    let Some(rest) = one.path.strip_prefix(path) else {
+        return false;
+    };
+    let Some((index, _)) = rest.strip_prefix('#').and_then(|rest| rest.split_once('/')) else {
+        return rest.is_empty();
+    };
+    let index = index
+        .parse()
+        .ok()
+        .and_then(|index: usize| fork.branches.get(index));
+    index.is_some_and(|branch: &BranchState| failed(branch))
+}

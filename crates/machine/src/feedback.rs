@@ -1,0 +1,156 @@
+//! What a loop remembers of the iteration before: what its condition read, for the next iteration to
+//! learn from, and how often its iterations gave the same. It never ends a loop.
+
+use super::advance::Stepper;
+use super::bug::{Done, Sure};
+use super::change::Change;
+use super::env::View;
+use super::iterate::{LoopRef, hash_of};
+use windlass_expression::{Env, Lookup, Object, Reference, Value};
+use windlass_model::model::Name;
+
+/// Where it lies among what is kept of a loop's iterations. No name in a file begins so.
+pub(super) const FEEDBACK: &str = "$feedback";
+const UNCHANGED: &str = "$unchanged";
+
+/// What feedback may have, as JSON.
+const MAX_FEEDBACK: usize = 64 << 10;
+
+impl<'a> Stepper<'a> {
+    /// Whether the iterations gave the same so often that the loop stands still.
+    pub fn stands_still(&mut self, this: LoopRef<'a>) -> Done<bool> {
+        let Some(unchanged) = &this.spec.unchanged else {
+            return Ok(false);
+        };
+        let value = match &unchanged.of {
+            Some(of) => self.eval_missing_as_null(this.cursor, of)?,
+            None => {
+                let reading = self.reading(self.run.records_of(this.cursor)?);
+                reading.actions(&this.scope.children)
+            }
+        };
+        let hash = format!("{:032x}", hash_of(&value.revealed().to_json()));
+        let before = self.loop_state(this)?.kept.get(UNCHANGED);
+        let same = before.filter(|before| {
+            let known = before.get("hash").and_then(Value::as_str);
+            known == Some(hash.as_str())
+        });
+        let times = same.and_then(|same| same.get("times")?.as_int());
+        let times = times.unwrap_or(0).saturating_add(1);
+        let seen = Value::from_pairs([("hash", Value::text(hash)), ("times", Value::Int(times))]);
+        self.remember(this, UNCHANGED, seen)?;
+        Ok(u64::try_from(times).is_ok_and(|times| times >= unchanged.times))
+    }
+
+    /// A loop that was granted its limits again may give the same as often as before.
+    pub fn count_anew(&mut self, this: LoopRef<'a>) -> Sure {
+        match this.spec.unchanged {
+            Some(_) => self.remember(this, UNCHANGED, Value::Null),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps what the condition read when it was looked at last.
+    pub fn keep_feedback(&mut self, this: LoopRef<'a>) -> Sure {
+        if !this.spec.feedback {
+            return Ok(());
+        }
+        let state = self.loop_state(this)?;
+        let (ended, condition) = (state.iteration.saturating_sub(1), state.last_condition);
+        let view = View {
+            missing_as_null: true,
+            ..self.view(this.cursor)
+        };
+        let condition_reads = this.spec.stop_when.reads(&view);
+        let mut reads = Object::new();
+        for (name, value) in condition_reads {
+            if !name.to_ascii_lowercase().contains("feedback") {
+                reads.insert(Name::from(name), value);
+            }
+        }
+        let mut printed = Object::new();
+        for reference in this.spec.stop_when.references() {
+            if let Reference::Action(name) = reference
+                && let Lookup::Found(output) = view.action_outputs(&name)
+                && let Some(said) = said(&output)
+            {
+                printed.insert(Name::from(name), said);
+            }
+        }
+        let ended = i64::try_from(ended).unwrap_or(i64::MAX);
+        let whole = |most: usize| {
+            Value::from_pairs([
+                ("iteration", Value::Int(ended)),
+                ("condition", condition.map_or(Value::Null, Value::Bool)),
+                ("reads", shortened(&reads, most)),
+                ("printed", shortened(&printed, most)),
+            ])
+        };
+        let mut most = MAX_FEEDBACK;
+        let mut feedback = whole(most);
+        while feedback.revealed().to_json().len() > MAX_FEEDBACK {
+            most /= 4;
+            feedback = match most {
+                0 => Value::Null,
+                _ => whole(most),
+            };
+        }
+        self.remember(this, FEEDBACK, feedback)
+    }
+
+    fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> Sure {
+        let LoopRef { cursor, depth, .. } = this;
+        self.emit(Change::IterationKept {
+            cursor,
+            depth,
+            name: Name::from(name),
+            value,
+            append: false,
+        })
+    }
+}
+
+/// What a command printed, if this is what a command gave.
+fn said(output: &Value) -> Option<Value> {
+    let part = |name: &'static str| Some((name, output.get(name)?.clone()));
+    let parts = ["exitCode", "stdout", "stderr"].map(part);
+    parts
+        .iter()
+        .any(Option::is_some)
+        .then(|| Value::from_pairs(parts.into_iter().flatten()))
+}
+
+/// The members, of which none has more than so many bytes: of a text the end is kept, of anything else
+/// the beginning of its JSON, with masks for what is secure.
+fn shortened(members: &Object, most: usize) -> Value {
+    let pairs = members
+        .iter()
+        .map(|(name, value)| (name.clone(), short(value, most)));
+    Value::from_pairs(pairs)
+}
+
+fn short(value: &Value, most: usize) -> Value {
+    match value {
+        Value::String(text) if text.len() > most => {
+            let cut = text.len() - most;
+            let from = (cut..=text.len()).find(|at| text.is_char_boundary(*at));
+            let from = from.unwrap_or(text.len());
+            Value::text(format!("…{}", text.get(from..).unwrap_or_default()))
+        }
+        Value::Object(map) if map.contains_key("stdout") || map.contains_key("stderr") => {
+            shortened(map, most / 2)
+        }
+        Value::String(_) => value.clone(),
+        other => {
+            if other.revealed().to_json().len() <= most {
+                return other.clone();
+            }
+            let json = other.to_json();
+            let to = (0..=most).rev().find(|at| json.is_char_boundary(*at));
+            Value::text(format!(
+                "{}…",
+                json.get(..to.unwrap_or(0)).unwrap_or_default()
+            ))
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A run on a host: what every driver of the machine needs, whatever keeps its steps and carries out
+//! its effects. No task, no store and no clock: the host says what time it is, makes each step
+//! durable, and does what a released step asks for.
+//!
+//! ```text
+//!   event, now ─▶ on ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
+//! ```
+
+mod size;
+
+pub use size::state_size;
+
+use crate::program::Program;
+use crate::{
+    Budget, Bug, Change, Durable, Effect, EffectId, Event, RunState, RunStatus, Transition,
+    advance_into,
+};
+use size::Size;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windlass_model::model::Name;
+use windlass_value::time::Timestamp;
+
+/// A run in the memory of a host.
+pub struct Hosted {
+    program: Arc<Program>,
+    state: RunState,
+    /// The time of its last event.
+    at: Timestamp,
+    /// The effects that this host carries out.
+    in_flight: BTreeSet<EffectId>,
+    /// Effects with smaller ids were asked for before this host had the run.
+    first_own: EffectId,
+    size: Size,
+}
+
+impl Hosted {
+    /// A run that is about to start.
+    #[must_use]
+    pub fn new(id: Name, program: Arc<Program>) -> Self {
+        let state = RunState::new(id, program.hash);
+        Self::restored(program, state, Timestamp(i64::MIN), 0)
+    }
+
+    /// A run as it was recorded at `at`. A state of so many bytes is weighed again when as much has
+    /// been recorded; with 0 bytes it is weighed soon.
+    #[must_use]
+    pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
+        Self {
+            first_own: EffectId(state.next_id),
+            program,
+            state,
+            at,
+            in_flight: BTreeSet::new(),
+            size: Size::of(bytes),
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// What it runs.
+    #[must_use]
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        self.state.status()
+    }
+
+    /// The time of an event: never before the run's last one, should the clock go back.
+    #[must_use]
+    pub fn time(&self, now: Timestamp) -> Timestamp {
+        now.max(self.at)
+    }
+
+    /// Whether an effect may have been begun by a host that is no more.
+    #[must_use]
+    pub fn is_replayed(&self, id: EffectId) -> bool {
+        id < self.first_own
+    }
+
+    /// Advances the run by an event. A timer that is not due does nothing: it was armed before its due
+    /// time moved. `changes` is an empty buffer for what changes.
+    ///
+    /// # Errors
+    /// The run contradicts itself. What is in memory of it is of no use any more.
+    pub fn on(
+        &mut self,
+        changes: Vec<Change>,
+        event: Event,
+        now: Timestamp,
+    ) -> Result<Transition, Bug> {
+        self.on_within(changes, event, now, &Budget::default())
+    }
+
+    /// The same with another budget. Where that is exceeded for good, what this gives is of no use, and what is in
+    /// memory of the run neither: [`Hosted::take_over`].
+    ///
+    /// # Errors
+    /// As [`Hosted::on`].
+    pub fn on_within(
+        &mut self,
+        changes: Vec<Change>,
+        event: Event,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<Transition, Bug> {
+        let now = self.time(now);
+        self.arrived(&event);
+        if let Event::TimerFired { id } = &event {
+            let timer = self.state.timers.get(id);
+            if timer.is_some_and(|timer| timer.due_at > now) {
+                return Ok(Transition::default());
+            }
+        }
+        self.at = now;
+        let step = advance_into(changes, &self.program, &mut self.state, now, event, budget);
+        self.state.shrink_to_fit();
+        step
+    }
+
+    fn arrived(&mut self, event: &Event) {
+        if let Event::EffectCompleted { id, .. } = event {
+            self.in_flight.remove(id);
+            if self.in_flight.is_empty() {
+                // Its room as well.
+                self.in_flight.clear();
+            }
+        }
+    }
+
+    /// Lends its state to someone who carries out an event elsewhere.
+    pub fn lend_for(&mut self, event: &Event) -> RunState {
+        self.arrived(event);
+        self.into_state()
+    }
+
+    /// Takes its state out.
+    pub fn into_state(&mut self) -> RunState {
+        let none = RunState::new(self.state.id.clone(), self.program.hash);
+        std::mem::replace(&mut self.state, none)
+    }
+
+    /// Goes on with a state that was advanced elsewhere.
+    pub fn take_over(&mut self, state: RunState, at: Timestamp) {
+        self.state = state;
+        self.at = self.time(at);
+    }
+
+    /// What a host must do now that a step is durable: nothing that it does already.
+    pub fn release(&mut self, step: Transition, durable: &impl Durable) -> Vec<Effect> {
+        self.taken(step.release(durable))
+    }
+
+    /// Whether an event comes again, and says the same, if its step is lost: a timer, or that rows are in a file.
+    #[must_use]
+    pub fn comes_again(&self, event: &Event) -> bool {
+        match event {
+            Event::TimerFired { .. } => true,
+            Event::EffectCompleted { id, result } if result.is_ok() => {
+                let effect = self.state.effects.get(id);
+                effect.is_some_and(|effect| effect.request.appends())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what an event tells changed nothing anywhere, so that it may happen again with another outcome: a
+    /// timer, the answer to a safe request, that rows are in a file, or the next boundary of a loop.
+    #[must_use]
+    pub fn is_harmless(&self, event: &Event) -> bool {
+        match event {
+            Event::Continued => true,
+            Event::EffectCompleted { id, .. } => {
+                let effect = self.state.effects.get(id);
+                effect.is_some_and(|effect| effect.request.is_safe()) || self.comes_again(event)
+            }
+            _ => self.comes_again(event),
+        }
+    }
+
+    /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_safe`].
+    pub fn release_safe(&mut self, step: &mut Transition, until: Timestamp) -> Option<Vec<Effect>> {
+        let safe = step.take_safe(until)?;
+        Some(self.taken(safe))
+    }
+
+    /// What a host must do that has just taken over a run: all that is in flight or armed.
+    pub fn outstanding(&mut self) -> Vec<Effect> {
+        let outstanding = self.state.outstanding().collect();
+        self.taken(outstanding)
+    }
+
+    fn taken(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        effects.retain(|effect| match effect {
+            Effect::Start { id, .. } => self.in_flight.insert(*id),
+            Effect::Abort { id } => self.in_flight.remove(id),
+            Effect::Finish(_) => {
+                self.in_flight.clear();
+                true
+            }
+            Effect::Arm { .. } | Effect::Disarm { .. } | Effect::Continue => true,
+        });
+        effects
+    }
+
+    /// So many bytes were recorded for its steps.
+    pub fn recorded(&mut self, bytes: u64) {
+        self.size.grew(bytes);
+    }
+
+    /// Its whole state was recorded, in so many bytes.
+    pub fn recorded_whole(&mut self, bytes: u64) {
+        self.size = Size::of(bytes);
+    }
+
+    /// How many bytes its state has, when it is time to weigh it: at the latest when it may have
+    /// doubled.
+    pub fn weigh(&mut self) -> Option<u64> {
+        self.size.weigh(&self.state)
+    }
+
+    /// The event that ends a run whose state has more bytes than `limit`, as far as it was weighed.
+    #[must_use]
+    pub fn too_large(&self, limit: u64) -> Option<Event> {
+        let bytes = self.size.bytes();
+        let ends = bytes > limit && !self.status().is_final();
+        ends.then_some(Event::StateTooLarge { bytes, limit })
+    }
+}

@@ -1,0 +1,655 @@
+//! The semantics of loops, all of them, in one place (docs/loops.md).
+//!
+//! ```text
+//!   enter ─▶ check ─▶ begin ─▶ body ─▶ repeat ─▶ check ─▶ delay ─▶ begin …
+//!              │                                   │
+//!              └──────── end | limit ◀─────────────┘
+//! ```
+//!
+//! The condition is looked at before a delay, so a delay is never after the last iteration; then the
+//! page, in a loop over pages; then the limits, of which standing still is the last.
+
+use super::advance::Stepper;
+use super::bug::{Bug, Done, Sure, fault_of};
+use super::change::Change;
+use super::evaluate::{Faulty, millis};
+use super::event::{HistoryKind, IterationRow};
+use super::movement::narrow;
+use super::record::LoopEnd;
+use super::record::{Output, Records};
+use super::retry::{self, Raised};
+use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
+use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use windlass_expression::{Object, Template, Value};
+use windlass_model::model::{
+    Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
+};
+use windlass_value::time::human_duration;
+
+/// A loop that a cursor is in.
+#[derive(Clone, Copy)]
+pub(super) struct LoopRef<'a> {
+    pub cursor: CursorId,
+    pub depth: u32,
+    id: ScopeId,
+    pub scope: &'a Scope,
+    pub spec: &'a LoopSpec,
+}
+
+impl LoopRef<'_> {
+    fn frame(&self) -> usize {
+        self.depth as usize
+    }
+
+    /// The first and the end of the action ids in its body.
+    fn inner(&self) -> (u32, u32) {
+        (self.scope.inner.start, self.scope.inner.end)
+    }
+}
+
+/// So many pages of a loop are remembered: the first ones. More are not compared, so that a loop
+/// whose count the operator has raised beyond all measure stays a small record.
+const MAX_PAGES: usize = 100_000;
+
+/// 128 bits of SHA-256: two tokens that differ never meet by chance.
+pub(super) fn hash_of(token: &str) -> u128 {
+    let hash = sha256(token.as_bytes());
+    hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
+}
+
+/// The beginning of a token, for people.
+fn shortened(token: &str) -> String {
+    let mut short: String = token.chars().take(80).collect();
+    if short.len() < token.len() {
+        short.push('…');
+    }
+    short
+}
+
+impl<'a> Stepper<'a> {
+    /// What the history calls a loop.
+    pub fn reported_loop(&self, scope: &Scope) -> Name {
+        self.reported_or(scope.action, &scope.name)
+    }
+
+    /// Why a loop ended, in the words of its format.
+    fn exit_reason(&self, spec: &LoopSpec, end: LoopEnd) -> Name {
+        let mut words = self.program.rules.exit_words.iter();
+        let own = words.find(|(kind, reason, _)| *kind == &*spec.label && *reason == end.as_str());
+        Name::from(own.map_or(end.as_str(), |(_, _, word)| word))
+    }
+
+    pub fn enter_loop(
+        &mut self,
+        cursor: CursorId,
+        id: ScopeId,
+        scope: &'a Scope,
+        spec: &'a LoopSpec,
+    ) -> Done {
+        let max_iterations = self.eval_count(cursor, &spec.count)?;
+        let timeout = match &spec.timeout {
+            Some(timeout) => Some(self.eval_duration(cursor, timeout, "the timeout of a loop")?),
+            None => None,
+        };
+        self.within_caps(max_iterations, timeout, scope)?;
+        let path = self.view(cursor).path_of(&scope.name);
+        let deadline = timeout.map(|timeout| self.now.plus(timeout));
+        let deadline_timer = match deadline {
+            Some(due_at) => Some(self.arm(cursor, due_at, TimerPurpose::Deadline(id))?),
+            None => None,
+        };
+        self.report(HistoryKind::LoopStart {
+            node_name: self.reported_loop(scope),
+            path: path.clone(),
+            max_iterations,
+        });
+        let action = scope.action.and_then(|action| self.program.action(action));
+        let state = LoopState {
+            path,
+            kind: spec.label.clone(),
+            title: action.and_then(|action| action.title.clone()),
+            iteration: 0,
+            max_iterations,
+            budget: max_iterations,
+            timeout_ms: timeout.map(millis),
+            started_at: self.now,
+            deadline,
+            deadline_timer,
+            iteration_started_at: None,
+            next_due_at: None,
+            last_condition: None,
+            last_status: None,
+            last: Records::new(),
+            kept: Value::object(Object::new()),
+            ended: None,
+            pages: BTreeMap::new(),
+        };
+        self.push(cursor, id, FrameKind::Loop(Box::new(state)))?;
+        let this = self.loop_on_top(cursor)?;
+        self.check(this, spec.test == Test::Before, true)
+    }
+
+    /// How many iterations or items at most.
+    pub fn eval_count(&mut self, cursor: CursorId, count: &Template) -> Faulty<u64> {
+        let count = self.eval(cursor, count)?;
+        let whole = count.revealed().as_whole();
+        let whole = whole.and_then(|count| u64::try_from(count).ok());
+        whole.ok_or_else(|| {
+            let count = count.to_json();
+            let message = format!("the count of a loop must be a whole number, not {count}");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
+    }
+
+    /// A computed limit is held to the operator's caps as a written one is.
+    fn within_caps(&self, count: u64, timeout: Option<Duration>, scope: &Scope) -> Faulty<()> {
+        let caps = self.program.caps;
+        let asked = if count > caps.count {
+            format!("{count} iterations; the cap is {}", caps.count)
+        } else if let Some(timeout) = timeout.filter(|timeout| *timeout > caps.timeout) {
+            let (timeout, cap) = (human_duration(timeout), human_duration(caps.timeout));
+            format!("a timeout of {timeout}; the cap is {cap}")
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(
+            fault_kind::LIMIT,
+            format!("loop `{}` asks for {asked}", scope.name),
+        ))
+    }
+
+    /// `Op::Repeat`: the iteration boundary.
+    pub fn repeat(&mut self, cursor: CursorId) -> Done {
+        let this = self.loop_on_top(cursor)?;
+        if !self.may_cross(cursor, cursor, true) {
+            return Ok(());
+        }
+        self.keep(this)?;
+        self.end_iteration(this, Status::Succeeded)?;
+        self.check(this, true, false)
+    }
+
+    /// Looks at condition and limits, in this order: what holds when it is looked at was reached,
+    /// however late. Ends the loop, delays, or begins an iteration.
+    fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> Done {
+        let state = self.loop_state(this)?;
+        let iteration = state.iteration;
+        let spent = iteration >= state.max_iterations;
+        let late = self.is_late(this)?;
+        if look && (!spent || this.spec.test_when_spent) {
+            let stop = self.holds(this.cursor, &this.spec.stop_when, true)?;
+            self.saw_condition(this, stop != this.spec.negated)?;
+            if stop {
+                return Ok(self.end_loop(this, LoopEnd::Condition)?);
+            }
+            if !first {
+                self.keep_feedback(this)?;
+            }
+        }
+        if let Some(pages) = &this.spec.pages
+            && self.page_repeats(this, pages, iteration)?
+        {
+            return Ok(());
+        }
+        let stands = !first && self.stands_still(this)?;
+        match (late, spent, stands) {
+            (true, _, _) => Ok(self.limit(this, LoopEnd::Timeout, true)?),
+            (false, true, _) => Ok(self.limit(this, LoopEnd::Count, true)?),
+            (false, false, true) => Ok(self.limit(this, LoopEnd::Unchanged, true)?),
+            (false, false, false) => self.delay_or_begin(this, first),
+        }
+    }
+
+    /// Whether the next iteration would read a page again; then the loop is over.
+    fn page_repeats(&mut self, this: LoopRef<'a>, pages: &Pages, iteration: u64) -> Done<bool> {
+        let token = self.eval_missing_as_null(this.cursor, &pages.token)?;
+        let page = hash_of(&token.revealed().to_json());
+        let state = self.loop_state(this)?;
+        let Some(first) = state.pages.get(&page).copied() else {
+            if state.pages.len() < MAX_PAGES {
+                let LoopRef { cursor, depth, .. } = this;
+                self.emit(Change::PageSeen {
+                    cursor,
+                    depth,
+                    iteration,
+                    page,
+                })?;
+            }
+            return Ok(false);
+        };
+        match pages.on_repeat {
+            OnRepeat::Stop => self.end_loop(this, LoopEnd::Repeat)?,
+            OnRepeat::Fail => {
+                let message = format!(
+                    "loop `{}` is at page {} again: iteration {iteration} would read what \
+                     iteration {first} has read",
+                    this.scope.name,
+                    shortened(&token.to_json())
+                );
+                let fault = Fault::new(fault_kind::REPEAT, message);
+                self.fail_loop(this, LoopEnd::Repeat, fault)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn delay_or_begin(&mut self, this: LoopRef<'a>, first: bool) -> Done {
+        let LoopRef { cursor, depth, .. } = this;
+        if !first && let Some(delay) = &this.spec.delay {
+            let delay = match delay {
+                Delay::Every(delay) => self.eval_duration(cursor, delay, "the delay of a loop")?,
+                Delay::Backoff(backoff) => {
+                    let iteration = self.loop_state(this)?.iteration;
+                    let seed = self.view(cursor).seed(&format!("delay/{iteration}"));
+                    let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
+                    retry::delay(backoff, attempt, None, seed)
+                }
+            };
+            if !delay.is_zero() {
+                let due_at = self.now.plus(delay);
+                let timer = self.arm(cursor, due_at, TimerPurpose::Delay)?;
+                self.emit(Change::LoopDelayed {
+                    cursor,
+                    depth,
+                    due_at,
+                })?;
+                return Ok(self.emit(Change::Waits(cursor, Wait::Timer(timer)))?);
+            }
+        }
+        Ok(self.begin(this)?)
+    }
+
+    fn begin(&mut self, this: LoopRef<'a>) -> Sure {
+        let LoopRef { cursor, depth, .. } = this;
+        if this.spec.test == Test::Before && !self.program.rules.reports_checks {
+            let seen = self.loop_state(this)?.last_condition;
+            self.report_iteration(this, seen)?;
+        }
+        self.emit(Change::IterationBegan {
+            cursor,
+            depth,
+            inner: this.inner(),
+            at: self.now,
+        })?;
+        self.emit(Change::Moved(cursor, this.scope.body))
+    }
+
+    /// A delay is over. When its time has passed meanwhile, because nobody was there, nothing begins
+    /// that would be cancelled at once.
+    pub fn begin_iteration(&mut self, cursor: CursorId) -> Sure {
+        let this = self.loop_on_top(cursor)?;
+        match self.is_late(this)? {
+            true => self.limit(this, LoopEnd::Timeout, true),
+            false => self.begin(this),
+        }
+    }
+
+    fn is_late(&self, this: LoopRef<'a>) -> Sure<bool> {
+        let deadline = self.loop_state(this)?.deadline;
+        Ok(deadline.is_some_and(|deadline| self.now >= deadline))
+    }
+
+    /// `Op::Break`.
+    pub fn break_out(&mut self, cursor: CursorId) -> Done {
+        let (depth, _) = self.top(cursor)?;
+        let Some(this) = self.loop_at(cursor, depth)? else {
+            return Ok(self.break_fork(cursor)?);
+        };
+        if self.may_cross(cursor, cursor, true) {
+            self.keep(this)?;
+            self.end_iteration(this, Status::Succeeded)?;
+            self.end_loop(this, LoopEnd::Break)?;
+        }
+        Ok(())
+    }
+
+    fn saw_condition(&mut self, this: LoopRef<'a>, value: bool) -> Sure {
+        let LoopRef { cursor, depth, .. } = this;
+        self.emit(Change::ConditionSeen {
+            cursor,
+            depth,
+            value,
+        })?;
+        if this.spec.test != Test::Before {
+            // It belongs to the iteration that has just ended: to its row and its event.
+            if let Some(row) = self.out.iterations.last_mut() {
+                row.condition = Some(value);
+            }
+            let event = self.out.history.last_mut().map(|event| &mut event.what);
+            if let Some(HistoryKind::LoopIteration {
+                condition_result, ..
+            }) = event
+            {
+                *condition_result = Some(value);
+            }
+        } else if self.program.rules.reports_checks {
+            self.report_iteration(this, Some(value))?;
+        }
+        Ok(())
+    }
+
+    fn report_iteration(&mut self, this: LoopRef<'a>, condition: Option<bool>) -> Sure {
+        let state = self.loop_state(this)?;
+        let (path, iteration) = (state.path.clone(), state.iteration);
+        self.report(HistoryKind::LoopIteration {
+            node_name: self.reported_loop(this.scope),
+            path,
+            iteration,
+            condition_result: condition,
+        });
+        Ok(())
+    }
+
+    /// Ends the current iteration, if one runs: its row, and its count. One that is cancelled has a
+    /// row too, and is as if it had never begun for all that comes after: so that is the same
+    /// wherever the iteration was when it was cancelled.
+    fn end_iteration(&mut self, this: LoopRef<'a>, status: Status) -> Sure {
+        let state = self.loop_state(this)?;
+        let Some(started_at) = state.iteration_started_at else {
+            return Ok(());
+        };
+        let before = this.spec.test == Test::Before;
+        let reading = self.reading(self.run.records_of(this.cursor)?);
+        let row = IterationRow {
+            path: state.path.clone(),
+            iteration: state.iteration,
+            condition: state.last_condition.filter(|_| before),
+            status,
+            result: reading.bounded(&this.scope.children),
+            started_at,
+            ended_at: self.now,
+        };
+        self.out.iterations.push(row);
+        if !before {
+            self.report_iteration(this, None)?;
+        }
+        let LoopRef { cursor, depth, .. } = this;
+        self.emit(match status {
+            Status::TimedOut | Status::Cancelled => Change::IterationCancelled {
+                cursor,
+                depth,
+                inner: this.inner(),
+            },
+            Status::Succeeded | Status::Failed | Status::Skipped => Change::IterationEnded {
+                cursor,
+                depth,
+                status,
+            },
+        })
+    }
+
+    // ── limits ──────────────────────────────────────────────────────────────────────────────
+
+    /// A limit never passes silently: it is in the loop's output, in the history and in `status`.
+    /// `between`: it is reached between two iterations, not by a deadline in the middle of things.
+    fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> Sure {
+        let path = self.loop_state(this)?.path.clone();
+        self.report(HistoryKind::LoopLimit {
+            node_name: self.reported_loop(this.scope),
+            path: path.clone(),
+            limit: end,
+        });
+        let then = match end {
+            LoopEnd::Timeout => this.spec.on_timeout,
+            _ => this.spec.on_limit,
+        };
+        match then {
+            OnLimit::Continue => {
+                self.cancel_iteration(this)?;
+                self.end_loop(this, end)
+            }
+            OnLimit::Fail => {
+                let fault = self.limit_fault(this, end)?;
+                self.cancel_iteration(this)?;
+                self.fail_loop(this, end, fault)
+            }
+            OnLimit::Pause => {
+                // In the middle of things everything stays as it is: the resume gives more time.
+                if between {
+                    self.emit(Change::Waits(this.cursor, Wait::Budget))?;
+                }
+                self.pause(PauseReason::Limit(path, end))
+            }
+        }
+    }
+
+    /// The loop is over and failed, with a fault of its own.
+    fn fail_loop(&mut self, this: LoopRef<'a>, end: LoopEnd, fault: Fault) -> Sure {
+        let error = Some(fault.without_output());
+        self.close_loop(this, end, fault.status(), None, error)?;
+        self.pop(this.cursor, this.frame())?;
+        let error = self.located_at(this.cursor, this.scope.action, fault);
+        self.raise(this.cursor, error, Raised::Through)
+    }
+
+    fn limit_fault(&self, this: LoopRef<'a>, end: LoopEnd) -> Sure<Fault> {
+        let (name, state) = (&this.scope.name, self.loop_state(this)?);
+        let handled = self.fault_inside(this)?;
+        let handled = handled.map(|fault| format!("; its last iteration had a failure{fault}"));
+        let handled = handled.unwrap_or_default();
+        let fault = match end {
+            LoopEnd::Timeout => {
+                let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
+                let after = human_duration(after);
+                let because = self.failed_attempt(this.cursor, this.frame())?;
+                let message = format!(
+                    "loop `{name}` was not done within its timeout of {after}{because}{handled}"
+                );
+                Fault::new(fault_kind::TIMEOUT, message)
+            }
+            LoopEnd::Unchanged => {
+                let times = this.spec.unchanged.as_ref().map_or(0, |limit| limit.times);
+                let message = format!("loop `{name}` gave the same {times} times in a row");
+                Fault::new(fault_kind::LIMIT, message)
+            }
+            _ => {
+                let count = state.max_iterations;
+                let message =
+                    format!("loop `{name}` was not done after its {count} iterations{handled}");
+                Fault::new(fault_kind::LIMIT, message)
+            }
+        };
+        Ok(fault.transient())
+    }
+
+    /// A deadline in the middle of an iteration cancels it; it still has a row.
+    fn cancel_iteration(&mut self, this: LoopRef<'a>) -> Sure {
+        self.cancel(this.cursor, this.frame() + 1, Status::Cancelled)?;
+        self.end_iteration(this, Status::TimedOut)
+    }
+
+    /// A loop's or a deadline's time is up.
+    pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> Sure {
+        let mut frames = self.run.cursor(cursor)?.frames.iter();
+        let depth = frames.rposition(|frame| frame.scope == scope);
+        let depth =
+            depth.ok_or_else(|| Bug::new(format!("nobody is in {scope}, whose time is up")))?;
+        match self.loop_at(cursor, depth)? {
+            Some(this) => self.limit(this, LoopEnd::Timeout, false),
+            None => self.step_timed_out(cursor, depth),
+        }
+    }
+
+    /// A resume after `on_limit: pause` grants the same budget again.
+    pub fn grant_budget(&mut self, path: &str) -> Sure {
+        let mut loops = self.run.cursors.iter().flat_map(|(id, cursor)| {
+            let frames = cursor.frames.iter().enumerate();
+            frames.filter_map(move |(depth, frame)| match &frame.kind {
+                FrameKind::Loop(state) => Some((*id, depth, state)),
+                _ => None,
+            })
+        });
+        let found = loops.find(|(_, _, state)| state.path == path);
+        let gone = || Bug::new(format!("the run paused at loop {path}, which does not run"));
+        let (cursor, depth, state) = found.ok_or_else(gone)?;
+        let max_iterations = state.iteration.saturating_add(state.budget);
+        let (timeout, old, first) = (state.timeout_ms, state.deadline_timer, state.iteration == 0);
+        let this = self.loop_at(cursor, depth)?.ok_or_else(gone)?;
+        if let Some(old) = old {
+            self.disarm(old)?;
+        }
+        let deadline = match timeout {
+            Some(timeout) => {
+                let due_at = self.now.plus(Duration::from_millis(timeout));
+                let timer = self.arm(cursor, due_at, TimerPurpose::Deadline(this.id))?;
+                Some((due_at, timer))
+            }
+            None => None,
+        };
+        self.emit(Change::BudgetGranted {
+            cursor,
+            depth: this.depth,
+            max_iterations,
+            deadline,
+        })?;
+        self.count_anew(this)?;
+        if self.run.cursor(cursor)?.wait == Wait::Budget {
+            let done = self.delay_or_begin(this, first);
+            self.raise_of(cursor, done)?;
+        }
+        Ok(())
+    }
+
+    // ── ends ────────────────────────────────────────────────────────────────────────────────
+
+    /// Azure: a failed body ends the iteration, not the loop.
+    pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> Sure {
+        self.end_iteration(this, Status::Failed)?;
+        let done = self.check(this, true, false);
+        self.raise_of(this.cursor, done)
+    }
+
+    /// The loop is over and did what it should, unless it survived a failure that was its last
+    /// iteration's: that one counts (Azure).
+    fn end_loop(&mut self, this: LoopRef<'a>, end: LoopEnd) -> Sure {
+        let last = self.loop_state(this)?.last_status;
+        if this.spec.survives_failure && last == Some(Status::Failed) {
+            let name = &this.scope.name;
+            let because = self.fault_inside(this)?.unwrap_or_default();
+            let message = format!("the last iteration of loop `{name}` failed{because}");
+            let fault = Fault::new("iteration", message).transient();
+            return self.fail_loop(this, LoopEnd::Failed, fault);
+        }
+        match fault_of(self.loop_output(this, end))? {
+            Ok(output) => {
+                self.close_loop(this, end, Status::Succeeded, Some(output), None)?;
+                self.pop(this.cursor, this.frame())?;
+                self.emit(Change::Moved(this.cursor, this.scope.exit))
+            }
+            Err(fault) => self.fail_loop(this, LoopEnd::Failed, fault),
+        }
+    }
+
+    /// What went wrong last in an iteration that ended.
+    fn fault_inside(&self, this: LoopRef<'a>) -> Sure<Option<String>> {
+        let records = self.run.records_of(this.cursor)?;
+        let mut faults = this.scope.children.iter().filter_map(|id| {
+            let fault = records.get(id)?.error.as_ref()?;
+            let name = &self.program.action(*id)?.name;
+            Some(format!(": `{name}`: {}", fault.message))
+        });
+        Ok(faults.next_back())
+    }
+
+    /// What a loop gives: its own output, or what its step makes of it and of what was kept.
+    fn loop_output(&self, this: LoopRef<'a>, end: LoopEnd) -> Done<Output> {
+        let state = self.loop_state(this)?;
+        let own = own_output(this, state, end, Status::Succeeded);
+        match this.scope.action {
+            Some(action) => Ok(self.mapped_loop(this.cursor, action, own, &state.kept)?),
+            None => Ok(own),
+        }
+    }
+
+    /// The loop's record, and its last event in the history; its frame is popped by the caller.
+    fn close_loop(
+        &mut self,
+        this: LoopRef<'a>,
+        end: LoopEnd,
+        status: Status,
+        output: Option<Output>,
+        error: Option<Fault>,
+    ) -> Sure {
+        let LoopRef { cursor, depth, .. } = this;
+        self.emit(Change::LoopEnded { cursor, depth, end })?;
+        let state = self.loop_state(this)?;
+        let output = output.unwrap_or_else(|| own_output(this, state, end, status));
+        let (iterations, started_at) = (state.iteration, state.started_at);
+        let (path, row) = (state.path.clone(), state.row());
+        self.out.loops.push(row);
+        self.report(HistoryKind::LoopEnd {
+            node_name: self.reported_loop(this.scope),
+            path,
+            iterations_completed: iterations,
+            exit_reason: self.exit_reason(this.spec, end),
+        });
+        match this.scope.action {
+            Some(action) => self.record(cursor, action, status, output, error, started_at),
+            None => Ok(()),
+        }
+    }
+
+    /// A fault is on its way out through this loop.
+    pub fn loop_failed(&mut self, this: LoopRef<'a>, fault: &Fault) -> Sure {
+        self.end_iteration(this, Status::Failed)?;
+        let fault = Some(fault.without_output());
+        self.close_loop(this, LoopEnd::Failed, Status::Failed, None, fault)
+    }
+
+    /// Something that encloses this loop ends it; its frame is popped by the caller.
+    pub fn loop_cancelled(&mut self, cursor: CursorId, depth: usize) -> Sure {
+        let Some(this) = self.loop_at(cursor, depth)? else {
+            return Err(no_loop(cursor));
+        };
+        if let Some(timer) = self.loop_state(this)?.deadline_timer {
+            self.disarm(timer)?;
+        }
+        self.end_iteration(this, Status::Cancelled)?;
+        self.close_loop(this, LoopEnd::Cancelled, Status::Cancelled, None, None)
+    }
+
+    // ── looking ─────────────────────────────────────────────────────────────────────────────
+
+    pub fn loop_on_top(&self, cursor: CursorId) -> Sure<LoopRef<'a>> {
+        let (depth, _) = self.top(cursor)?;
+        self.loop_at(cursor, depth)?.ok_or_else(|| no_loop(cursor))
+    }
+
+    /// The loop at this depth, if that is a loop.
+    pub fn loop_at(&self, cursor: CursorId, depth: usize) -> Sure<Option<LoopRef<'a>>> {
+        let id = self.run.frame(cursor, depth)?.scope;
+        let scope = self.scope(id)?;
+        Ok(match &scope.kind {
+            ScopeKind::Loop(spec) => Some(LoopRef {
+                cursor,
+                depth: narrow(depth),
+                id,
+                scope,
+                spec,
+            }),
+            _ => None,
+        })
+    }
+
+    pub fn loop_state(&self, this: LoopRef<'_>) -> Sure<&LoopState> {
+        match &self.run.frame(this.cursor, this.frame())?.kind {
+            FrameKind::Loop(state) => Ok(state),
+            _ => Err(no_loop(this.cursor)),
+        }
+    }
+}
+
+fn no_loop(cursor: CursorId) -> Bug {
+    Bug::new(format!("cursor {} is in no loop there", cursor.0))
+}
+
+fn own_output(this: LoopRef<'_>, state: &LoopState, end: LoopEnd, status: Status) -> Output {
+    Output::Loop {
+        iterations: state.iteration,
+        status,
+        end,
+        body: this.scope.children.clone(),
+    }
+}

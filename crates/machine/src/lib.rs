@@ -1,0 +1,76 @@
+//! How a run changes: the only place where one does.
+//!
+//! ```text
+//!   Event ──▶ advance(program, run, now) ──▶ Transition { changes, history, iterations, effects }
+//!                        │                                   │ stored, synced
+//!                        ▼                                   ▼
+//!                 run.apply(change)                   release(receipt) ──▶ effects
+//! ```
+//!
+//! A run is a set of cursors, each at a state with a stack of frames, one per scope it is in.
+//! Two rules move everything: `go` pops frames until the target's scope is on top (leaving a
+//! loop, `break`, a graph's goto are the same), and `raise` pops to the nearest try, or to the
+//! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
+//!
+//! [`program`] is a compiled workflow: states in a tree of scopes. [`compile`] makes it of a workflow, [`hosted`] keeps a
+//! run in the memory of a driver.
+//!
+//! It never reads a clock, draws a random number or does anything but compute: time comes in with the event, jitter from
+//! a generator seeded by run, step and attempt. It knows no store, no executor and no format. What a step asks the world
+//! for comes out of [`Transition::release`], which wants the word of a [`Durable`] type that the step is stored.
+//!
+//! The most important types: [`program::Program`], [`RunState`], [`Event`], [`Transition`], [`hosted::Hosted`].
+//!
+//! Test it alone with `cargo test -p windlass-machine`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+pub mod compile;
+pub mod hosted;
+pub mod program;
+
+mod action_view;
+mod advance;
+mod apply;
+mod bug;
+mod change;
+mod env;
+mod evaluate;
+mod event;
+mod expect;
+mod failed_items;
+mod fault;
+mod feedback;
+mod fork;
+mod iterate;
+mod mapping;
+mod merge;
+mod movement;
+mod path;
+mod recall;
+mod record;
+mod retry;
+mod rewind;
+mod schema;
+mod state;
+mod step;
+mod variables;
+
+pub use advance::{advance, advance_into};
+pub use bug::Bug;
+pub use change::{Change, VariableChange};
+pub use env::{environment, innermost_iteration};
+#[doc(hidden)]
+pub use event::sealed;
+pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
+pub use path::printable;
+pub use recall::{Earlier, Fork, Outer, forks, outer_records, variables_at};
+pub use record::{ActionRecord, LoopEnd, Output, Records};
+pub use rewind::{Rewound, Target, Visited, rewind, visited};
+pub use state::{
+    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
+    IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError, RunState,
+    RunStatus, TimerId, TimerPurpose, Wait,
+};
+pub use windlass_expression::Budget;

@@ -1,0 +1,113 @@
+//! Output mapping: what a step makes of its own output, and what a loop keeps of its iterations for
+//! that. It never ends or starts anything.
+
+use super::advance::Stepper;
+use super::apply::last_of;
+use super::bug::Done;
+use super::change::Change;
+use super::env::View;
+use super::evaluate::{Faulty, computed};
+use super::iterate::LoopRef;
+use super::record::{Output, Reading, Records};
+use super::state::CursorId;
+use crate::program::ActionId;
+use std::sync::Arc;
+use windlass_expression::{Object, Template, Value};
+use windlass_model::model::{Name, Status, Take};
+
+impl<'a> Stepper<'a> {
+    /// What an action that succeeded gives: its own output, or what its step makes of it.
+    pub fn mapped(&self, cursor: CursorId, action: ActionId, output: Output) -> Faulty<Output> {
+        let Some(template) = self.mapping_of(action) else {
+            return Ok(output);
+        };
+        let own = self.read(cursor, &output);
+        self.map_output(cursor, template, &own).map(Output::Value)
+    }
+
+    /// The same for a loop, whose own output has what was kept of its iterations.
+    pub fn mapped_loop(
+        &self,
+        cursor: CursorId,
+        action: ActionId,
+        output: Output,
+        kept: &Value,
+    ) -> Faulty<Output> {
+        let Some(template) = self.mapping_of(action) else {
+            return Ok(output);
+        };
+        let mut own = match self.read(cursor, &output) {
+            Value::Object(map) => Arc::unwrap_or_clone(map),
+            _ => Object::new(),
+        };
+        own.insert("kept".into(), kept.clone());
+        let own = Value::object(own);
+        self.map_output(cursor, template, &own).map(Output::Value)
+    }
+
+    /// The template for an action's output, when it has one.
+    pub fn mapping_of(&self, action: ActionId) -> Option<&'a Template> {
+        let program = self.program;
+        program.action(action)?.output.as_ref()
+    }
+
+    /// Evaluates such a template for an output.
+    pub fn map_output(&self, cursor: CursorId, template: &Template, own: &Value) -> Faulty<Value> {
+        let view = View {
+            bound: Some(("result", own)),
+            ..self.view(cursor)
+        };
+        computed(view.value(template), self.budget)
+    }
+
+    /// An output's value, read where the cursor's records lie.
+    pub fn read(&self, cursor: CursorId, output: &Output) -> Value {
+        let variable = |name: &Name| self.run.variables_of(cursor).get(name);
+        match output {
+            Output::Variable(name) => variable(name).cloned().unwrap_or_default(),
+            Output::LastOf(name) => last_of(variable(name)),
+            output => {
+                let owner = self.run.cursors.get(&self.run.record_owner(cursor));
+                let value = owner.map(|owner| self.reading(&owner.records).output(output));
+                value.unwrap_or_default()
+            }
+        }
+    }
+
+    /// Reads records that a cursor sees.
+    pub fn reading<'r>(&'r self, records: &'r Records) -> Reading<'r> {
+        Reading {
+            program: self.program,
+            records,
+        }
+    }
+
+    /// Keeps values of an iteration that succeeded, at its end.
+    pub fn keep(&mut self, this: LoopRef<'a>) -> Done {
+        let LoopRef { cursor, depth, .. } = this;
+        for one in &this.spec.keep {
+            let record = self.run.records_of(cursor)?.get(&one.of);
+            let ran = record.is_some_and(|record| record.status == Status::Succeeded);
+            let wanted = match one.take {
+                Take::First => ran && self.loop_state(this)?.kept.get(&one.name).is_none(),
+                Take::Last => ran,
+                Take::All => true,
+            };
+            if !wanted {
+                continue;
+            }
+            let value = match ran {
+                true => self.eval(cursor, &one.value)?,
+                false => Value::Null,
+            };
+            self.emit(Change::IterationKept {
+                cursor,
+                depth,
+                name: one.name.clone(),
+                value,
+                append: one.take == Take::All,
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! A program as text: scopes and states, one a line, for `compile -o table`; and as JSON.
+//!
+//! The labels of this file are those of the diagrams too, so that all of them tell the same.
+
+use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
+use std::fmt;
+use windlass_expression::{Template, Value};
+use windlass_model::model::{Expect, OnLimit};
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({})  {}", self.name, self.format, self.hash)?;
+        writeln!(f, "\nscopes")?;
+        for (index, scope) in self.scopes.iter().enumerate() {
+            let parent = scope.parent.map(|parent| format!(" in {parent}"));
+            let parent = parent.unwrap_or_default();
+            writeln!(
+                f,
+                "  c{index:<4} {:<20} {}{parent}",
+                scope.name,
+                scope.title()
+            )?;
+        }
+        writeln!(f, "\nstates")?;
+        for (index, state) in self.states.iter().enumerate() {
+            let id = StateId::from_index(index);
+            let next = if state.ends_scope() || state.next == id {
+                String::new()
+            } else {
+                format!(" → {}", state.next)
+            };
+            let scope = state.scope.to_string();
+            writeln!(
+                f,
+                "  s{index:<4} {scope:<5} {:<20} {}{next}",
+                state.name,
+                state.title()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// The program as JSON: what `compile -o json` prints.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let scopes = self.scopes.iter().enumerate().map(|(index, scope)| {
+            Value::from_pairs([
+                ("id", Value::text(format!("c{index}"))),
+                ("name", Value::from(&*scope.name)),
+                ("kind", Value::text(scope.title())),
+                (
+                    "parent",
+                    Value::from(scope.parent.map(|parent| parent.to_string())),
+                ),
+                ("body", Value::text(scope.body.to_string())),
+                ("exit", Value::text(scope.exit.to_string())),
+            ])
+        });
+        let states = self.states.iter().enumerate().map(|(index, state)| {
+            Value::from_pairs([
+                ("id", Value::text(format!("s{index}"))),
+                ("name", Value::from(&*state.name)),
+                ("scope", Value::text(state.scope.to_string())),
+                ("op", Value::text(state.title())),
+                ("next", Value::text(state.next.to_string())),
+                ("line", Value::from(state.span.line)),
+            ])
+        });
+        Value::from_pairs([
+            ("name", Value::from(&*self.name)),
+            ("dialect", Value::from(self.format)),
+            ("hash", Value::text(self.hash.to_string())),
+            ("entry", Value::text(self.entry.to_string())),
+            ("scopes", Value::array(scopes.collect())),
+            ("states", Value::array(states.collect())),
+        ])
+    }
+}
+
+impl Scope {
+    /// What it does with its body, in one line.
+    pub fn title(&self) -> String {
+        match &self.kind {
+            ScopeKind::Root => String::from("run"),
+            ScopeKind::Block => String::from("block"),
+            ScopeKind::Branch => String::from("branch"),
+            ScopeKind::Graph { max_steps } => format!("graph, at most {max_steps} steps"),
+            ScopeKind::Loop(spec) => {
+                let mut title = format!(
+                    "{} {}, at most {} times",
+                    spec.label,
+                    spec.condition_text,
+                    shown(&spec.count)
+                );
+                if let Some(timeout) = &spec.timeout {
+                    title.push_str(&format!(" in {}", shown(timeout)));
+                }
+                if let Some(unchanged) = &spec.unchanged {
+                    title.push_str(&format!(", at most {}", unchanged.title()));
+                }
+                if let Some(pages) = &spec.pages {
+                    title.push_str(&format!(", over pages {}", shown(&pages.token)));
+                }
+                if let Some(delay) = &spec.delay {
+                    title.push_str(&format!(", {}", delay.title()));
+                }
+                title.push_str(match spec.on_limit {
+                    OnLimit::Fail => ", else fails",
+                    OnLimit::Continue => ", else goes on",
+                    OnLimit::Pause => ", else pauses",
+                });
+                title
+            }
+            ScopeKind::Try {
+                retry: Some(retry), ..
+            } => retry.title(),
+            ScopeKind::Try { retry: None, .. } => String::from("catch"),
+            ScopeKind::Deadline { after } => format!("cut after {}", shown(after)),
+            ScopeKind::ForEach {
+                items, concurrency, ..
+            } => {
+                format!("foreach {}, {concurrency} at a time", shown(items))
+            }
+            ScopeKind::Parallel { branches, isolated } => {
+                let own = if *isolated {
+                    ", variables of their own"
+                } else {
+                    ""
+                };
+                format!("parallel, {} branches{own}", branches.len())
+            }
+            ScopeKind::Dag { .. } => String::from("as predecessors end"),
+        }
+    }
+}
+
+impl Retry {
+    pub fn title(&self) -> String {
+        let backoff = self.backoff.title();
+        format!("retry {} times, {backoff}", shown(&self.count))
+    }
+}
+
+impl State {
+    /// Whether it is the end of its scope's body.
+    pub(super) fn ends_scope(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed
+        )
+    }
+
+    /// What it does, in one line.
+    pub fn title(&self) -> String {
+        match &self.op {
+            Op::Call(call) => format!("call {}", call.executor),
+            Op::Assign { assignments, .. } => {
+                let names: Vec<&str> = assignments.iter().map(|one| &*one.variable).collect();
+                format!("set {}", names.join(", "))
+            }
+            Op::Compose(_) => String::from("compute"),
+            Op::Branch(arms) => {
+                let arms: Vec<String> = arms
+                    .iter()
+                    .map(|(when, to)| format!("{} → {to}", when.text()))
+                    .collect();
+                format!("if {}, else", arms.join(", "))
+            }
+            Op::Switch { on, cases } => {
+                let cases: Vec<String> = cases
+                    .iter()
+                    .map(|(case, to)| format!("{} → {to}", case.to_json()))
+                    .collect();
+                format!("switch {}: {}, else", shown(on), cases.join(", "))
+            }
+            Op::Enter(scope) => format!("enter {scope}"),
+            Op::Visit => String::from("visit"),
+            Op::Repeat => String::from("repeat"),
+            Op::Break => String::from("break"),
+            Op::Leave => String::from("leave"),
+            Op::Join => String::from("join"),
+            Op::Sleep(Sleep::For(time)) => format!("sleep {}", shown(time)),
+            Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", shown(time)),
+            Op::AwaitSignal(name) => format!("await signal {name}"),
+            Op::Expect(_, Expect::Json) => String::from("expect json"),
+            Op::Expect(_, Expect::That(that)) => format!("expect {}", that.text()),
+            Op::Raise { kind, .. } => format!("raise {kind}"),
+            Op::Respond(_) => String::from("respond"),
+            Op::Terminate { status, .. } => format!("terminate as {}", status.as_str()),
+            Op::Succeed => String::from("succeed"),
+        }
+    }
+}
+
+/// A template as its author wrote it.
+pub fn shown(template: &Template) -> String {
+    template.source_text()
+}

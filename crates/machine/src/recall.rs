@@ -1,0 +1,346 @@
+//! What was in a run at the end of an earlier iteration, what its actions outside of loops left behind,
+//! and which foreaches it is in now. Nothing here changes a run.
+
+use super::bug::Bug;
+use super::change::{Change, VariableChange};
+use super::env::View;
+use super::record::{ActionRecord, Reading};
+use super::state::{BranchState, CursorId, ForkState, FrameKind, RunState};
+use crate::program::{Program, Scope, ScopeKind};
+use std::collections::BTreeMap;
+use windlass_expression::{Budget, Value};
+use windlass_model::model::Name;
+use windlass_value::time::Timestamp;
+
+/// A foreach that a run is in.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork<'a> {
+    /// The foreach and its items.
+    pub state: &'a ForkState,
+    /// The name of its scope.
+    pub name: &'a str,
+    /// Its cursor.
+    pub cursor: CursorId,
+    program: &'a Program,
+    run: &'a RunState,
+}
+
+impl Fork<'_> {
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> String {
+        View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
+    }
+
+    /// The items that are under way, and since when.
+    pub fn lanes(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
+        let branches = (0..).zip(&self.state.branches);
+        branches.filter_map(|(index, branch)| match branch {
+            BranchState::Running(cursor) => {
+                let cursor = self.run.cursors.get(cursor)?;
+                Some((index, cursor.frames.first()?.entered_at))
+            }
+            BranchState::Pending | BranchState::Ended(_) => None,
+        })
+    }
+}
+
+/// The foreaches that a run is in.
+pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item = Fork<'a>> {
+    run.cursors.iter().filter_map(move |(id, cursor)| {
+        // A cursor that waits for branches stands in their fork.
+        let top = cursor.frames.last()?;
+        let FrameKind::Fork(state) = &top.kind else {
+            return None;
+        };
+        let scope = program.scope(top.scope)?;
+        matches!(scope.kind, ScopeKind::ForEach { .. }).then_some(Fork {
+            state,
+            name: &scope.name,
+            cursor: *id,
+            program,
+            run,
+        })
+    })
+}
+
+/// What an action outside of all loops and foreaches left behind.
+pub struct Outer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its record.
+    pub record: &'a ActionRecord,
+    /// What it gave.
+    pub output: Value,
+}
+
+/// What the actions outside of all loops and foreaches left behind, and the outputs of the outermost
+/// ones.
+#[must_use]
+pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<Outer<'a>>, Value) {
+    let mut roots = run.cursors.values().filter(|one| one.parent.is_none());
+    let Some(root) = roots.next() else {
+        return (Vec::new(), Value::Null);
+    };
+    let reading = Reading {
+        program,
+        records: &root.records,
+    };
+    let inside =
+        |scope: &&Scope| matches!(scope.kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. });
+    let loops: Vec<&Scope> = program.scopes.iter().filter(inside).collect();
+    let outer = root.records.iter().filter_map(|(id, record)| {
+        let within = loops.iter().any(|scope| scope.inner.contains(&id.0));
+        let action = program.action(*id).filter(|_| !within)?;
+        Some(Outer {
+            name: &action.name,
+            record,
+            output: reading.output(&record.output),
+        })
+    });
+    let mut scopes = program.scopes.iter();
+    let whole = scopes.find(|scope| matches!(scope.kind, ScopeKind::Root));
+    let outputs = whole.map(|scope| reading.bounded(&scope.children));
+    (outer.collect(), outputs.unwrap_or_default())
+}
+
+/// The variables at the end of an iteration of the loop or foreach `path`, when it ended for the last
+/// time; those of now, while it has not ended. None when the changes do not have it. `start` is the
+/// state at the journal's beginning, `changes` everything since.
+///
+/// # Errors
+/// The changes are not those of the run.
+pub fn variables_at(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    path: &str,
+    iteration: u64,
+) -> Result<Option<Value>, Bug> {
+    let mut state = start.clone();
+    let mut found = None;
+    for change in changes {
+        match change {
+            Change::IterationEnded { cursor, depth, .. }
+            | Change::IterationCancelled { cursor, depth, .. } => {
+                let frame = state.frame(*cursor, *depth as usize)?;
+                if let FrameKind::Loop(here) = &frame.kind
+                    && (here.iteration, here.path.as_str()) == (iteration, path)
+                {
+                    found = Some(state.variables_of(*cursor).clone());
+                }
+            }
+            Change::BranchEnded {
+                cursor,
+                depth,
+                index,
+                ..
+            } if u64::from(*index) == iteration => {
+                let frame = state.frame(*cursor, *depth as usize)?;
+                if let FrameKind::Fork(fork) = &frame.kind
+                    && let Some(scope) = program.scope(frame.scope)
+                    && let Some(BranchState::Running(branch)) = fork.branches.get(*index as usize)
+                    && View::of(program, &state, *cursor, &Budget::default()).path_of(&scope.name)
+                        == path
+                {
+                    found = Some(state.variables_of(*branch).clone());
+                }
+            }
+            _ => {}
+        }
+        state.apply(change)?;
+    }
+    Ok(found.or_else(|| under_way(program, &state, path, iteration)))
+}
+
+/// The variables of now in an iteration that has not ended.
+fn under_way(program: &Program, run: &RunState, path: &str, iteration: u64) -> Option<Value> {
+    let of_loop = run.loops().find_map(|(cursor, _, state)| {
+        let own = state.path == path && state.iteration == iteration;
+        (own && state.iteration_started_at.is_some()).then_some(cursor)
+    });
+    let of_item = || {
+        let index = usize::try_from(iteration).ok()?;
+        let fork = forks(program, run).find(|fork| fork.path() == path)?;
+        match fork.state.branches.get(index)? {
+            BranchState::Running(branch) => Some(*branch),
+            BranchState::Pending | BranchState::Ended(_) => None,
+        }
+    };
+    let cursor = of_loop.or_else(of_item)?;
+    Some(run.variables_of(cursor).clone())
+}
+
+/// Finds what the run's variables were at the end of an iteration before a snapshot, from the newest
+/// commit back.
+pub struct Earlier {
+    /// The commit in which the iteration ended.
+    at: u64,
+    /// Of a foreach: the item.
+    item: Option<u64>,
+    /// Whether what is read is from before its end.
+    before: bool,
+    variables: BTreeMap<Name, Variable>,
+    /// Nothing more can be found.
+    is_lost: bool,
+}
+
+/// A variable on the way back.
+enum Variable {
+    /// Its value, but for so many elements or bytes at its end.
+    Known(Value, usize),
+    /// A later change took its place. What was appended since the place that is looked for, backwards.
+    Sought(Vec<VariableChange>),
+    /// There was none.
+    Absent,
+}
+
+impl Earlier {
+    /// `variables` are those of the snapshot; the iteration, or this item, ended in the commit `at`.
+    #[must_use]
+    pub fn new(variables: &Value, at: u64, item: Option<u64>) -> Self {
+        let Value::Object(object) = variables else {
+            return Self {
+                at,
+                item,
+                before: false,
+                variables: BTreeMap::new(),
+                is_lost: true,
+            };
+        };
+        let known = object.iter();
+        let known = known
+            .map(|(name, value)| (Name::from(&**name), Variable::Known(value.clone(), 0)))
+            .collect();
+        Self {
+            at,
+            item,
+            before: false,
+            variables: known,
+            is_lost: false,
+        }
+    }
+
+    /// Takes in a commit that was made before those so far. Whether there is nothing more to look for.
+    pub fn go_back(&mut self, number: u64, changes: &[Change]) -> bool {
+        // Earlier versions stored no changes with a snapshot.
+        self.is_lost |= changes.is_empty();
+        let item = self.item;
+        let ends = |change: &Change| match change {
+            Change::IterationEnded { .. } | Change::IterationCancelled { .. } => item.is_none(),
+            Change::BranchEnded { index, .. } => item == Some(u64::from(*index)),
+            _ => false,
+        };
+        // With two ends in one commit it is not known which one it is.
+        self.is_lost |= number == self.at && changes.iter().filter(|one| ends(one)).count() != 1;
+        for change in changes.iter().rev() {
+            if self.is_lost {
+                return true;
+            }
+            self.before |= number < self.at || (number == self.at && ends(change));
+            self.undo(change);
+        }
+        self.is_lost || (self.before && self.is_complete())
+    }
+
+    fn is_complete(&self) -> bool {
+        let sought = |one: &Variable| matches!(one, Variable::Sought(_));
+        !self.variables.values().any(sought)
+    }
+
+    fn undo(&mut self, change: &Change) {
+        match change {
+            Change::Started { .. } => {
+                for variable in self.variables.values_mut() {
+                    if matches!(variable, Variable::Sought(_)) {
+                        *variable = Variable::Absent;
+                    }
+                }
+            }
+            Change::Restored(_) => self.is_lost |= !(self.before && self.is_complete()),
+            Change::VariableChanged {
+                owner: None,
+                change,
+            } => self.undo_variable(change),
+            _ => {}
+        }
+    }
+
+    fn undo_variable(&mut self, change: &VariableChange) {
+        let (name, more) = match change {
+            VariableChange::Set(name, _) | VariableChange::Removed(name) => (name, 0),
+            VariableChange::ElementAppended(name, _) => (name, 1),
+            VariableChange::TextAppended(name, text) => (name, text.len()),
+        };
+        let variable = self
+            .variables
+            .entry(name.clone())
+            .or_insert(Variable::Absent);
+        match (&mut *variable, change) {
+            (Variable::Sought(appended), VariableChange::Set(_, value)) if self.before => {
+                let mut whole = Some(value.clone());
+                while let Some(change) = appended.pop() {
+                    whole = whole.and_then(|whole| grown(&whole, &change));
+                }
+                match whole {
+                    Some(whole) => *variable = Variable::Known(whole, 0),
+                    None => self.is_lost = true,
+                }
+            }
+            (Variable::Sought(_), VariableChange::Removed(_)) if self.before => {
+                *variable = Variable::Absent;
+            }
+            (Variable::Sought(appended), _) if self.before => appended.push(change.clone()),
+            // What is known for the place that is looked for stays.
+            _ if self.before => {}
+            (_, VariableChange::Set(..) | VariableChange::Removed(_)) => {
+                *variable = Variable::Sought(Vec::new());
+            }
+            (Variable::Known(_, dropped), _) => *dropped += more,
+            (Variable::Sought(_) | Variable::Absent, _) => {}
+        }
+    }
+
+    /// The variables, if all were found.
+    #[must_use]
+    pub fn found(self) -> Option<Value> {
+        if self.is_lost || !self.is_complete() {
+            return None;
+        }
+        let mut pairs = Vec::new();
+        for (name, variable) in self.variables {
+            if let Variable::Known(value, dropped) = variable {
+                pairs.push((name, shortened(&value, dropped)?));
+            }
+        }
+        Some(Value::from_pairs(pairs))
+    }
+}
+
+/// A value without so much at its end.
+fn shortened(value: &Value, dropped: usize) -> Option<Value> {
+    match value {
+        _ if dropped == 0 => Some(value.clone()),
+        Value::String(text) => Some(Value::from(text.get(..text.len().checked_sub(dropped)?)?)),
+        other => {
+            let items = other.as_array()?;
+            let items = items.get(..items.len().checked_sub(dropped)?)?;
+            Some(Value::array(items.to_vec()))
+        }
+    }
+}
+
+/// A value with what was appended to it.
+fn grown(value: &Value, change: &VariableChange) -> Option<Value> {
+    match (value, change) {
+        (Value::String(text), VariableChange::TextAppended(_, more)) => {
+            Some(Value::from(format!("{text}{more}")))
+        }
+        (other, VariableChange::ElementAppended(_, item)) => {
+            let mut items = other.as_array()?.to_vec();
+            items.push(item.clone());
+            Some(Value::array(items))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,375 @@
+//! What an action left behind. Outputs that are made of other stored things are kept as
+//! references to them, so that a checkpoint costs what changed and nothing is stored twice.
+
+use crate::program::{Action, ActionId, Program};
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use windlass_expression::{MAX_RESULT_DEPTH, Value};
+use windlass_model::model::{Fault, Name, Status, fault_kind};
+use windlass_value::time::Timestamp;
+
+/// The records of one cursor, or of one iteration. They are boxed because a node of the map has room for
+/// eleven, and most have one or two.
+pub type Records = BTreeMap<ActionId, Box<ActionRecord>>;
+
+/// How deep records may lie in the output of another: foreach in foreach.
+const MAX_NESTING: u32 = 64;
+
+/// How deep an output is followed into those that it is made of. No file nests as deep.
+const MAX_FOLLOWED: u32 = 256;
+
+/// One action's record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionRecord {
+    /// How it ended.
+    pub status: Status,
+    /// What it was given, rendered; null for what takes no inputs.
+    pub inputs: Value,
+    /// What it gave.
+    pub output: Output,
+    /// Why it failed. Boxed, as most did not.
+    pub error: Option<Box<Fault>>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How many attempts it took.
+    pub attempts: u32,
+}
+
+impl ActionRecord {
+    /// What it says of items that failed, if it is a foreach that succeeded all the same.
+    #[must_use]
+    pub fn failed_items(&self) -> Option<&Fault> {
+        let error = self.error.as_deref()?;
+        let succeeded = self.status == Status::Succeeded;
+        (succeeded && *error.kind == *fault_kind::ITEMS).then_some(error)
+    }
+}
+
+thread_local! {
+    static NESTING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts how deep this thread is in records.
+struct Nested;
+
+impl Nested {
+    fn enter() -> Option<Self> {
+        NESTING.with(|depth| {
+            let deeper = depth.get() + 1;
+            (deeper <= MAX_NESTING).then(|| {
+                depth.set(deeper);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTING.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
+}
+
+impl ActionRecord {
+    /// Whether what it gave has no more than about so many bytes, and nothing inside of it.
+    pub fn weighs_at_most(&self, bytes: usize) -> bool {
+        let given = match &self.output {
+            Output::Value(value) => Some(value),
+            Output::Appended { more, .. } => Some(more),
+            Output::Variable(_) | Output::Actions(_) | Output::LastOf(_) => Some(&Value::Null),
+            Output::Loop { .. } | Output::Iterations { .. } | Output::Branches(_) => None,
+        };
+        let light = |value: &Value| value.weighs_at_most(bytes);
+        given.is_some_and(light) && light(&self.inputs)
+    }
+}
+
+/// By hand, because a record can hold records: the derive would recurse as deep as the bytes ask
+/// for.
+impl Encode for ActionRecord {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let _nested = Nested::enter().ok_or(EncodeError::Other("records nest too deep"))?;
+        self.status.encode(encoder)?;
+        self.inputs.encode(encoder)?;
+        self.output.encode(encoder)?;
+        self.error.encode(encoder)?;
+        self.started_at.encode(encoder)?;
+        self.ended_at.encode(encoder)?;
+        self.attempts.encode(encoder)
+    }
+}
+
+impl<Context> Decode<Context> for ActionRecord {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let _nested = Nested::enter().ok_or(DecodeError::Other("records nest too deep"))?;
+        Ok(Self {
+            status: Decode::decode(decoder)?,
+            inputs: Decode::decode(decoder)?,
+            output: Decode::decode(decoder)?,
+            error: Decode::decode(decoder)?,
+            started_at: Decode::decode(decoder)?,
+            ended_at: Decode::decode(decoder)?,
+            attempts: Decode::decode(decoder)?,
+        })
+    }
+}
+bincode::impl_borrow_decode!(ActionRecord);
+
+/// What an action gave.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Output {
+    /// A value of its own.
+    Value(Value),
+    /// The value that a variable has now. Only in a change: applied, it is that value.
+    Variable(Name),
+    /// What was appended to an array or a text. What the variable became is the variable's: here it
+    /// would be a copy for each append.
+    Appended {
+        /// The variable.
+        variable: Name,
+        /// The element, or the text.
+        more: Value,
+    },
+    /// A map of the outputs of these actions; of a single anonymous one, its output itself.
+    Actions(Vec<ActionId>),
+    /// A loop's `{iterations, status, reason, result}`; the result is that of these actions.
+    Loop {
+        /// How many iterations ended.
+        iterations: u64,
+        /// How it counts.
+        status: Status,
+        /// Why it ended.
+        end: LoopEnd,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+    },
+    /// A foreach's array of results, or the statuses of what failed.
+    Iterations {
+        /// One for each item that ran, in order.
+        records: Vec<(Status, Records)>,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+    },
+    /// A map of branches, each a map of its actions' outputs.
+    Branches(Vec<(Name, Vec<ActionId>)>),
+    /// What was just appended to that array. Only in a change, so that the journal has the element
+    /// once: applied, it is [`Output::Appended`].
+    LastOf(Name),
+}
+
+/// What an output is read from.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub program: &'a Program,
+    pub records: &'a Records,
+}
+
+impl Reading<'_> {
+    /// An output's value.
+    pub fn output(&self, output: &Output) -> Value {
+        self.follow(None, output)
+    }
+
+    /// The value of an output that lies in that of `inside`, so many deep.
+    fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
+        match output {
+            Output::Value(value) => value.clone(),
+            Output::Appended { more, .. } => more.clone(),
+            // Only in a change.
+            Output::Variable(_) | Output::LastOf(_) => Value::Null,
+            Output::Actions(actions) => self.inner(inside, actions),
+            Output::Loop {
+                iterations,
+                status,
+                end,
+                body,
+            } => Value::from_pairs([
+                (
+                    "iterations",
+                    Value::from(i64::try_from(*iterations).unwrap_or(i64::MAX)),
+                ),
+                ("status", Value::from(status.as_str())),
+                ("reason", Value::from(end.as_str())),
+                ("result", self.inner(inside, body)),
+            ]),
+            Output::Iterations { records, body } => Value::array(
+                records
+                    .iter()
+                    .map(|(_, records)| Reading { records, ..*self }.inner(inside, body))
+                    .collect(),
+            ),
+            Output::Branches(branches) => {
+                let pair = |(name, actions): &(Name, Vec<ActionId>)| {
+                    (name.clone(), self.branch(inside, name, actions))
+                };
+                Value::from_pairs(branches.iter().map(pair))
+            }
+        }
+    }
+
+    /// A branch's result: a map of its actions' outputs. Of a branch that is one action under its
+    /// own name (`parallel` with `actions`), that action's output.
+    fn branch(&self, inside: Option<(ActionId, u32)>, name: &Name, actions: &[ActionId]) -> Value {
+        let whole = self.inner(inside, actions);
+        match (actions, whole.get(name)) {
+            ([only], Some(output))
+                if self
+                    .program
+                    .action(*only)
+                    .is_some_and(|only| only.name == *name) =>
+            {
+                output.clone()
+            }
+            _ => whole,
+        }
+    }
+
+    /// The same as [`Reading::actions`], for what is stored: outputs nest in outputs, and what
+    /// nests too deep could not be read back.
+    ///
+    /// # Errors
+    /// `too_large`: it nests too deep.
+    pub fn whole(&self, actions: &[ActionId]) -> Result<Value, Fault> {
+        let whole = self.actions(actions);
+        if whole.nests_at_most(MAX_RESULT_DEPTH) {
+            return Ok(whole);
+        }
+        let message = format!("the results nest deeper than {MAX_RESULT_DEPTH} levels in all");
+        Err(Fault::new(fault_kind::TOO_LARGE, message))
+    }
+
+    /// The same for the row of an iteration, which only people read: too much is text that says so.
+    pub fn bounded(&self, actions: &[ActionId]) -> Value {
+        self.whole(actions)
+            .unwrap_or_else(|fault| Value::text(fault.message))
+    }
+
+    /// A map of the outputs of those actions that ran to an end; of a single anonymous one, its
+    /// output itself.
+    pub fn actions(&self, actions: &[ActionId]) -> Value {
+        self.inner(None, actions)
+    }
+
+    /// What is inside of an action comes after it in the file. A store that was tampered with may
+    /// say another, and who goes from record to record must come to an end.
+    fn inner(&self, inside: Option<(ActionId, u32)>, actions: &[ActionId]) -> Value {
+        let depth = inside.map_or(0, |(_, depth)| depth + 1);
+        if depth > MAX_FOLLOWED {
+            return Value::Null;
+        }
+        let follows = |id: &ActionId| inside.is_none_or(|(around, _)| around < *id);
+        let ran = actions.iter().filter_map(|id| {
+            let record = self.records.get(id).filter(|_| follows(id))?;
+            let action = self.program.action(*id)?;
+            let record: &ActionRecord = record;
+            let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
+            ran.then_some((*id, action, record))
+        });
+        let ran: Vec<_> = ran.collect();
+        let output = |id, record: &ActionRecord| self.follow(Some((id, depth)), &record.output);
+        if let [(id, action, record)] = ran.as_slice()
+            && action.anonymous
+        {
+            return output(*id, record);
+        }
+        let named = |(id, action, record): (ActionId, &Action, &ActionRecord)| {
+            (action.name.clone(), output(id, record))
+        };
+        Value::from_pairs(ran.into_iter().map(named))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record in which others are, so many deep.
+    fn nested(depth: u32) -> ActionRecord {
+        let inner = (depth > 1).then(|| {
+            let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);
+            (Status::Succeeded, records)
+        });
+        ActionRecord {
+            status: Status::Succeeded,
+            inputs: Value::Null,
+            output: Output::Iterations {
+                records: inner.into_iter().collect(),
+                body: Vec::new(),
+            },
+            error: None,
+            started_at: Timestamp(0),
+            ended_at: Timestamp(0),
+            attempts: 1,
+        }
+    }
+
+    #[test]
+    fn records_nest_so_deep_and_no_deeper() {
+        let config = bincode::config::standard();
+        let encoded = |depth: u32| bincode::encode_to_vec(nested(depth), config);
+        let whole = encoded(MAX_NESTING).unwrap();
+        let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
+        assert_eq!(read, nested(MAX_NESTING));
+        assert!(encoded(MAX_NESTING + 1).is_err());
+        // What was refused counts for nothing afterwards.
+        assert!(encoded(MAX_NESTING).is_ok());
+    }
+}
+
+/// How a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// Its condition said so.
+    Condition,
+    /// `break_when`.
+    Break,
+    /// The count was spent.
+    Count,
+    /// The deadline passed.
+    Timeout,
+    /// Its body failed.
+    Failed,
+    /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
+    Cancelled,
+    /// It came to a page that it had been at.
+    Repeat,
+    /// Its iterations gave the same again and again.
+    Unchanged,
+}
+
+impl LoopEnd {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Condition,
+        Self::Break,
+        Self::Count,
+        Self::Timeout,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Repeat,
+        Self::Unchanged,
+    ];
+
+    /// The word in outputs and events.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Condition => "condition",
+            Self::Break => "break",
+            Self::Count => "count",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Repeat => "repeat",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! A run as it was at an earlier point of its journal, for a new run to go on from. The old run
+//! stays as it ended; nothing here changes it.
+//!
+//! The changes since the last snapshot are folded once more, up to where the target began for the
+//! last time. There every cursor is between two operations.
+
+use super::bug::Bug;
+use super::change::Change;
+use super::env::View;
+use super::failed_items::failed_foreaches;
+use super::fork::branch_cursor;
+use super::movement::narrow;
+use super::state::{
+    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, PendingEffect, RunState,
+    Wait,
+};
+use crate::program::{Action, Program, ScopeKind};
+use std::collections::{HashSet, VecDeque};
+use windlass_expression::Budget;
+use windlass_model::model::{Name, Status};
+use windlass_value::time::Timestamp;
+
+/// Where a run is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An action or an iteration, or the end of its path: `fetch`, `poll#14`, `poll#14/fetch`.
+    Path(String),
+    /// The action that the run failed at, and the iteration around it.
+    Action(Name, Option<(String, u64)>),
+    /// The end of the foreach of which items failed: those begin once more. At the end of its path, where
+    /// there are several: `each`, `outer#1/inner`.
+    FailedItems(Option<String>),
+}
+
+/// What a target is in a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rewound {
+    /// The run as it was.
+    State(Box<RunState>),
+    /// The first thing that it did.
+    Beginning,
+    /// It is not in the journal.
+    Nowhere,
+    /// Items of these foreaches failed, and it is not said whose are meant.
+    Several(Vec<String>),
+}
+
+/// The state of `run` when it last came to `target`, as the state of a new run `id` that goes on at
+/// `now`. `start` is the state at the journal's beginning, `changes` everything since.
+///
+/// # Errors
+/// The changes are not those of the run.
+pub fn rewind(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    target: &Target,
+    id: &Name,
+    now: Timestamp,
+) -> Result<Rewound, Bug> {
+    let found = match target {
+        Target::FailedItems(place) => {
+            let mut all = failed_foreaches(program, start, changes, place.as_deref())?;
+            if place.is_none() && all.len() > 1 {
+                let paths = all.into_iter().map(|one| one.path);
+                return Ok(Rewound::Several(paths.collect()));
+            }
+            all.pop().map(|one| Found {
+                changes: one.changes,
+                cursor: one.cursor,
+                is_beginning: false,
+            })
+        }
+        Target::Path(_) | Target::Action(..) => Looking { program, target }.last(start, changes)?,
+    };
+    let Some(found) = found else {
+        return Ok(Rewound::Nowhere);
+    };
+    let mut state = start.clone();
+    let mut then = last_seen(start);
+    for change in changes.iter().take(found.changes) {
+        then = then.max(time_of(change).unwrap_or(then));
+        state.apply(change)?;
+    }
+    if found.is_beginning {
+        return Ok(Rewound::Beginning);
+    }
+    undo_call(&mut state, found.cursor);
+    stand_still(&mut state, then, now)?;
+    begin_anew(program, &mut state, found.cursor, now);
+    if matches!(target, Target::FailedItems(_)) {
+        begin_failed_items(program, &mut state, found.cursor, now)?;
+    }
+    rename(&mut state, id);
+    state.started_at = now;
+    Ok(Rewound::State(Box::new(state)))
+}
+
+/// A place that a run came to, as [`Target::Path`] takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Visited {
+    /// An iteration of a loop, or an item of a foreach.
+    Iteration(String),
+    /// An action that began.
+    Action(String),
+}
+
+/// The last `most` places that a run came to, the newest first, each once. `start` is the state at
+/// the journal's beginning, `changes` everything since.
+///
+/// # Errors
+/// The changes are not those of the run.
+pub fn visited(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    most: usize,
+) -> Result<Vec<Visited>, Bug> {
+    let mut state = start.clone();
+    let mut places = VecDeque::new();
+    for change in changes {
+        let action = match change {
+            Change::ActionBegan { cursor, .. } => {
+                action_at(program, &state, *cursor).map(|action| {
+                    View::of(program, &state, *cursor, &Budget::default()).path_of(&action.name)
+                })
+            }
+            _ => None,
+        };
+        state.apply(change)?;
+        let iteration = match change {
+            Change::IterationBegan { cursor, .. } => Some(*cursor),
+            Change::BranchStarted { branch, .. } if is_item(program, &state, *branch) => {
+                Some(*branch)
+            }
+            _ => None,
+        };
+        let iteration =
+            iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
+        places.extend(action.map(Visited::Action));
+        places.extend(iteration.map(Visited::Iteration));
+        // The same place again counts once, at its last time.
+        while places.len() > most.saturating_mul(2) {
+            places.pop_front();
+        }
+    }
+    let mut known = HashSet::new();
+    let newest = places.into_iter().rev();
+    Ok(newest
+        .filter(|place| known.insert(place.clone()))
+        .take(most)
+        .collect())
+}
+
+/// The action that a cursor stands at.
+fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Option<&'p Action> {
+    let state = program.state(run.cursors.get(&cursor)?.at)?;
+    program.action(state.action?)
+}
+
+/// A place that was found.
+struct Found {
+    /// Behind so many changes.
+    changes: usize,
+    /// Who stands there.
+    cursor: CursorId,
+    is_beginning: bool,
+}
+
+struct Looking<'a> {
+    program: &'a Program,
+    target: &'a Target,
+}
+
+impl Looking<'_> {
+    /// The last time that a cursor stood at the place.
+    fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<Found>, Bug> {
+        let mut state = start.clone();
+        // What was in flight when the snapshot was made had begun before it.
+        let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
+            let calls = matches!(cursor.wait, Wait::Effect(_));
+            (calls && self.is_at(start, *id)).then_some(*id)
+        });
+        let mut found = calling.next_back().map(|cursor| Found {
+            changes: 0,
+            cursor,
+            is_beginning: false,
+        });
+        drop(calling);
+        // Whether the run has only just begun.
+        let mut fresh = start.cursors.is_empty();
+        for (index, change) in changes.iter().enumerate() {
+            // Journals of format 1 say of calls alone that they begin: when they ask for an effect.
+            if let Change::ActionBegan { cursor, .. }
+            | Change::EffectRequested(_, PendingEffect { cursor, .. }) = change
+                && self.is_at(&state, *cursor)
+            {
+                found = Some(Found {
+                    changes: index,
+                    cursor: *cursor,
+                    is_beginning: fresh,
+                });
+            }
+            state.apply(change)?;
+            fresh &= matches!(
+                change,
+                Change::Started { .. }
+                    | Change::CursorSpawned(..)
+                    | Change::VariableChanged { .. }
+                    | Change::ActionBegan { .. }
+            );
+            let iteration = match change {
+                // The cursor moves to the body with the next change.
+                Change::IterationBegan { cursor, .. } => Some((*cursor, 1)),
+                Change::BranchStarted { branch, .. } if is_item(self.program, &state, *branch) => {
+                    Some((*branch, siblings(changes.get(index + 1..))))
+                }
+                _ => None,
+            };
+            let iteration = match change {
+                Change::Restored(_) => self.restored(&state).map(|cursor| (cursor, 0)),
+                _ => iteration.filter(|(cursor, _)| self.is_iteration(&state, *cursor)),
+            };
+            if let Some((cursor, more)) = iteration {
+                found = Some(Found {
+                    changes: index + 1 + more,
+                    cursor,
+                    is_beginning: false,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The cursor that stands at the place in a run that begins in the middle.
+    fn restored(&self, run: &RunState) -> Option<CursorId> {
+        let mut ready = run.ready.iter().copied();
+        ready.find(|cursor| {
+            let here = run.cursors.get(cursor);
+            let body = here.and_then(|here| self.program.scope(here.frames.last()?.scope));
+            let begins = body.map(|scope| scope.body) == here.map(|here| here.at);
+            self.is_at(run, *cursor) || (begins && self.is_iteration(run, *cursor))
+        })
+    }
+
+    /// Whether the cursor stands at the action.
+    fn is_at(&self, run: &RunState, cursor: CursorId) -> bool {
+        let Some(action) = action_at(self.program, run, cursor) else {
+            return false;
+        };
+        let budget = Budget::default();
+        let view = View::of(self.program, run, cursor, &budget);
+        match self.target {
+            Target::Path(path) => ends_with(&view.path_of(&action.name), path),
+            Target::Action(name, iteration) => {
+                action.name == *name && view.innermost_iteration() == *iteration
+            }
+            Target::FailedItems(_) => false,
+        }
+    }
+
+    /// Whether the cursor is in the iteration.
+    fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
+        match self.target {
+            Target::Path(path) => ends_with(
+                &View::of(self.program, run, cursor, &Budget::default()).path(),
+                path,
+            ),
+            Target::Action(..) | Target::FailedItems(_) => false,
+        }
+    }
+}
+
+/// Whether a path is `end`, or ends with it behind a slash.
+pub(super) fn ends_with(path: &str, end: &str) -> bool {
+    let rest = path.strip_suffix(end);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// Whether a branch is an item of a foreach.
+fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
+    let frame = run.cursors.get(&branch).and_then(|one| one.frames.first());
+    let parent = frame.and_then(|frame| program.scope(program.scope(frame.scope)?.parent?));
+    parent.is_some_and(|fork| matches!(fork.kind, ScopeKind::ForEach { .. }))
+}
+
+/// How many of the changes that follow start further branches of the same fork: they come along,
+/// for a fork is only looked at again when one of its branches ends.
+fn siblings(rest: Option<&[Change]>) -> usize {
+    let starts = |change: &&Change| {
+        matches!(change, Change::BranchStarted { .. })
+            || matches!(change, Change::CursorSpawned(_, one) if one.parent.is_some())
+    };
+    rest.unwrap_or_default().iter().take_while(starts).count()
+}
+
+// ── from then to now ────────────────────────────────────────────────────────────────────────────
+
+/// The cursor has not called yet.
+fn undo_call(run: &mut RunState, cursor: CursorId) {
+    let Some(here) = run.cursors.get_mut(&cursor) else {
+        return;
+    };
+    if let Wait::Effect(effect) = here.wait {
+        here.wait = Wait::Ready;
+        run.ready.insert(cursor);
+        run.effects.remove(&effect);
+    }
+}
+
+/// Between then and now no time passes for the run, as in a pause. One that stood at a limit still
+/// does: only a resume gives it more.
+fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
+    let (since, limit) = match run.paused.take() {
+        Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
+        Some((since, PauseReason::Requested)) => (since, None),
+        None => (then, None),
+    };
+    let shift_ms = i64::try_from(now.since(since).as_millis()).unwrap_or(i64::MAX);
+    run.apply(&Change::Resumed { shift_ms })?;
+    run.paused = limit.map(|reason| (now, reason));
+    Ok(())
+}
+
+/// The action has all of its attempts and all of its time again.
+fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
+    let Some(here) = run.cursors.get_mut(&cursor) else {
+        return;
+    };
+    let Some(state) = program.state(here.at).filter(|at| at.action.is_some()) else {
+        return;
+    };
+    for frame in here.frames.iter_mut().rev() {
+        let scope = program.scope(frame.scope);
+        if scope.is_none_or(|scope| scope.name != state.name) {
+            break;
+        }
+        match &mut frame.kind {
+            FrameKind::Try(state) => {
+                state.attempt = 1;
+                state.last_fault = None;
+                state.next_due_at = None;
+            }
+            FrameKind::Deadline(state) => {
+                if let Some(timer) = run.timers.get_mut(&state.timer) {
+                    timer.due_at = now.plus(std::time::Duration::from_millis(state.after_ms));
+                }
+            }
+            _ => break,
+        }
+    }
+}
+
+/// The items of a foreach that failed are as if they had not begun, and the first of them begin.
+fn begin_failed_items(
+    program: &Program,
+    run: &mut RunState,
+    parent: CursorId,
+    now: Timestamp,
+) -> Result<(), Bug> {
+    let bug = || Bug::new(String::from("no foreach ended here"));
+    let frames = &run.cursor(parent)?.frames;
+    let depth = frames.len().saturating_sub(1);
+    let scope = frames.last().and_then(|frame| program.scope(frame.scope));
+    let Some(ScopeKind::ForEach {
+        branch,
+        concurrency,
+        ..
+    }) = scope.map(|scope| &scope.kind)
+    else {
+        return Err(bug());
+    };
+    let body = program.scope(*branch).ok_or_else(bug)?.body;
+    let fork = fork_of(run, parent).ok_or_else(bug)?;
+    fork.closed = false;
+    fork.started = 0;
+    for one in fork.branches.iter_mut().filter(|one| failed(one)) {
+        *one = BranchState::Pending;
+    }
+    while let Some(index) = fork_of(run, parent).and_then(|fork| fork.next_item(*concurrency)) {
+        let item = fork_of(run, parent).map(|fork| fork.item(index));
+        let item = ItemState {
+            index,
+            item: item.unwrap_or_default(),
+        };
+        let id = CursorId(run.next_id);
+        let cursor = branch_cursor(parent, *branch, body, FrameKind::Branch(item), now);
+        run.apply(&Change::CursorSpawned(id, cursor))?;
+        run.apply(&Change::BranchStarted {
+            cursor: parent,
+            depth: narrow(depth),
+            index,
+            branch: id,
+        })?;
+    }
+    Ok(())
+}
+
+/// The fork that a cursor waits in.
+pub(super) fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
+    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
+        FrameKind::Fork(fork) => Some(fork),
+        _ => None,
+    }
+}
+
+pub(super) fn failed(branch: &BranchState) -> bool {
+    matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
+}
+
+/// What is in flight is another run's from now on: it is done anew, under other keys.
+fn rename(run: &mut RunState, id: &Name) {
+    let old = super::path::key_of_run(&run.id);
+    let new = super::path::key_of_run(id);
+    for effect in run.effects.values_mut() {
+        if let Some(path) = effect.request.key.strip_prefix(&old) {
+            effect.request.key = format!("{new}{path}");
+        }
+    }
+    run.id = id.clone();
+}
+
+/// When a change was made, as far as it says.
+fn time_of(change: &Change) -> Option<Timestamp> {
+    match change {
+        Change::Started { at, .. }
+        | Change::Recorded { at, .. }
+        | Change::EffectEnded { at, .. }
+        | Change::IterationBegan { at, .. }
+        | Change::AttemptFailed { at, .. }
+        | Change::ForEachRecorded { at, .. }
+        | Change::Paused { at, .. } => Some(*at),
+        Change::Entered(_, frame) => Some(frame.entered_at),
+        Change::EffectRequested(_, effect) => Some(effect.requested_at),
+        Change::Restored(state) => Some(state.started_at),
+        _ => None,
+    }
+}
+
+/// The latest time that a state knows of.
+fn last_seen(run: &RunState) -> Timestamp {
+    let cursors = run.cursors.values();
+    let frames = cursors.flat_map(|cursor| cursor.frames.iter().map(|frame| frame.entered_at));
+    let loops = run
+        .loops()
+        .filter_map(|(_, _, state)| state.iteration_started_at);
+    let effects = run.effects.values().map(|effect| effect.requested_at);
+    let cursors = run.cursors.values();
+    let records = cursors.flat_map(|cursor| cursor.records.values().map(|record| record.ended_at));
+    frames
+        .chain(loops)
+        .chain(effects)
+        .chain(records)
+        .fold(run.started_at, Timestamp::max)
+}

@@ -1,0 +1,215 @@
+//! Assignments: every way a variable changes. An append costs what is appended, in the journal and
+//! in memory.
+
+use super::advance::Stepper;
+use super::bug::{Done, Sure};
+use super::change::{Change, VariableChange};
+use super::env::View;
+use super::evaluate::{Faulty, computed, number, text};
+use super::record::Output;
+use super::state::CursorId;
+use crate::program::Assignment;
+use rust_decimal::Decimal;
+use std::sync::Arc;
+use windlass_expression::Value;
+use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
+
+impl Stepper<'_> {
+    /// Gives what the last assignment did, as a record's output.
+    pub fn assign(
+        &mut self,
+        cursor: CursorId,
+        assignments: &[Assignment],
+        bound: Option<(&str, &Value)>,
+    ) -> Done<Option<Output>> {
+        let mut last = None;
+        for one in assignments {
+            let view = View {
+                bound,
+                ..self.view(cursor)
+            };
+            let value = computed(view.value(&one.value), self.budget)?;
+            // What an action sets is what it gives and is given; what a call does besides is not.
+            let value = match bound {
+                None => self.hidden(self.state_of(cursor)?, value),
+                Some(_) => value,
+            };
+            last = Some(self.assign_one(cursor, one, value)?);
+        }
+        Ok(last)
+    }
+
+    /// Changes a variable that a cursor works on.
+    pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> Sure {
+        let owner = self.run.isolated_by(cursor);
+        self.emit(Change::VariableChanged { owner, change })
+    }
+
+    fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Done<Output> {
+        let name = self.variable_key(cursor, &one.variable);
+        let negative = one.op == AssignOp::Decrement;
+        match one.op {
+            AssignOp::Set => {
+                self.fits(cursor, &name, &value)?;
+                self.change_variable(cursor, VariableChange::Set(name.clone(), value))?;
+            }
+            AssignOp::Increment | AssignOp::Decrement => {
+                let sum = self.sum(cursor, &name, &value, negative)?;
+                self.fits(cursor, &name, &sum)?;
+                self.change_variable(cursor, VariableChange::Set(name.clone(), sum))?;
+            }
+            AssignOp::AppendToArray => return self.append_element(cursor, name, value),
+            AssignOp::AppendToString => return self.append_text(cursor, name, &value),
+            AssignOp::MergeAll => {
+                self.merge_all(cursor, &value)?;
+                return Ok(Output::Value(Value::Null));
+            }
+            AssignOp::ReplaceAll => {
+                self.replace_all(cursor, &value)?;
+                return Ok(Output::Value(Value::Null));
+            }
+            AssignOp::RemoveAll => {
+                self.remove_all(cursor, &value)?;
+                return Ok(Output::Value(Value::Null));
+            }
+        }
+        Ok(Output::Variable(name))
+    }
+
+    /// Null is as good as missing, where an assignment creates what is missing.
+    fn known(&self, cursor: CursorId, name: &Name) -> Faulty<Option<&Value>> {
+        let value = self.run.variables_of(cursor).get(name);
+        if value.is_none() && !self.program.rules.creates_variables {
+            let message = format!("variable `{name}` is not initialized");
+            return Err(Fault::new(fault_kind::EXPRESSION, message));
+        }
+        Ok(value.filter(|value| !value.is_null()))
+    }
+
+    fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
+        let zero = Value::Int(0);
+        let current = self.known(cursor, name)?.unwrap_or(&zero);
+        let secure = current.has_secure() || by.has_secure();
+        let (current, by) = (&current.revealed(), &by.revealed());
+        if number(current).is_none() {
+            return Err(not_a(name, "a number", current));
+        }
+        if number(by).is_none() {
+            let by = if secure {
+                by.clone().secure()
+            } else {
+                by.clone()
+            };
+            let message = format!("`{name}` changes by a number, not by {}", by.to_json());
+            return Err(Fault::new(fault_kind::EXPRESSION, message));
+        }
+        let sum = add(current, by, negative).ok_or_else(|| {
+            let message = format!("variable `{name}` would leave the range of numbers");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })?;
+        Ok(if secure { sum.secure() } else { sum })
+    }
+
+    /// Azure declares what a variable may hold. One that was given no value holds null until then.
+    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Faulty<()> {
+        let mut declared = self.program.types.iter();
+        let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
+            return Ok(());
+        };
+        let initial = value.is_null() && self.run.variables_of(cursor).get(name).is_none();
+        if initial || kind.accepts(&value.revealed()) {
+            return Ok(());
+        }
+        let message = format!(
+            "variable `{name}` was declared to hold {}: it cannot take a value of the type {}",
+            kind.described(),
+            value.kind()
+        );
+        Err(Fault::new(fault_kind::EXPRESSION, message))
+    }
+
+    fn append_element(&mut self, cursor: CursorId, variable: Name, more: Value) -> Done<Output> {
+        let name = variable.clone();
+        let change = match self.known(cursor, &variable)? {
+            Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
+            Some(secure @ Value::Secure(_)) => match secure.clone().shared_out() {
+                Value::Array(mut items) => {
+                    Arc::make_mut(&mut items).push(more.clone());
+                    self.change_variable(cursor, VariableChange::Set(name, Value::Array(items)))?;
+                    return Ok(Output::Value(more));
+                }
+                other => return Err(not_a(&variable, "an array", &other).into()),
+            },
+            None => {
+                let first = Value::array(vec![more]);
+                self.fits(cursor, &name, &first)?;
+                VariableChange::Set(name, first)
+            }
+            Some(other) => return Err(not_a(&variable, "an array", other).into()),
+        };
+        self.change_variable(cursor, change)?;
+        Ok(Output::LastOf(variable))
+    }
+
+    fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Done<Output> {
+        let known = self.known(cursor, &variable)?;
+        if value.has_secure() || known.is_some_and(Value::has_secure) {
+            let known = known
+                .map(Value::revealed)
+                .unwrap_or_else(|| Value::text(""));
+            let Value::String(before) = &known else {
+                return Err(not_a(&variable, "a string", &known).into());
+            };
+            let more = text(&value.revealed());
+            let whole = Value::text(format!("{before}{more}")).secure();
+            self.change_variable(cursor, VariableChange::Set(variable, whole))?;
+            return Ok(Output::Value(Value::text(more).secure()));
+        }
+        let (name, more) = (variable.clone(), text(value));
+        let change = match known {
+            Some(Value::String(_)) => VariableChange::TextAppended(name, more.clone()),
+            None => {
+                let first = Value::text(more.clone());
+                self.fits(cursor, &name, &first)?;
+                VariableChange::Set(name, first)
+            }
+            Some(other) => return Err(not_a(&variable, "a string", other).into()),
+        };
+        self.change_variable(cursor, change)?;
+        let more = Value::text(more);
+        Ok(Output::Appended { variable, more })
+    }
+}
+
+fn not_a(name: &Name, wanted: &str, value: &Value) -> Fault {
+    let message = format!("variable `{name}` is not {wanted} but {}", value.kind());
+    Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// None: no number of its kind is that large.
+fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
+    let exact = |value: &Value| match value {
+        Value::Int(int) => Some(Decimal::from(*int)),
+        Value::Decimal(decimal) => Some(**decimal),
+        _ => None,
+    };
+    if let (Value::Int(a), Value::Int(b)) = (current, by) {
+        let sum = if negative {
+            a.checked_sub(*b)
+        } else {
+            a.checked_add(*b)
+        };
+        return sum.map(Value::Int);
+    }
+    if let (Some(a), Some(b)) = (exact(current), exact(by)) {
+        let sum = if negative {
+            a.checked_sub(b)
+        } else {
+            a.checked_add(b)
+        };
+        return sum.map(Value::from);
+    }
+    let (a, b) = (number(current)?, number(by)?);
+    let sum = if negative { a - b } else { a + b };
+    sum.is_finite().then_some(Value::Float(sum))
+}

@@ -1,0 +1,278 @@
+//! The bytes of a record: a version, its size in pieces, the encoded value, and a checksum over
+//! the key and all of it (docs/store-format.md draws them). Decoding never panics, never trusts
+//! a length and never nests without bound. This file never touches a database.
+
+use bincode::config::{self, Configuration};
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+use std::ops::Range;
+
+/// The version that this engine writes, the first byte of every record. Older versions keep
+/// their decoders.
+pub const VERSION: u8 = 1;
+/// The longest value under one key. The database writes a leaf of up to 20 keys at once and
+/// puts what is longer than 128 KiB into a file of its own, whose directory entry it never
+/// syncs: 20 values and keys must stay below that.
+pub const MAX_VALUE: usize = 5_600;
+/// Version and number of further pieces.
+const HEAD: usize = 3;
+/// In the first of several pieces: a checksum over the whole value, so that no piece of an
+/// earlier value is taken for one of this.
+const WHOLE: usize = 4;
+/// The checksum.
+const TAIL: usize = 4;
+/// How long a value may be to fit under one key.
+pub const MAX_SINGLE: usize = MAX_VALUE - HEAD - TAIL;
+/// How much of a longer value one piece holds.
+pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
+
+const CONFIG: Configuration = config::standard();
+
+/// Why bytes are no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRecord {
+    /// Not as long as a record is.
+    #[error("it is cut short")]
+    Short,
+    /// The checksum does not match: other bytes than were written, or under another key.
+    #[error("its checksum does not match")]
+    Checksum,
+    /// A version that this engine does not know.
+    #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
+    Version(u8),
+    /// Its pieces are of different values.
+    #[error("its pieces are not of one value")]
+    Mixed,
+    /// A piece is not there.
+    #[error("its piece {0} is missing")]
+    Piece(u32),
+    /// The bytes do not decode.
+    #[error("it does not decode: {0}")]
+    Value(String),
+    /// More bytes than the value has.
+    #[error("it has {0} bytes too many")]
+    Trailing(usize),
+}
+
+/// Begins a record at the end of `out`; gives where it starts.
+pub fn open(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[VERSION, 0, 0]);
+    start
+}
+
+/// Begins the first of several pieces: says how many follow, and the whole value's checksum.
+pub fn open_first(out: &mut Vec<u8>, further: u16, whole: &[u8]) -> usize {
+    let start = out.len();
+    out.push(VERSION);
+    out.extend_from_slice(&further.to_le_bytes());
+    out.extend_from_slice(&crc32fast::hash(whole).to_le_bytes());
+    start
+}
+
+/// Ends the record or piece that begins at `start` and whose key lies at `key` in the same
+/// buffer, with its checksum; gives that.
+pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize) -> u32 {
+    let key = out.get(key).unwrap_or_default();
+    let crc = checksum(key, out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&crc.to_le_bytes());
+    crc
+}
+
+/// What is under one key, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where the value's bytes are.
+    pub body: Range<usize>,
+    /// How many further pieces follow, and the whole value's checksum.
+    pub further: Option<(u16, u32)>,
+}
+
+/// Checks what is under one key.
+pub fn check(key: &[u8], stored: &[u8]) -> Result<Piece, BadRecord> {
+    let (rest, crc) = stored.split_last_chunk().ok_or(BadRecord::Short)?;
+    if checksum(key, rest) != u32::from_le_bytes(*crc) {
+        return Err(BadRecord::Checksum);
+    }
+    match *rest {
+        [VERSION, 0, 0, ..] => Ok(Piece {
+            body: HEAD..rest.len(),
+            further: None,
+        }),
+        [VERSION, low, high, a, b, c, d, ..] => Ok(Piece {
+            body: HEAD + WHOLE..rest.len(),
+            further: Some((
+                u16::from_le_bytes([low, high]),
+                u32::from_le_bytes([a, b, c, d]),
+            )),
+        }),
+        [VERSION, ..] | [] => Err(BadRecord::Short),
+        [version, ..] => Err(BadRecord::Version(version)),
+    }
+}
+
+/// Checks a value that was put together from its pieces.
+pub fn check_whole(whole: &[u8], crc: u32) -> Result<(), BadRecord> {
+    if crc32fast::hash(whole) == crc {
+        Ok(())
+    } else {
+        Err(BadRecord::Mixed)
+    }
+}
+
+/// The checksum of the record or piece under a key: its last bytes.
+pub fn crc_of(stored: &[u8]) -> u32 {
+    stored
+        .split_last_chunk()
+        .map_or(0, |(_, crc)| u32::from_le_bytes(*crc))
+}
+
+/// What a row that is only a key counts for.
+pub fn crc_of_key(key: &[u8]) -> u32 {
+    crc32fast::hash(key)
+}
+
+fn checksum(key: &[u8], bytes: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(key);
+    crc.update(bytes);
+    crc.finalize()
+}
+
+/// Appends a value.
+pub fn encode<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    bincode::encode_into_std_write(value, out, CONFIG).map(drop)
+}
+
+/// Appends a list of values.
+pub fn encode_all<T: Encode>(out: &mut Vec<u8>, values: &[T]) -> Result<(), EncodeError> {
+    encode(out, &(values.len() as u64))?;
+    values.iter().try_for_each(|value| encode(out, value))
+}
+
+/// Reads one value that takes all the bytes.
+pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, BadRecord> {
+    let (value, used) = decode_first(bytes)?;
+    match bytes.len() - used {
+        0 => Ok(value),
+        more => Err(BadRecord::Trailing(more)),
+    }
+}
+
+/// Reads a list of values that takes all the bytes.
+pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
+    let mut at = 0;
+    let values = decode_next(bytes, &mut at)?;
+    match bytes.len().saturating_sub(at) {
+        0 => Ok(values),
+        more => Err(BadRecord::Trailing(more)),
+    }
+}
+
+/// Reads the list of values at `at`, and moves it behind them. The count is not trusted: a value
+/// that is not there fails on its first missing byte.
+pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>, BadRecord> {
+    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
+    let (count, used): (u64, usize) = decode_first(rest(*at))?;
+    *at += used;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let (value, used) = decode_first(rest(*at))?;
+        values.push(value);
+        *at += used;
+    }
+    Ok(values)
+}
+
+/// Reads the value that the bytes begin with; gives how long it is.
+///
+/// The limit bounds what a bad length can make the decoder reserve. A container's element can
+/// take a few hundred times more memory than bytes, hence the steps.
+pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
+    const MIB: usize = 1 << 20;
+    let result = match bytes.len() {
+        0..=0xFFFF => bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 64 * MIB }>()),
+        0x1_0000..=0xF_FFFF => {
+            bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 512 * MIB }>())
+        }
+        _ => bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 4096 * MIB }>()),
+    };
+    result.map_err(|error: DecodeError| BadRecord::Value(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_expression::Value;
+
+    fn sealed(key: &[u8], value: &Value) -> Vec<u8> {
+        let mut out = key.to_vec();
+        let start = open(&mut out);
+        encode(&mut out, value).unwrap();
+        seal(&mut out, 0..key.len(), start);
+        out.split_off(start)
+    }
+
+    /// How much a bad length can make the decoder reserve goes by how long the record is.
+    #[test]
+    fn a_length_that_a_record_cannot_have_is_refused_before_anything_is_reserved() {
+        let refused = |claimed: u64, length: usize| {
+            let mut bytes = Vec::new();
+            encode(&mut bytes, &claimed).unwrap();
+            bytes.resize(length, 0);
+            decode_first::<Vec<u64>>(&bytes)
+                .map(drop)
+                .unwrap_err()
+                .to_string()
+        };
+        for (length, claimed, limited) in [
+            (100, 9 << 20, true),
+            (0xFFFF, 9 << 20, true),
+            (0x1_0000, 9 << 20, false),
+            (0x1_0000, 65 << 20, true),
+            (0xF_FFFF, 65 << 20, true),
+            (0x10_0000, 65 << 20, false),
+            (0x10_0000, 513 << 20, true),
+        ] {
+            let told = refused(claimed, length);
+            assert_eq!(told.contains("LimitExceeded"), limited, "{length}: {told}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let value = Value::from_pairs([("a", Value::from(1_i64)), ("b", Value::from("text"))]);
+        let bytes = sealed(b"key", &value);
+        let piece = check(b"key", &bytes).unwrap();
+        assert_eq!(piece.further, None);
+        assert_eq!(decode::<Value>(&bytes[piece.body]).unwrap(), value);
+        assert_eq!(check(b"kez", &bytes), Err(BadRecord::Checksum));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(b"key", &bad).is_err());
+        }
+        for cut in 0..bytes.len() {
+            assert!(check(b"key", &bytes[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_named() {
+        let mut out = vec![b'k', 9, 0, 0];
+        seal(&mut out, 0..1, 1);
+        assert_eq!(check(b"k", &out[1..]), Err(BadRecord::Version(9)));
+    }
+
+    #[test]
+    fn lists_do_not_trust_their_count() {
+        let mut out = Vec::new();
+        encode_all(&mut out, &[1_u64, 2, 300]).unwrap();
+        assert_eq!(decode_all::<u64>(&out).unwrap(), [1, 2, 300]);
+        let mut lie = Vec::new();
+        encode(&mut lie, &u64::MAX).unwrap();
+        assert!(matches!(decode_all::<u64>(&lie), Err(BadRecord::Value(_))));
+        out.push(0);
+        assert_eq!(decode_all::<u64>(&out), Err(BadRecord::Trailing(1)));
+    }
+}

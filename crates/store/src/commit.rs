@@ -1,0 +1,358 @@
+//! What a commit writes: its record in the journal, a snapshot when it brings one, the index its
+//! run is in, and the run's head. Everything of one commit goes into one atomic
+//! batch. This file never decides when a batch is made durable.
+
+use super::Receipt;
+use super::codec;
+use super::header::{KnownHeader, Root, StoredHeader};
+use super::journal;
+use super::keys::{self, Family};
+use super::kv::Kv;
+use super::pack;
+use super::rows::{Rows, corrupt};
+use super::write_batch::{Put, Rejected, WriteBatch};
+use super::{Commit, Committed, Placement, StoreError};
+use bincode::Encode;
+use bincode::error::EncodeError;
+use std::collections::{HashMap, HashSet};
+use windlass_machine::program::ProgramHash;
+use windlass_model::model::Name;
+
+/// Room for so many heads is not worth giving back.
+const MANY_HEADS: usize = 4_096;
+
+/// What the one who writes remembers between groups.
+#[derive(Default)]
+pub struct Writer {
+    /// What the next group writes.
+    pub batch: WriteBatch,
+    /// As it will be after that.
+    pub root: Root,
+    /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
+    /// ended costs nothing here from the next group on. Boxed, because a table has room for more than it holds.
+    pub heads: HashMap<Name, Box<KnownHeader>>,
+    /// Those in the batch that are not under way any more.
+    leaving: Vec<Name>,
+    /// The runs that the batch changes.
+    pub touched: Vec<Name>,
+    /// The last mark that was synced, as far as it is stored.
+    marked: u64,
+    /// Programs that are stored.
+    pub programs: HashSet<ProgramHash>,
+}
+
+impl Writer {
+    /// One that goes on after `root`.
+    pub fn new(root: Root) -> Self {
+        Self {
+            root,
+            ..Self::default()
+        }
+    }
+
+    /// The first records of a store.
+    pub fn put_meta(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
+        self.put_layout(meta)?;
+        self.put_root()
+    }
+
+    /// The row that names the format, and those that keep others on pages of their own.
+    pub fn put_layout(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
+        let key = |key: &mut Vec<u8>| keys::single(key, Family::Meta);
+        self.batch
+            .put(key, |out| codec::encode(out, meta))
+            .map_err(|error| corrupt(&error.to_string()))?;
+        for (family, count) in [
+            (Family::RootPadding, keys::PADDING),
+            (Family::JournalPadding, keys::PADDING),
+            (Family::EndPadding, keys::END_PADDING),
+        ] {
+            for number in 0..count {
+                self.batch.put_key(|key| keys::padding(key, family, number));
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers the group in the batch; the mark that was synced last is `marked`.
+    pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
+        self.root.group = self.root.group.saturating_add(1);
+        self.put_root()?;
+        if self.marked < marked {
+            let key = |key: &mut Vec<u8>| keys::single(key, Family::Marked);
+            let put = self.batch.put(key, |out| codec::encode(out, &marked));
+            put.map_err(|error| corrupt(&error.to_string()))?;
+            self.marked = marked;
+        }
+        Ok(self.root.group)
+    }
+
+    fn put_root(&mut self) -> Result<(), StoreError> {
+        let root = self.root;
+        let key = |key: &mut Vec<u8>| keys::single(key, Family::Root);
+        self.batch
+            .put(key, |out| codec::encode(out, &root))
+            .map_err(|error| corrupt(&error.to_string()))?;
+        Ok(())
+    }
+
+    fn remember(&mut self, run: &Name, head: Box<KnownHeader>) {
+        if head.placement != Some(Placement::Runnable) {
+            self.leaving.push(run.clone());
+        }
+        self.heads.insert(run.clone(), head);
+    }
+
+    /// Begins a group: those that the last one left at rest are forgotten.
+    pub fn begin(&mut self) {
+        self.batch.clear();
+        for run in self.leaving.drain(..) {
+            self.heads.remove(&run);
+        }
+        // A map never gives back by itself what a crowd took.
+        if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
+            self.heads.shrink_to(self.heads.len() * 2);
+        }
+    }
+}
+
+/// One commit on its way into a batch.
+pub(super) struct Entry<'a> {
+    pub run: &'a Name,
+    pub batch: &'a mut WriteBatch,
+    pub head: Box<KnownHeader>,
+    pub root: Root,
+}
+
+impl Entry<'_> {
+    pub fn put(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+    ) -> Result<Put, StoreError> {
+        self.batch
+            .put(key, value)
+            .map_err(|error| rejected(self.run, &error))
+    }
+
+    /// Moves the run from the index it is in to the one of `placement`.
+    pub fn place(&mut self, placement: Option<Placement>) {
+        if self.head.placement == placement {
+            return;
+        }
+        let run = self.run;
+        let mut name = Vec::new();
+        if let Some(old) = self.head.placement
+            && index(old, run, &mut name)
+        {
+            self.batch.remove(|key| key.extend_from_slice(&name));
+            self.root.drop(codec::crc_of_key(&name));
+        }
+        name.clear();
+        if let Some(new) = placement
+            && index(new, run, &mut name)
+        {
+            self.batch.put_key(|key| key.extend_from_slice(&name));
+            self.root.add(codec::crc_of_key(&name));
+        }
+        self.head.placement = placement;
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    /// Stages one commit, or nothing of it when it is refused.
+    pub(super) fn put_commit(
+        &self,
+        writer: &mut Writer,
+        commit: &Commit,
+    ) -> Result<Committed, StoreError> {
+        let run = &commit.header.id;
+        check_id(run)?;
+        // Taken out: what fails on the way is read again.
+        let head = match writer.heads.remove(run) {
+            Some(head) => head,
+            None => Box::new(self.head(run)?),
+        };
+        if commit.header.revision != head.revision.saturating_add(1) {
+            let found = head.revision;
+            if head.crc.is_some() {
+                writer.remember(run, head);
+            }
+            return Err(StoreError::Conflict {
+                run: run.clone(),
+                expected: commit.header.revision.saturating_sub(1),
+                found,
+            });
+        }
+        let group = writer.root.group.saturating_add(1);
+        if head.group == group {
+            writer.remember(run, head);
+            return Err(StoreError::Rejected {
+                run: run.clone(),
+                reason: String::from("it is twice in one group"),
+            });
+        }
+        let mark = writer.batch.mark();
+        let known = writer.programs.contains(&commit.header.program);
+        let mut entry = Entry {
+            run,
+            batch: &mut writer.batch,
+            head,
+            root: writer.root,
+        };
+        let put = self.put_rows(&mut entry, commit, known);
+        let (mut head, root) = (entry.head, entry.root);
+        head.group = group;
+        let committed = put.inspect_err(|_| writer.batch.rollback(mark))?;
+        if commit.program.is_some() {
+            writer.programs.insert(commit.header.program);
+        }
+        writer.root = root;
+        writer.touched.push(run.clone());
+        writer.remember(run, head);
+        Ok(committed)
+    }
+
+    fn put_rows(
+        &self,
+        entry: &mut Entry<'_>,
+        commit: &Commit,
+        program_is_known: bool,
+    ) -> Result<Committed, StoreError> {
+        if !program_is_known {
+            self.put_program(entry, commit)?;
+        }
+        let committed = self.put_journal(entry, commit)?;
+        entry.place(Some(commit.header.placement));
+        // Spread over the runs, so that a group of runs in step is not compacted all at once.
+        let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
+        let turn = commit.header.revision.wrapping_add(turn);
+        if turn.is_multiple_of(self.retention.compact_every.max(1)) {
+            self.compact_journal(entry)?;
+        }
+        if turn.is_multiple_of(pack::EVERY) {
+            self.pack_journal(entry)?;
+        }
+        self.put_header(entry, commit)?;
+        Ok(committed)
+    }
+
+    fn put_program(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
+        let Some(source) = &commit.program else {
+            return Ok(());
+        };
+        let mut name = Vec::new();
+        keys::program(&mut name, commit.header.program);
+        if self.kv.get(&name)?.is_none() {
+            entry.put(
+                |key| key.extend_from_slice(&name),
+                |out| codec::encode(out, source),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The commit's record, and with a snapshot the whole state instead of the last one.
+    fn put_journal(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<Committed, StoreError> {
+        let (run, revision) = (entry.run, commit.header.revision);
+        let mut committed = Committed {
+            receipt: Receipt { revision },
+            change_bytes: 0,
+            snapshot_bytes: None,
+        };
+        let bounds = &mut entry.head.bounds;
+        bounds.events = bounds.events.saturating_add(commit.history.len() as u64);
+        bounds.first = bounds.first.max(1);
+        let events = bounds.events;
+        entry.put(
+            |key| keys::numbered(key, Family::Changes, run, revision),
+            |out| {
+                committed.change_bytes = journal::encode(out, commit, events)?;
+                Ok(())
+            },
+        )?;
+        for row in &commit.iterations {
+            entry.head.ended(&row.path, row.iteration);
+        }
+        if let Some(state) = &commit.snapshot {
+            self.remove_family(entry.batch, Family::Snapshot, run)?;
+            let put = entry.put(
+                |key| keys::numbered(key, Family::Snapshot, run, revision),
+                |out| codec::encode(out, state),
+            )?;
+            entry.head.snapshot = revision;
+            committed.snapshot_bytes = Some(put.bytes);
+        }
+        Ok(committed)
+    }
+
+    fn put_header(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
+        let (header, run) = (&commit.header, entry.run);
+        let bounds = entry.head.bounds;
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Header, run);
+        let put = if header.snapshot == entry.head.snapshot {
+            entry.put(key, |out| {
+                codec::encode(out, header)?;
+                codec::encode(out, &bounds)
+            })?
+        } else {
+            let mut header = header.clone();
+            header.snapshot = entry.head.snapshot;
+            entry.put(key, |out| {
+                codec::encode(out, &StoredHeader { header, bounds })
+            })?
+        };
+        if let Some(old) = entry.head.crc {
+            entry.root.drop(old);
+        }
+        entry.root.add(put.crc);
+        entry.head.crc = Some(put.crc);
+        entry.head.revision = header.revision;
+        Ok(())
+    }
+
+    /// Where a run's journal stands, read.
+    pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
+        let Some((stored, crc)) = self.stored_header(run)? else {
+            return Ok(KnownHeader::default());
+        };
+        Ok(KnownHeader::of(&stored, crc))
+    }
+
+    /// The checksum of the record under a key, if there is one.
+    pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let stored = self.kv.get(&name)?;
+        Ok(stored.map(|stored| codec::crc_of(stored.as_ref())))
+    }
+}
+
+/// The key a placement has in an index; false when it is in none.
+pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool {
+    match placement {
+        Placement::Runnable => keys::runnable(key, run),
+        Placement::Due(at) => keys::due(key, at, run),
+        Placement::Resting => return false,
+    }
+    true
+}
+
+fn rejected(run: &Name, error: &Rejected) -> StoreError {
+    StoreError::Rejected {
+        run: run.clone(),
+        reason: error.to_string(),
+    }
+}
+
+fn check_id(run: &Name) -> Result<(), StoreError> {
+    let reason = match run.len() {
+        0 => "its id is empty",
+        1..=keys::MAX_RUN_ID => return Ok(()),
+        _ => "its id is longer than 128 bytes",
+    };
+    Err(StoreError::Rejected {
+        run: run.clone(),
+        reason: reason.to_owned(),
+    })
+}

@@ -1,0 +1,224 @@
+//! What is removed: rows beyond what is kept, runs that are deleted, programs that no run pins.
+//! Nothing that a run needs to go on is ever removed here while the run is kept.
+
+use super::commit::{Entry, Writer};
+use super::ended::Chunks;
+use super::header::Bounds;
+use super::journal::{Line, LoopRows, Newest, Order, Retained};
+use super::keys::{self, Family};
+use super::kv::{Kv, Range, prefixed};
+use super::rows::Rows;
+use super::write_batch::WriteBatch;
+use super::{RunHeader, StoreError};
+use std::collections::HashSet;
+use std::ops::{Bound, ControlFlow};
+use windlass_machine::IterationRow;
+use windlass_machine::program::ProgramHash;
+use windlass_model::model::Name;
+
+impl<K: Kv> Rows<K> {
+    /// The removal of all rows of a run in a family.
+    pub(super) fn remove_family(
+        &self,
+        batch: &mut WriteBatch,
+        family: Family,
+        run: &str,
+    ) -> Result<(), StoreError> {
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, family, run);
+        self.remove_under(batch, &prefix)
+    }
+
+    /// The removal of all rows whose keys begin so.
+    pub(super) fn remove_under(
+        &self,
+        batch: &mut WriteBatch,
+        prefix: &[u8],
+    ) -> Result<(), StoreError> {
+        self.remove_range(batch, prefixed(prefix))
+    }
+
+    /// The removal of all rows in a range.
+    pub(super) fn remove_range(
+        &self,
+        batch: &mut WriteBatch,
+        range: Range,
+    ) -> Result<(), StoreError> {
+        for row in self.rows(range) {
+            let (key, _) = row?;
+            batch.remove(|out| out.extend_from_slice(key.as_ref()));
+        }
+        Ok(())
+    }
+
+    /// The removal of the records of the first commits: those that the last snapshot made
+    /// unnecessary and whose events may go. What is to be kept of them, and of those before, is
+    /// written anew; that is not done before they have as many bytes as it has.
+    pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
+        let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
+        // The record of this very commit is not there yet.
+        let last = entry.head.snapshot.min(entry.head.revision);
+        let may_go = bounds.events.saturating_sub(keep.events);
+        let (mut bytes, mut lines) = (0, Vec::new());
+        let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
+        let all = (bounds.first, last);
+        self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
+            // What is packed together goes together.
+            let stays = row.last().is_none_or(|(_, (_, line))| line.events > may_go);
+            if stays || end > last {
+                return ControlFlow::Break(());
+            }
+            for (_, (size, line)) in row {
+                bytes += size;
+                lines.push(line);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let Some(end) = lines.last() else {
+            return Ok(());
+        };
+        if bytes < bounds.retained_bytes {
+            return Ok(());
+        }
+        let trimmed = end.events;
+        let first = bounds.first.saturating_add(lines.len() as u64);
+        let mut before = self.retained_rows(run, &bounds)?;
+        let ended = self.keep_ended(entry, std::mem::take(&mut before.ended), &lines)?;
+        let rows = self.merged(entry, before, ended, lines);
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        keys::numbered(&mut from, Family::Changes, run, bounds.first);
+        keys::numbered(&mut to, Family::Changes, run, first);
+        self.remove_range(entry.batch, (Bound::Included(from), Bound::Excluded(to)))?;
+        self.remove_family(entry.batch, Family::Retained, run)?;
+        let (retained, retained_bytes) = if rows.is_empty() {
+            (0, 0)
+        } else {
+            let put = entry.put(
+                |key| keys::of_run(key, Family::Retained, run),
+                |out| rows.encode(out),
+            )?;
+            (put.crc, put.bytes)
+        };
+        entry.head.bounds = Bounds {
+            events: bounds.events,
+            trimmed,
+            first,
+            retained,
+            retained_bytes,
+        };
+        Ok(())
+    }
+
+    /// What is to be kept of these commits and of those before them.
+    fn merged(
+        &self,
+        entry: &Entry<'_>,
+        before: Retained,
+        ended: Chunks,
+        lines: Vec<Line>,
+    ) -> Retained {
+        let mut loops = LoopRows::default();
+        let mut iterations = before.iterations;
+        loops.put(before.loops);
+        for line in lines {
+            loops.put(line.loops);
+            iterations.extend(line.iterations);
+        }
+        let keep = self.retention;
+        let mut newest = Newest::new(keep.iterations);
+        // So many later ones have records of their own.
+        let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
+        let enough =
+            |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
+        let mut iterations: Vec<IterationRow> = iterations
+            .into_iter()
+            .rev()
+            .filter(|row| !enough(row) && newest.takes(row))
+            .collect();
+        iterations.reverse();
+        Retained {
+            loops: loops.retained(keep.ended_loops),
+            iterations,
+            ended,
+        }
+    }
+
+    /// The removal of everything a run has.
+    pub(super) fn remove_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
+        writer.heads.remove(run);
+        let readable = match self.head(run) {
+            Ok(head) if head.crc.is_none() => {
+                return Err(StoreError::UnknownRun(Name::from(run)));
+            }
+            Ok(head) => Some(head),
+            Err(StoreError::Corrupt { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        for family in Family::OF_RUN {
+            self.remove_family(&mut writer.batch, family, run)?;
+        }
+        let Some(head) = readable else {
+            return self.remove_unreadable_run(writer, run);
+        };
+        let name = Name::from(run);
+        let crc = head.crc;
+        let mut entry = Entry {
+            run: &name,
+            batch: &mut writer.batch,
+            head: Box::new(head),
+            root: writer.root,
+        };
+        entry.place(None);
+        crc.into_iter().for_each(|crc| entry.root.drop(crc));
+        writer.root = entry.root;
+        Ok(())
+    }
+
+    /// Where a run with an unreadable head stands in the indexes is not known, nor what its head
+    /// counted for: looks for it, and counts what is left.
+    fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
+        for family in [Family::Due, Family::Runnable] {
+            for row in self.rows(prefixed(&[family.byte()])) {
+                let (key, _) = row?;
+                let parsed = keys::parse(key.as_ref());
+                if parsed.is_some_and(|parsed| parsed.run.as_deref() == Some(run)) {
+                    writer
+                        .batch
+                        .remove(|out| out.extend_from_slice(key.as_ref()));
+                }
+            }
+        }
+        writer.root.checksum = self.checksum(Some(run))?;
+        Ok(())
+    }
+
+    /// The removal of the programs that no run pins.
+    pub(super) fn remove_unpinned(&self, writer: &mut Writer) -> Result<u64, StoreError> {
+        let mut pinned = HashSet::new();
+        for row in self.records(prefixed(&[Family::Header.byte()])) {
+            let (key, first) = row?;
+            let header: RunHeader =
+                self.value(key.as_ref(), first.as_ref(), super::rows::decode_header)?;
+            pinned.insert(header.program);
+        }
+        let mut swept = 0;
+        for row in self.rows(prefixed(&[Family::Program.byte()])) {
+            let (key, _) = row?;
+            let hash = key
+                .as_ref()
+                .get(1..33)
+                .and_then(|hash| hash.try_into().ok());
+            let Some(hash) = hash.map(ProgramHash) else {
+                continue;
+            };
+            if !pinned.contains(&hash) {
+                writer.programs.remove(&hash);
+                writer
+                    .batch
+                    .remove(|out| out.extend_from_slice(key.as_ref()));
+                swept += u64::from(key.as_ref().len() == 33);
+            }
+        }
+        Ok(swept)
+    }
+}

@@ -1,0 +1,545 @@
+//! Copies of a store: a backup, a store that is restored, and one without the room that rows left
+//! which are gone. A copy is a store of its own: made beside its place, read again, and put there when
+//! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
+//! that was at one moment, at the end. No commit waits for more than the last few rows.
+
+use super::creation_lock::{lock, locked};
+use super::directory::{
+    DIRECTORY, create_directories, exchange, fresh_store, not_a_link, numbered, swap,
+};
+use super::disk::{Disk, StoreOptions, with_database};
+use super::integrity::IntegrityReport;
+use super::keys::{self, Family};
+use super::kind::StoreKind;
+use super::kv::{Kv, KvError, Range, prefixed};
+use super::mark::acknowledged;
+use super::rows::{Rows, corrupt};
+use super::write_batch::WriteBatch;
+#[cfg(feature = "fjall")]
+use super::{MemoryStore, memory::Memory};
+use super::{Store, StoreError};
+use nix::fcntl::FlockArg;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// A database that was closed lets go of its lock while somebody asks so often, on a busy machine too.
+const ASKED: u32 = 1_000;
+const ASKED_EVERY: Duration = Duration::from_millis(10);
+
+/// A batch with more than this is applied.
+const FULL: usize = 1 << 20;
+
+/// What is copied is made durable in steps of so many bytes: the disk syncs commits meanwhile.
+const STEP: usize = 4 << 20;
+
+/// So many bytes are read from one iterator: who has one keeps the database from being opened again.
+const SLICE: usize = 256 << 10;
+
+/// So many rows are read at most while nothing is written. More than one group writes, so that an end comes.
+const FEW: usize = 4_096;
+
+/// What changed meanwhile is copied so often while others write.
+const ROUNDS: u32 = 16;
+
+/// What is under way to a copy.
+struct Copy<'a, T: Kv> {
+    into: &'a T,
+    batch: WriteBatch,
+    /// How many bytes are in the copy, and not durable.
+    unsynced: usize,
+}
+
+impl<T: Kv> Copy<'_, T> {
+    /// A row as it is now; none: it is gone.
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.batch.copy(key, value),
+            None => self.batch.remove(|out| out.extend_from_slice(key)),
+        }
+    }
+
+    fn flush(&mut self, above: usize) -> Result<(), KvError> {
+        if self.batch.len() > above {
+            self.into.apply(&self.batch)?;
+            self.into.flush()?;
+            self.unsynced += self.batch.len();
+            self.batch.clear();
+        }
+        if self.unsynced > STEP {
+            self.into.sync(0)?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a row is copied: the copy has a mark of its own.
+fn is_copied(key: &[u8]) -> bool {
+    key.first() != Some(&Family::Marked.byte())
+}
+
+impl<K: Kv> Rows<K> {
+    /// Copies all rows as they are at one moment, which is the end. Others write meanwhile: what they
+    /// changed is copied again, and again, until so little is left that they hardly wait for the rest.
+    pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
+        let changes = self.changes.follow();
+        let mut copy = Copy {
+            into,
+            batch: WriteBatch::default(),
+            unsynced: 0,
+        };
+        let mut range = prefixed(&[]);
+        while let Some(last) = self.copy_slice(&range, &mut copy)? {
+            range.0 = Bound::Excluded(last);
+            copy.flush(FULL)?;
+            if changes.len() > FEW {
+                self.copy_changed(changes.take(usize::MAX), &mut copy)?;
+            }
+        }
+        for _ in 0..ROUNDS {
+            if changes.len() <= FEW {
+                break;
+            }
+            self.copy_changed(changes.take(usize::MAX), &mut copy)?;
+        }
+        copy.flush(0)?;
+        let mut rest = BTreeMap::new();
+        let group = loop {
+            // Nobody writes while this lives. Who waits for that writes before the next turn.
+            let _reading = self.reading();
+            for key in changes.take(FEW) {
+                let value = self.row(&key)?.map(|value| value.as_ref().to_vec());
+                rest.insert(key, value);
+            }
+            if changes.len() == 0 {
+                break self.root()?.map_or(0, |root| root.group);
+            }
+        };
+        for (key, value) in &rest {
+            copy.put(key, value.as_deref());
+            copy.flush(FULL)?;
+        }
+        copy.flush(0)?;
+        into.sync(group)?;
+        Ok(())
+    }
+
+    /// Copies the first rows of a range; gives the key of the last one.
+    fn copy_slice(
+        &self,
+        range: &Range,
+        copy: &mut Copy<'_, impl Kv>,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let (mut last, mut bytes) = (None, 0);
+        for row in self.rows(range.clone()) {
+            let (key, value) = row?;
+            let (key, value) = (key.as_ref(), value.as_ref());
+            if is_copied(key) {
+                copy.put(key, Some(value));
+            }
+            bytes += key.len() + value.len();
+            if bytes > SLICE {
+                last = Some(key.to_vec());
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Copies the rows under these keys once more.
+    fn copy_changed(
+        &self,
+        keys: Vec<Vec<u8>>,
+        copy: &mut Copy<'_, impl Kv>,
+    ) -> Result<(), StoreError> {
+        // A database may not know which of two values of a key in one batch is the later one.
+        copy.flush(0)?;
+        for key in keys {
+            let value = self.row(&key)?;
+            copy.put(&key, value.as_ref().map(AsRef::as_ref));
+            copy.flush(FULL)?;
+        }
+        Ok(copy.flush(0)?)
+    }
+
+    /// The same rows in memory, where nothing can change them.
+    #[cfg(feature = "fjall")]
+    pub(super) fn in_memory(&self) -> Result<MemoryStore, StoreError> {
+        let rows = self.rows(prefixed(&[])).map(|row| {
+            let (key, value) = row?;
+            Ok((key.as_ref().to_vec(), value.as_ref().to_vec()))
+        });
+        let rows = rows.collect::<Result<_, StoreError>>()?;
+        MemoryStore::recover(
+            Memory::of(rows, self.kv.synced()),
+            self.retention,
+            "the store",
+        )
+    }
+
+    /// As [`Store::backup`], with what `copy` puts into the new database.
+    pub(super) fn copy_to<D: Disk>(
+        &self,
+        dir: &Path,
+        copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
+    ) -> Result<IntegrityReport, StoreError> {
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let fresh = self.copy_beside(dir, copy)?;
+        let path = dir.join(DIRECTORY);
+        let put = || {
+            fs::rename(&fresh, &path)?;
+            for folder in created.iter().filter_map(|folder| folder.parent()) {
+                let here = folder.as_os_str().is_empty();
+                File::open(if here { Path::new(".") } else { folder })?.sync_all()?;
+            }
+            File::open(dir)?.sync_all()
+        };
+        if let Err(error) = put() {
+            // Not in its place, where another one may be meanwhile.
+            let _ = fs::remove_dir_all(&fresh);
+            return Err(StoreError::Io(error));
+        }
+        let found = opened_again::<D>(dir).and_then(|copy| copy.check());
+        if found
+            .as_ref()
+            .map_or(true, |found| !found.issues.is_empty())
+        {
+            // It is not what was to be copied: nobody may take it for that.
+            let _ = fs::remove_dir_all(&path);
+        }
+        found
+    }
+
+    /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
+    fn copy_beside<D: Disk>(
+        &self,
+        dir: &Path,
+        copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
+    ) -> Result<PathBuf, StoreError> {
+        let epoch = self.epoch();
+        let fresh = fresh_store(dir);
+        let _ = fs::remove_dir_all(&fresh);
+        let copied = D::raw(&fresh).and_then(|db| {
+            copy(self, &db)?;
+            db.finish(&fresh).map_err(StoreError::Io)?;
+            // What can be read may still be on its way to the disk.
+            self.wait_durable(epoch)
+        });
+        if copied.is_err() {
+            let _ = fs::remove_dir_all(&fresh);
+        }
+        copied.map(|()| fresh)
+    }
+}
+
+/// Opens a store that this process has just closed: threads of the database may have its lock for a moment.
+fn opened_again<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
+    for _ in 0..ASKED {
+        match D::open_store(dir, StoreOptions::default()) {
+            Err(StoreError::Locked { .. }) => thread::sleep(ASKED_EVERY),
+            opened => return opened,
+        }
+    }
+    D::open_store(dir, StoreOptions::default())
+}
+
+/// Writes the store of a state directory that no process owns anew, without the room that rows left
+/// which are gone. Gives how many bytes it had, and has.
+pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
+    let path = dir.join(DIRECTORY);
+    let before = size(&path)?;
+    with_database!(StoreKind::at(&path), dir, Database => {
+        let store = Database::open_store(dir, StoreOptions::default())?;
+        replace(dir, store, Rows::backup, |path, fresh| {
+            swap(path, fresh)?;
+            File::open(dir)?.sync_all()
+        })
+    })?;
+    Ok((before, size(&path)?))
+}
+
+/// A store that another database keeps now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// How many records were compared.
+    pub records: u64,
+    /// Where the store is as it was before.
+    pub old: PathBuf,
+}
+
+/// Puts a copy that another database keeps in the place of a store that no process owns. Every record of
+/// both is compared before that. The old one stays beside it. None when that database keeps it already.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it cannot be read in full, [`StoreError::Io`] when there is no room for
+/// both: the store is as it was then.
+pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<Converted>, StoreError> {
+    let from = StoreKind::at(&dir.join(DIRECTORY));
+    if from == to {
+        return Ok(None);
+    }
+    with_database!(from, dir, From => {
+        let store = From::open_store(dir, StoreOptions::default())?;
+        with_database!(to, dir, To => {
+            let name = format!("store.{from}");
+            convert_to::<From, To>(dir, store, &name).map(Some)
+        })
+    })
+}
+
+fn convert_to<F: Disk, T: Disk>(
+    dir: &Path,
+    store: Rows<F>,
+    name: &str,
+) -> Result<Converted, StoreError> {
+    let mut records = 0;
+    let old = match dir.join(name) {
+        taken if taken.exists() => numbered(dir, name),
+        free => free,
+    };
+    let copy = |store: &Rows<F>, beside: &Path| {
+        let found = store.copy_to(beside, |store, into: &T| store.copy_into(into))?;
+        records = same(store, &T::open_store(beside, StoreOptions::default())?)?;
+        Ok(found)
+    };
+    replace(dir, store, copy, |path, fresh| {
+        exchange(dir, path, fresh, &old)
+    })?;
+    Ok(Converted { records, old })
+}
+
+/// Compares all rows of two stores; gives how many each has.
+fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
+    // Each has a mark of its own.
+    fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
+        of.rows(prefixed(&[])).filter(|row| match row {
+            Ok((key, _)) => is_copied(key.as_ref()),
+            Err(_) => true,
+        })
+    }
+    let (mut ones, mut others, mut count) = (rows(one), rows(other), 0);
+    loop {
+        let (one, other) = (ones.next().transpose()?, others.next().transpose()?);
+        let (key, alike) = match (&one, &other) {
+            (None, None) => return Ok(count),
+            (Some((key, value)), Some(copy)) => {
+                let alike = (key.as_ref(), value.as_ref()) == (copy.0.as_ref(), copy.1.as_ref());
+                (key.as_ref(), alike)
+            }
+            (Some((key, _)), None) => (key.as_ref(), false),
+            (None, Some((key, _))) => (key.as_ref(), false),
+        };
+        if !alike {
+            let what = format!("{} is not the same in the copy", keys::describe(key));
+            return Err(corrupt(&what));
+        }
+        count += 1;
+    }
+}
+
+/// Puts a copy of a store, which is made beside it and read in full, in its place: `put` gets both.
+pub(super) fn replace<D: Disk>(
+    dir: &Path,
+    store: Rows<D>,
+    copy: impl FnOnce(&Rows<D>, &Path) -> Result<IntegrityReport, StoreError>,
+    put: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let (path, beside) = (dir.join(DIRECTORY), fresh_store(dir));
+    not_a_link(&path).map_err(StoreError::Io)?;
+    let fresh = beside.join(DIRECTORY);
+    let replaced = copy(&store, &beside).and_then(|found| {
+        if let Some(issue) = found.issues.first() {
+            return Err(corrupt(&format!("{}: {}", issue.what, issue.error)));
+        }
+        let copied = acknowledged(&fresh)?;
+        drop(store);
+        // Whoever was faster may have written to it.
+        let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
+        if acknowledged(&path)? != copied {
+            return Err(locked(&dir.display().to_string()));
+        }
+        put(&path, &fresh).map_err(StoreError::Io)
+    });
+    // What cannot be removed is removed by the next process.
+    let _ = fs::remove_dir_all(&beside);
+    replaced
+}
+
+/// Puts the store of one state directory, copied, into another one. One that is there already stays
+/// beside it; gives where.
+///
+/// # Errors
+/// When the one cannot be opened or read in full, or a process owns the other.
+pub fn restore(
+    from: &dyn Store,
+    dir: &Path,
+) -> Result<(IntegrityReport, Option<PathBuf>), StoreError> {
+    let path = dir.join(DIRECTORY);
+    if !path.exists() {
+        return Ok((from.backup(dir)?, None));
+    }
+    not_a_link(&path).map_err(StoreError::Io)?;
+    // Whatever is there, as long as nobody owns it.
+    let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
+        Err(error @ StoreError::Locked { .. }) => return Err(error),
+        lock => lock.ok(),
+    };
+    // In a state directory of its own it is read again before it is in its place.
+    let beside = fresh_store(dir);
+    let _ = fs::remove_dir_all(&beside);
+    let restored = from.backup(&beside).and_then(|found| {
+        if !found.issues.is_empty() {
+            return Ok((found, None));
+        }
+        let old = numbered(dir, "store.replaced");
+        exchange(dir, &path, &beside.join(DIRECTORY), &old).map_err(StoreError::Io)?;
+        Ok((found, Some(old)))
+    });
+    let _ = fs::remove_dir_all(&beside);
+    restored
+}
+
+/// How many bytes the files of a database take on the disk.
+fn size(path: &Path) -> Result<u64, StoreError> {
+    use std::os::unix::fs::MetadataExt;
+    let mut all = 0;
+    for entry in fs::read_dir(path).map_err(StoreError::Io)? {
+        let entry = entry.map_err(StoreError::Io)?;
+        let about = entry.metadata().map_err(StoreError::Io)?;
+        all += about.blocks() * 512;
+        if about.is_dir() {
+            all += size(&entry.path())?;
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Memory, MemoryStore};
+    use crate::sled::Sled;
+    use crate::{ProgramSource, StoredWorkflow};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use windlass_model::model::{Dialect, Origin};
+    use windlass_source::source::{Bundle, SourceFile};
+    use windlass_value::time::Timestamp;
+
+    /// Where a copy goes while others write to the store that is copied: as often as something is written here.
+    struct Meanwhile {
+        copy: Memory,
+        store: Arc<MemoryStore>,
+        written: AtomicU64,
+    }
+
+    fn put(store: &MemoryStore, number: u64, size: usize) {
+        let text = (0..size)
+            .map(|at| char::from(b'a' + (at % 23) as u8))
+            .collect();
+        let files = vec![SourceFile {
+            path: String::from("a.yaml"),
+            text,
+        }];
+        let source = ProgramSource {
+            bundle: Bundle { files },
+            dialect: Dialect::Loom,
+            max_count: 1,
+            max_timeout_ms: 1,
+            origin: Origin::Operator,
+            folder: None,
+        };
+        let workflow = StoredWorkflow {
+            name: format!("workflow-{number:04}").as_str().into(),
+            source,
+            stored_at: Timestamp(1),
+            schedule: None,
+        };
+        store.put_workflow(&workflow).unwrap();
+    }
+
+    impl Meanwhile {
+        fn others_write(&self) {
+            let number = self.written.fetch_add(1, Ordering::SeqCst);
+            let store = &self.store;
+            // Another thread, which must not wait for this one. Some are new, some are other ones.
+            let write = || {
+                put(store, number % 7, 900_000);
+                put(store, 1_000 + number, 10);
+            };
+            thread::scope(|scope| scope.spawn(write).join().unwrap());
+        }
+    }
+
+    impl Kv for Meanwhile {
+        type Bytes = <Memory as Kv>::Bytes;
+        type Backup = Sled;
+        const MAX_UNSYNCED: usize = Memory::MAX_UNSYNCED;
+
+        fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
+            self.copy.get(key)
+        }
+
+        fn range(
+            &self,
+            range: Range,
+        ) -> impl DoubleEndedIterator<Item = crate::kv::KvRow<Self::Bytes>> + '_ {
+            self.copy.range(range)
+        }
+
+        fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
+            self.others_write();
+            self.copy.apply(batch)
+        }
+
+        fn flush(&self) -> Result<(), KvError> {
+            self.copy.flush()
+        }
+
+        fn sync(&self, group: u64) -> Result<(), KvError> {
+            self.others_write();
+            self.copy.sync(group)
+        }
+
+        fn reopen(&self) -> Result<(), StoreError> {
+            self.copy.reopen()
+        }
+
+        fn durable_snapshot(&self) -> Option<MemoryStore> {
+            None
+        }
+
+        fn synced(&self) -> u64 {
+            self.copy.synced()
+        }
+    }
+
+    /// However long the copy's disk takes, nobody who writes waits for it; and what is copied is what was there
+    /// at one moment.
+    #[test]
+    fn nobody_waits_for_the_disk_of_a_copy() {
+        let store = Arc::new(MemoryStore::default());
+        (0..12).for_each(|number| put(&store, number, 900_000));
+        let into = Meanwhile {
+            copy: Memory::default(),
+            store: store.clone(),
+            written: AtomicU64::new(0),
+        };
+        store.copy_into(&into).unwrap();
+        let written = into.written.load(Ordering::SeqCst);
+        assert!(written > 10, "{written}");
+        // Its root has the checksum of its rows.
+        let copy = MemoryStore::recover(into.copy, store.retention, "the copy").unwrap();
+        assert_eq!(copy.check().unwrap().issues, []);
+        let copied = copy.workflows(None, usize::MAX).unwrap();
+        let all = store.workflows(None, usize::MAX).unwrap();
+        let there = |one: &StoredWorkflow| all.contains(one);
+        assert!(copied.len() > 12 && copied.iter().all(there));
+        assert!(store.changes.is_quiet());
+    }
+}

@@ -1,0 +1,475 @@
+//! What is kept of iterations when the records of their commits are let go, in rows of their own: a cell
+//! of every one (`cells`), and whole rows of the first ones and of those that failed. A full row is
+//! never written again. The retained rows list them all, with their checksums.
+
+use super::cells::{Cells, Told, is_failure};
+use super::codec::{self, BadRecord};
+use super::commit::Entry;
+use super::compress;
+use super::iterations::{enclosing_iterations, told_of};
+use super::journal::Line;
+use super::keys::{self, Family, LoopPath};
+use super::kv::{Kv, prefixed};
+use super::rows::{Rows, corrupt};
+use super::{StoreError, header::Bounds};
+use bincode::{Decode, Encode};
+use std::collections::BTreeMap;
+use windlass_machine::{HistoryKind, IterationRow};
+
+/// So many iterations lie in one row, unless they take more bytes.
+const FULL: u64 = 4_096;
+const FULL_BYTES: usize = 16 << 10;
+
+/// Of each loop so many of the first rows are kept whole, as long as they have no more bytes in all.
+const FIRST: u64 = 100;
+const FIRST_BYTES: u64 = 4 << 20;
+
+/// Of the rows that failed so many of the first ones and of the last ones, and so many bytes of each.
+const FAILED: u64 = 1_000;
+const FAILED_BYTES: u64 = 16 << 20;
+
+/// So many whole rows at most go, or stay, together.
+const TOGETHER: u64 = 250;
+
+/// What an iteration gave is kept in a whole row up to so many bytes, about.
+const LARGE: usize = 1 << 20;
+
+/// Of so many iterations that have not ended yet it is kept what was told of them.
+const BEGUN: usize = 1_000;
+
+/// The rows of a run's iterations.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+pub struct Chunks {
+    /// The number of the next row.
+    next: u64,
+    chunks: Vec<Chunk>,
+    /// What was told of iterations that have not ended: the loop's path, the iteration.
+    begun: Vec<(String, u64, Told)>,
+}
+
+/// A row of iterations.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+struct Chunk {
+    number: u64,
+    crc: u32,
+    bytes: u64,
+    kind: Kind,
+    /// The names that the paths of its loop share.
+    names: Vec<u8>,
+    /// The iterations around the loop: the first and the last ones.
+    outer: (Vec<u64>, Vec<u64>),
+    /// The lowest and the highest number.
+    range: (u64, u64),
+    count: u64,
+}
+
+/// What a row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+enum Kind {
+    /// Cells.
+    Cells,
+    /// The first rows of a loop, whole.
+    First,
+    /// Rows of those that failed, whole.
+    Failed,
+}
+
+impl Chunks {
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.begun.is_empty()
+    }
+
+    /// What was told of the iterations of a loop that had not ended.
+    pub fn begun(&self, path: &str) -> impl Iterator<Item = (u64, &Told)> {
+        let own = self.begun.iter().filter(move |(of, ..)| of == path);
+        own.map(|(_, iteration, told)| (*iteration, told))
+    }
+
+    pub fn has(&self, number: Option<u64>) -> bool {
+        self.chunks.iter().any(|chunk| Some(chunk.number) == number)
+    }
+
+    fn of(&self, path: &LoopPath) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter().filter(|chunk| {
+            let (first, last) = (chunk.outer.0.as_slice(), chunk.outer.1.as_slice());
+            chunk.names == path.names() && (first..=last).contains(&path.outer())
+        })
+    }
+
+    /// A number for a new row.
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// What lies between the lowest and the highest of several rows.
+#[derive(Default)]
+struct Span {
+    outer: Option<(Vec<u64>, Vec<u64>)>,
+    range: Option<(u64, u64)>,
+    count: u64,
+}
+
+impl Span {
+    fn add(&mut self, row: &IterationRow) {
+        let path = LoopPath::new(&row.path);
+        let outer = path.outer();
+        match &mut self.outer {
+            None => self.outer = Some((outer.to_vec(), outer.to_vec())),
+            Some((first, last)) => {
+                if outer < first.as_slice() {
+                    *first = outer.to_vec();
+                }
+                if outer > last.as_slice() {
+                    *last = outer.to_vec();
+                }
+            }
+        }
+        let (low, high) = self.range.unwrap_or((row.iteration, row.iteration));
+        self.range = Some((low.min(row.iteration), high.max(row.iteration)));
+        self.count += 1;
+    }
+}
+
+/// An iteration that ended, and what was told of it.
+type Ended<'a> = (&'a IterationRow, Told);
+
+impl<K: Kv> Rows<K> {
+    /// Keeps what is to be kept of the iterations that these commits ended.
+    pub(super) fn keep_ended(
+        &self,
+        entry: &mut Entry<'_>,
+        mut chunks: Chunks,
+        lines: &[Line],
+    ) -> Result<Chunks, StoreError> {
+        let begun = std::mem::take(&mut chunks.begun).into_iter();
+        let mut told: BTreeMap<(String, u64), Told> = begun
+            .map(|(path, iteration, told)| ((path, iteration), told))
+            .collect();
+        let mut groups: BTreeMap<Vec<u8>, Vec<Ended<'_>>> = BTreeMap::new();
+        for line in lines {
+            line.history
+                .iter()
+                .for_each(|event| tell(&mut told, &event.what));
+            for row in &line.iterations {
+                let told = told
+                    .remove(&(row.path.clone(), row.iteration))
+                    .unwrap_or_default();
+                let names = LoopPath::new(&row.path).names().to_vec();
+                groups.entry(names).or_default().push((row, told));
+            }
+        }
+        if chunks.chunks.is_empty() && !groups.is_empty() {
+            for number in 0..keys::PADDING {
+                let key = |key: &mut Vec<u8>| keys::padding(key, Family::IterationsPadding, number);
+                entry.batch.put_key(key);
+            }
+        }
+        for (names, mut group) in groups {
+            self.keep_whole(entry, &mut chunks, &names, &group)?;
+            // The iterations of one loop lie together; they stay in the order in which they ended.
+            group.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
+            self.keep_cells(entry, &mut chunks, &names, &group)?;
+        }
+        let begun = told.into_iter().take(BEGUN);
+        chunks.begun = begun
+            .map(|((path, iteration), told)| (path, iteration, told))
+            .collect();
+        Ok(chunks)
+    }
+
+    fn keep_cells(
+        &self,
+        entry: &mut Entry<'_>,
+        chunks: &mut Chunks,
+        names: &[u8],
+        group: &[Ended<'_>],
+    ) -> Result<(), StoreError> {
+        let own = |chunk: &Chunk| chunk.kind == Kind::Cells && chunk.names == names;
+        let open = chunks.chunks.iter().rposition(own);
+        let open = open.filter(|at| {
+            let chunk = chunks.chunks.get(*at);
+            chunk.is_some_and(|chunk| chunk.count < FULL && chunk.bytes < FULL_BYTES as u64 / 4)
+        });
+        let (mut cells, mut span, mut number) = (Cells::default(), Span::default(), None);
+        if let Some(at) = open {
+            let chunk = chunks.chunks.remove(at);
+            cells = self.chunk(entry.run, &chunk, Cells::decode)?;
+            span = Span {
+                outer: Some(chunk.outer),
+                range: Some(chunk.range),
+                count: chunk.count,
+            };
+            number = Some(chunk.number);
+            let mut key = Vec::new();
+            keys::numbered(&mut key, Family::Iterations, entry.run, chunk.number);
+            self.remove_under(entry.batch, &key)?;
+        }
+        for (row, told) in group {
+            cells.push(row, told);
+            span.add(row);
+            let full = span.count >= FULL
+                || (span.count.is_multiple_of(64) && cells.bytes() >= FULL_BYTES);
+            if full {
+                let number = number.take().unwrap_or_else(|| chunks.number());
+                let cells = std::mem::take(&mut cells);
+                let span = std::mem::take(&mut span);
+                let put = |out: &mut Vec<u8>| cells.encode(out);
+                put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)?;
+            }
+        }
+        if span.count > 0 {
+            let number = number.unwrap_or_else(|| chunks.number());
+            let put = |out: &mut Vec<u8>| cells.encode(out);
+            put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)?;
+        }
+        Ok(())
+    }
+
+    /// The first rows of a loop stay whole, and those that failed.
+    fn keep_whole(
+        &self,
+        entry: &mut Entry<'_>,
+        chunks: &mut Chunks,
+        names: &[u8],
+        group: &[Ended<'_>],
+    ) -> Result<(), StoreError> {
+        let first = |chunk: &&Chunk| chunk.kind == Kind::First && chunk.names == names;
+        let first = chunks.chunks.iter().filter(first);
+        let (count, bytes) = first.fold((0, 0), |(count, bytes), chunk| {
+            (count + chunk.count, bytes + chunk.bytes)
+        });
+        let left = if bytes < FIRST_BYTES {
+            FIRST.saturating_sub(count)
+        } else {
+            0
+        };
+        let left = usize::try_from(left).unwrap_or(0).min(group.len());
+        let (first, rest) = group.split_at_checked(left).unwrap_or((group, &[]));
+        self.keep_rows(entry, chunks, (Kind::First, names), first.iter())?;
+        let failed = rest.iter().filter(|(row, _)| is_failure(row.status));
+        self.keep_rows(entry, chunks, (Kind::Failed, names), failed)?;
+        self.drop_failed(entry, chunks, names)
+    }
+
+    fn keep_rows<'r>(
+        &self,
+        entry: &mut Entry<'_>,
+        chunks: &mut Chunks,
+        (kind, names): (Kind, &[u8]),
+        rows: impl Iterator<Item = &'r Ended<'r>>,
+    ) -> Result<(), StoreError> {
+        let rows = rows.map(|(row, _)| row);
+        let mut rows = rows
+            .filter(|row| row.result.weighs_at_most(LARGE))
+            .peekable();
+        while rows.peek().is_some() {
+            let (mut body, mut span) = (Vec::new(), Span::default());
+            while body.len() < LARGE
+                && span.count < TOGETHER
+                && let Some(row) = rows.next()
+            {
+                codec::encode(&mut body, *row).map_err(|error| corrupt(&error.to_string()))?;
+                span.add(row);
+            }
+            let number = chunks.number();
+            let count = span.count;
+            put_chunk(entry, chunks, (number, kind, names), span, |out| {
+                let mut whole = Vec::with_capacity(body.len() + 9);
+                codec::encode(&mut whole, &count)?;
+                whole.extend_from_slice(&body);
+                compress::write(out, &whole)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Removes rows that failed between the first and the last ones.
+    fn drop_failed(
+        &self,
+        entry: &mut Entry<'_>,
+        chunks: &mut Chunks,
+        names: &[u8],
+    ) -> Result<(), StoreError> {
+        let own = |chunk: &&Chunk| chunk.kind == Kind::Failed && chunk.names == names;
+        let failed: Vec<(u64, u64, u64)> = { chunks.chunks.iter().filter(own) }
+            .map(|chunk| (chunk.number, chunk.count, chunk.bytes))
+            .collect();
+        // A row goes when there are enough before it and enough behind it.
+        let enough = |part: &[(u64, u64, u64)]| {
+            let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), chunk| {
+                (count + chunk.1, bytes + chunk.2)
+            });
+            count >= FAILED || bytes >= FAILED_BYTES
+        };
+        for (place, (number, ..)) in failed.iter().enumerate() {
+            let (before, rest) = failed.split_at(place);
+            if enough(before) && enough(rest.get(1..).unwrap_or_default()) {
+                let mut key = Vec::new();
+                keys::numbered(&mut key, Family::Iterations, entry.run, *number);
+                self.remove_under(entry.batch, &key)?;
+                chunks.chunks.retain(|chunk| chunk.number != *number);
+            }
+        }
+        Ok(())
+    }
+
+    // ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    /// The rows with cells of a loop's iterations, as they are stored, in the order in which those ended.
+    /// What is damaged is as if it were forgotten: an integrity check tells of it.
+    pub(super) fn kept_cells(
+        &self,
+        run: &str,
+        chunks: &Chunks,
+        path: &str,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let of = LoopPath::new(path);
+        let mut found = Vec::new();
+        for chunk in chunks.of(&of).filter(|chunk| chunk.kind == Kind::Cells) {
+            let read = |bytes: &[u8]| {
+                Cells::decode(bytes)?.check()?;
+                Ok(bytes.to_vec())
+            };
+            found.extend(undamaged(self.chunk(run, chunk, read))?);
+        }
+        Ok(found)
+    }
+
+    /// The whole rows of a loop that have these numbers, as far as they are kept.
+    pub(super) fn kept_rows(
+        &self,
+        run: &str,
+        chunks: &Chunks,
+        path: &str,
+        wanted: &[u64],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let mut found = Vec::new();
+        let of = LoopPath::new(path);
+        for chunk in chunks.of(&of) {
+            let (low, high) = chunk.range;
+            let any = wanted.iter().any(|number| (low..=high).contains(number));
+            if chunk.kind == Kind::Cells || !any {
+                continue;
+            }
+            let rows = undamaged(self.chunk(run, chunk, whole_rows))?;
+            let rows = rows.unwrap_or_default().into_iter();
+            found.extend(rows.filter(|row| row.path == path && wanted.contains(&row.iteration)));
+        }
+        Ok(found)
+    }
+
+    /// Reads every row of a run's iterations.
+    pub(super) fn check_ended(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
+        let chunks = self.retained_rows(run, bounds)?.ended;
+        for chunk in &chunks.chunks {
+            self.check_chunk(run, chunk)?;
+        }
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, Family::Iterations, run);
+        match self.records(prefixed(&prefix)).count() == chunks.chunks.len() {
+            true => Ok(()),
+            false => Err(corrupt(&format!(
+                "run {run} has rows of iterations that nothing tells of"
+            ))),
+        }
+    }
+
+    /// Forgets the rows that cannot be read; gives whether there are any.
+    pub(super) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
+        let before = chunks.chunks.len();
+        chunks
+            .chunks
+            .retain(|chunk| self.check_chunk(run, chunk).is_ok());
+        chunks.chunks.len() < before
+    }
+
+    fn check_chunk(&self, run: &str, chunk: &Chunk) -> Result<(), StoreError> {
+        match chunk.kind {
+            Kind::Cells => self.chunk(run, chunk, |bytes| Cells::decode(bytes)?.check()),
+            Kind::First | Kind::Failed => self.chunk(run, chunk, whole_rows).map(drop),
+        }
+    }
+
+    fn chunk<T>(
+        &self,
+        run: &str,
+        chunk: &Chunk,
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        let wrong = || {
+            let number = chunk.number;
+            corrupt(&format!(
+                "iterations {number} of run {run} are not those written"
+            ))
+        };
+        let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Iterations, run, chunk.number);
+        if self.crc_at(key)? != Some(chunk.crc) {
+            return Err(wrong());
+        }
+        self.read(key, decode)?.ok_or_else(wrong)
+    }
+}
+
+/// None where the bytes are not those that were written.
+fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn put_chunk(
+    entry: &mut Entry<'_>,
+    chunks: &mut Chunks,
+    (number, kind, names): (u64, Kind, &[u8]),
+    span: Span,
+    value: impl FnOnce(&mut Vec<u8>) -> Result<(), bincode::error::EncodeError>,
+) -> Result<(), StoreError> {
+    let run = entry.run;
+    let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Iterations, run, number);
+    let put = entry.put(key, value)?;
+    chunks.chunks.push(Chunk {
+        number,
+        crc: put.crc,
+        bytes: put.bytes,
+        kind,
+        names: names.to_vec(),
+        outer: span.outer.unwrap_or_default(),
+        range: span.range.unwrap_or_default(),
+        count: span.count,
+    });
+    Ok(())
+}
+
+/// The whole rows of a row of the store.
+fn whole_rows(bytes: &[u8]) -> Result<Vec<IterationRow>, BadRecord> {
+    codec::decode_all(&compress::read(bytes)?)
+}
+
+/// What a row of iterations says, for people.
+pub fn described(bytes: &[u8]) -> Result<String, BadRecord> {
+    match whole_rows(bytes) {
+        Ok(rows) => Ok(format!("{rows:?}")),
+        Err(_) => Cells::decode(bytes).map(|cells| format!("{cells:?}")),
+    }
+}
+
+/// Attempts and failures count for every iteration around them.
+fn tell(told: &mut BTreeMap<(String, u64), Told>, event: &HistoryKind) {
+    let Some((path, iteration, attempt, error)) = told_of(event) else {
+        return;
+    };
+    if attempt < 2 && error.is_none() {
+        return;
+    }
+    for (path, iteration) in enclosing_iterations(path, iteration) {
+        let told = told.entry((path.to_owned(), iteration)).or_default();
+        told.attempts = told.attempts.max(attempt);
+        if let Some(error) = error {
+            told.error = Some(error.to_owned());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Refuses files that fjall would not survive reading. A list of tables that is not what was written makes it
+//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not look at that.
+//! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
+//! is that of the crate `sfa`: sections, their list, and a trailer.
+
+use crate::StoreError;
+use crate::directory::files;
+use crate::rows::corrupt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// What `version` holds.
+const VERSION: &[u8] = b"FJL\x03";
+
+/// fjall's own keyspace, and ours.
+const KEYSPACES: [&str; 2] = ["0", "1"];
+
+/// The name of the file that names the newest list of tables.
+pub(super) const LIST: &str = "current";
+
+/// The magic, the version, the kind of checksum, the checksum, and where the list begins and ends.
+const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
+
+/// An entry of the list has at least so many bytes: where a section begins, its length, that of its name.
+const ENTRY: u64 = 8 + 8 + 2;
+
+/// Checks that all is there without which fjall would make a new database, or remove what is there; that
+/// nothing is there which it would remove, or which ends the process; and the lists of tables, and of sections.
+pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
+    let missing = |name: &str| corrupt(&format!("`{name}` is missing"));
+    match fs::read(folder.join("version")).map_err(StoreError::Io) {
+        Ok(version) if version == VERSION => {}
+        Ok(_) => return Err(corrupt("`version` is not what was written")),
+        Err(_) => return Err(missing("version")),
+    }
+    let keyspaces = folder.join("keyspaces");
+    for entry in fs::read_dir(&keyspaces).map_err(|_| missing("keyspaces"))? {
+        let entry = entry.map_err(StoreError::Io)?;
+        let (name, is_file) = (
+            entry.file_name(),
+            entry.file_type().map_err(StoreError::Io)?.is_file(),
+        );
+        if !is_file && !KEYSPACES.iter().any(|own| name == *own) {
+            let name = name.display();
+            let what = format!(
+                "`keyspaces/{name}` is not of this store, and would be removed: move it elsewhere"
+            );
+            return Err(corrupt(&what));
+        }
+    }
+    for own in KEYSPACES {
+        let list = keyspaces.join(own).join(LIST);
+        if !list.is_file() {
+            return Err(missing(&format!("keyspaces/{own}/{LIST}")));
+        }
+        let tables = fs::read_dir(keyspaces.join(own).join("tables"));
+        for table in tables.into_iter().flatten() {
+            check_plain(folder, &table.map_err(StoreError::Io)?.path())?;
+        }
+    }
+    for file in files(folder).map_err(StoreError::Io)? {
+        check_plain(folder, &file)?;
+        let fits = match file.file_name().is_some_and(|name| name == LIST) {
+            true => newest_list(&file).map(|list| list.is_some()),
+            false => fits(&file),
+        };
+        if !fits.map_err(StoreError::Io)? {
+            let name = file.strip_prefix(folder).unwrap_or(&file);
+            let what = format!("`{}` is not what was written", name.display());
+            return Err(corrupt(&what));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what is neither a file nor a folder, such as a link: fjall ends the process.
+pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> {
+    let about = fs::symlink_metadata(file).map_err(StoreError::Io)?;
+    let name = file.strip_prefix(folder).unwrap_or(file);
+    match about.is_file() {
+        true => Ok(()),
+        false => Err(corrupt(&format!("`{}` is no plain file", name.display()))),
+    }
+}
+
+/// The newest list of tables, if it is the one of which `current` has the checksum.
+pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
+    let current = fs::read(file)?;
+    let Some((number, rest)) = current.split_first_chunk() else {
+        return Ok(None);
+    };
+    let Some((checksum, [0])) = rest.split_first_chunk() else {
+        return Ok(None);
+    };
+    let list = file.with_file_name(format!("v{}", u64::from_le_bytes(*number)));
+    match fs::read(&list) {
+        Ok(read) => Ok((xxh3_128(&read) == u128::from_le_bytes(*checksum)).then_some(list)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the list of a file has room for as many entries as it says. What has no trailer is no such file.
+pub(super) fn fits(file: &Path) -> io::Result<bool> {
+    let file = File::open(file)?;
+    let mut trailer = [0; TRAILER];
+    let Some(at) = file.metadata()?.len().checked_sub(TRAILER as u64) else {
+        return Ok(true);
+    };
+    file.read_exact_at(&mut trailer, at)?;
+    let [b'S', b'F', b'A', b'!', ..] = trailer else {
+        return Ok(true);
+    };
+    let [.., a, b, c, d, e, f, g, h, _, _, _, _, _, _, _, _] = trailer;
+    let list = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    let Some(room) = at.checked_sub(list).filter(|room| *room >= 8) else {
+        return Ok(false);
+    };
+    let mut head = [0; 8];
+    file.read_exact_at(&mut head, list)?;
+    let [.., a, b, c, d] = head;
+    Ok(u64::from(u32::from_le_bytes([a, b, c, d])) * ENTRY <= room)
+}

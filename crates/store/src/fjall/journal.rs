@@ -1,0 +1,451 @@
+//! The journal: the file to which fjall appends every batch before it is in a table. It is synced here,
+//! and read here when it may be damaged. A batch is a start with its number of items and its sequence
+//! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
+
+use super::FJALL;
+use super::archive::{check_archives, check_plain};
+use super::tables::{self, Versions};
+use crate::StoreError;
+use crate::codec;
+use crate::directory::{sync_files, written_bytes};
+use crate::disk::Readable;
+use crate::header::Root;
+use crate::inode::Inode;
+use crate::integrity::IntegrityReport;
+use crate::keys::Family;
+use crate::kv::{KvError, guard};
+use crate::mark::acknowledged;
+use crate::rows::{corrupt, ends_too_early, lock};
+use lsm_tree::{AbstractTree, Config, SequenceNumberCounter as Counter};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use std::{iter, mem, thread};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What the names of journals end with.
+const ENDING: &str = "jnl";
+
+/// With so much in the journals that is in tables, they are written anew.
+const STALE: usize = 1 << 20;
+
+/// A removed journal is cut so much at a time, and so long is waited after each cut.
+const CUT: u64 = 4 << 20;
+const BETWEEN_CUTS: Duration = Duration::from_millis(20);
+
+/// What a batch ends with.
+const MAGIC: &[u8] = b"FJL\x03";
+
+/// The journal that is appended to, through a handle of our own: fjall's is not reachable, and who
+/// syncs through it keeps others from writing.
+pub(super) struct ActiveJournal {
+    folder: PathBuf,
+    /// Its number, and its file.
+    current: Mutex<(u64, File)>,
+    /// The journals before it that fjall has not removed yet.
+    full: Mutex<Vec<File>>,
+}
+
+impl ActiveJournal {
+    /// That of a database that was just opened.
+    pub fn find(folder: PathBuf) -> io::Result<Self> {
+        let last = numbered(&folder)?.pop_last();
+        let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
+        Ok(Self {
+            current: Mutex::new((number, opened(&path)?)),
+            full: Mutex::default(),
+            folder,
+        })
+    }
+
+    /// Makes durable what was handed to the system before. A journal that is full is synced by fjall,
+    /// with its name, before there is a next one. Fails when the journal is not where it was.
+    pub fn sync(&self) -> Result<(), KvError> {
+        let mut current = lock(&self.current);
+        self.free_removed();
+        loop {
+            while let Some(next) = self.next(current.0)? {
+                let (_, full) = mem::replace(&mut *current, next);
+                lock(&self.full).push(full);
+            }
+            current.1.sync_data()?;
+            if self.is_in_place(&current)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives back the room of the journals that fjall has removed. A file that is open keeps its room, so
+    /// it goes in steps: commits wait while the file system frees a whole journal.
+    fn free_removed(&self) {
+        let mut full = lock(&self.full);
+        for file in full.extract_if(.., |file| is_removed(file)) {
+            // Without a thread it goes at once.
+            drop(thread::Builder::new().spawn(move || free(&file)));
+        }
+    }
+
+    /// Fails when the journal is not where it was.
+    pub fn check(&self) -> Result<(), KvError> {
+        match self.current.try_lock() {
+            Ok(current) => self.is_in_place(&current).map(drop),
+            // Who syncs it looks as well.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether a journal is where it was. It is not, and there is a later one, when all of it is in tables.
+    fn is_in_place(&self, (number, file): &(u64, File)) -> Result<bool, KvError> {
+        let path = self.path(*number);
+        if Inode::at(&path).ok() == Some(Inode::of(file)?) {
+            return Ok(true);
+        }
+        match self.next(*number)? {
+            Some(_) => Ok(false),
+            None => Err(KvError::Gone(path.display().to_string())),
+        }
+    }
+
+    /// The first journal after one that is still there, if there is one. Those between are removed when all
+    /// of them is in tables, in order: who syncs seldom may find several of them gone.
+    fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
+        let mut next = (number + 1, self.path(number + 1));
+        loop {
+            match opened(&next.1) {
+                Ok(file) => return Ok(Some((next.0, file))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            if self.path(number).exists() {
+                return Ok(None);
+            }
+            // One that is removed meanwhile is not the last, so this ends.
+            match numbered(&self.folder)?.split_off(&(number + 1)).pop_first() {
+                Some(later) => next = later,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number}.{ENDING}"))
+    }
+}
+
+fn opened(journal: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(journal)
+}
+
+fn is_removed(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.nlink() == 0)
+}
+
+fn free(removed: &File) {
+    let mut length = removed.metadata().map_or(0, |found| found.len());
+    while length > 0 {
+        length = length.saturating_sub(CUT);
+        if removed.set_len(length).is_err() {
+            return;
+        }
+        thread::sleep(BETWEEN_CUTS);
+    }
+}
+
+/// The journals in a folder, by their numbers, which say in what order they were written.
+fn numbered(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let journal = path.extension().is_some_and(|ending| ending == ENDING);
+        let number = path
+            .file_stem()
+            .and_then(|name| name.to_str()?.parse().ok());
+        if let (true, Some(number)) = (journal, number) {
+            found.insert(number, path);
+        }
+    }
+    Ok(found)
+}
+
+/// What was written to a journal. The rest is room that fjall set aside.
+fn written(journal: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(journal)?;
+    let length = written_bytes(&file)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.rewind()?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A whole batch.
+struct Batch<'a> {
+    sequence: u64,
+    count: u32,
+    items: &'a [u8],
+    /// Of the items.
+    checksum: u64,
+    /// With its start and its end.
+    whole: &'a [u8],
+}
+
+/// A key, and its value unless it is removed.
+type Item<'a> = (&'a [u8], Option<&'a [u8]>);
+
+impl<'a> Batch<'a> {
+    fn items(&self) -> impl Iterator<Item = Item<'a>> {
+        let mut rest = self.items;
+        (0..self.count).map_while(move |_| item(&mut rest))
+    }
+
+    /// A power cut may leave a batch with its start and its end, and nothing in between.
+    fn is_what_was_written(&self) -> bool {
+        xxh3_64(self.items) == self.checksum
+    }
+}
+
+/// Takes the batch that begins here; none when there is no whole one.
+fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
+    let mut rest = *bytes;
+    let (1, count) = take(&mut rest, 5)?.split_first()? else {
+        return None;
+    };
+    let count = u32::from_le_bytes(count.try_into().ok()?);
+    let sequence = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
+    let from = rest;
+    for _ in 0..count {
+        item(&mut rest)?;
+    }
+    let (items, _) = from.split_at_checked(from.len() - rest.len())?;
+    let (3, end) = take(&mut rest, 13)?.split_first()? else {
+        return None;
+    };
+    let (checksum, MAGIC) = end.split_first_chunk()? else {
+        return None;
+    };
+    let whole = take(bytes, bytes.len() - rest.len())?;
+    Some(Batch {
+        sequence,
+        count,
+        items,
+        checksum: u64::from_le_bytes(*checksum),
+        whole,
+    })
+}
+
+/// Takes the item that begins here.
+fn item<'a>(rest: &mut &'a [u8]) -> Option<Item<'a>> {
+    // Its kind, how it is compressed, its keyspace, its lengths.
+    let head = take(rest, 21)?;
+    let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
+        return None;
+    };
+    let (key, lengths) = lengths.get(8..)?.split_first_chunk()?;
+    let (value, stored) = lengths.split_first_chunk()?;
+    if value != stored {
+        return None;
+    }
+    let key = take(rest, usize::from(u16::from_le_bytes(*key)))?;
+    let value = take(rest, usize::try_from(u32::from_le_bytes(*value)).ok()?)?;
+    Some((key, (kind == 0).then_some(value)))
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// The whole batches of a journal, and where the first begins that is not; none when nothing but room lies
+/// there.
+fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
+    let mut rest = bytes;
+    let next = || {
+        let mut behind = rest;
+        let found = batch(&mut behind).filter(Batch::is_what_was_written)?;
+        rest = behind;
+        Some(found)
+    };
+    let found = iter::from_fn(next).collect();
+    let torn = rest.iter().any(|byte| *byte != 0);
+    (found, torn.then_some((bytes.len() - rest.len()) as u64))
+}
+
+/// The number of the group that a batch is.
+fn group(batch: &Batch<'_>) -> Option<u64> {
+    let key = [Family::Root.byte()];
+    let row = batch.items().find(|(found, _)| *found == key)?.1?;
+    let body = codec::check(&key, row).ok()?.body;
+    let root: Root = codec::decode(row.get(body)?).ok()?;
+    Some(root.group)
+}
+
+/// Makes the journals of a store ready for fjall. Refuses a store of which it would cut off groups that were
+/// acknowledged: it takes damage in a journal for its end. What was not written in full there is cut off
+/// here, because fjall cannot read all of what a full disk leaves. What is in tables is left out.
+pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
+    let acknowledged = acknowledged(path)?;
+    let folder = path.join(FJALL);
+    let journals = numbered(&folder).map_err(missing)?;
+    let mut paths = journals.values();
+    paths.try_for_each(|journal| check_plain(&folder, journal))?;
+    let Some(active) = journals.values().next_back() else {
+        return Err(corrupt("its journal is missing"));
+    };
+    let read: io::Result<Vec<_>> = journals.values().map(|path| written(path)).collect();
+    let read = read.map_err(StoreError::Io)?;
+    let (mut found, mut torn) = (Vec::new(), None);
+    for bytes in &read {
+        // Only the last one may have an end that was not written in full.
+        if torn.is_some() {
+            return Err(corrupt("a journal of it cannot be read to its end"));
+        }
+        let (whole, end) = batches(bytes);
+        found.extend(whole);
+        torn = end;
+    }
+    // Where no journal has a group, a table has the last one.
+    if let Some(last) = found.iter().rev().find_map(group)
+        && let Some(error) = ends_too_early(acknowledged, last)
+    {
+        return Err(error);
+    }
+    if let Some(end) = torn {
+        cut(active, end).map_err(StoreError::Io)?;
+    }
+    // A disk may be full. Then fjall reads all of it. What else is wrong is told when it opens.
+    if let Err(error) = leave_out(&folder, &found, &journals) {
+        tracing::debug!(%error, "the journal keeps what is in tables");
+    }
+    Ok(())
+}
+
+fn cut(journal: &Path, end: u64) -> io::Result<()> {
+    let journal = File::options().write(true).open(journal)?;
+    journal.set_len(end)?;
+    journal.sync_all()
+}
+
+/// Writes the journals anew without the batches that are in tables, if that is much: fjall reads and
+/// encodes all of them whenever it is opened. Cut anywhere, this leaves journals with all that is in none.
+fn leave_out(
+    folder: &Path,
+    batches: &[Batch<'_>],
+    journals: &BTreeMap<u64, PathBuf>,
+) -> Result<(), StoreError> {
+    let all: usize = batches.iter().map(|batch| batch.whole.len()).sum();
+    let mut paths = journals.values().rev();
+    let (Some(active), true) = (paths.next(), all > STALE) else {
+        return Ok(());
+    };
+    let keyspaces = folder.join("keyspaces");
+    let tree = keyspaces.join("1");
+    // Where nothing is, one would be made.
+    check_archives(folder)?;
+    let tree = Config::new(tree, Counter::default(), Counter::default());
+    let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
+    let last = tree.get_highest_persisted_seqno();
+    // Not sorted when a kill left a journal beside the one that has what was kept of it.
+    let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
+    let (stale, kept): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
+    if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
+        return Ok(());
+    }
+    // A process that was killed may have left a table that is not durable.
+    let written = sync_files(&keyspaces).and_then(|()| {
+        let fresh = active.with_extension("new");
+        let mut file = BufWriter::new(File::create(&fresh)?);
+        for batch in kept {
+            file.write_all(batch.whole)?;
+        }
+        file.into_inner()?.sync_all()?;
+        fs::rename(&fresh, active)?;
+        File::open(folder)?.sync_all()?;
+        paths.try_for_each(fs::remove_file)
+    });
+    written.map_err(StoreError::Io)
+}
+
+fn missing(error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::NotFound => corrupt("its folder `store/fjall` is missing"),
+        _ => StoreError::Io(error),
+    }
+}
+
+/// The rows of a damaged store that can be read: those of its tables, and those of the batches in its
+/// journals that are not in tables yet.
+pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
+    let mut report = IntegrityReport::default();
+    let mut rows = Versions::new();
+    let in_tables = tables::read(path, &mut rows, &mut report);
+    for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
+        if let Err(error) = check_plain(path, journal) {
+            report.note(None, "a journal", &error);
+            continue;
+        }
+        let bytes = written(journal).map_err(StoreError::Io)?;
+        let mut rest = bytes.as_slice();
+        let mut damaged = false;
+        while !rest.is_empty() {
+            let Some(batch) = batch(&mut rest) else {
+                // The next whole batch may be behind the damage.
+                let next = rest.iter().skip(1).position(|byte| *byte == 1);
+                damaged |= rest.iter().any(|byte| *byte != 0);
+                rest = next
+                    .and_then(|next| rest.get(next + 1..))
+                    .unwrap_or_default();
+                continue;
+            };
+            if in_tables.is_some_and(|last| batch.sequence <= last) {
+                continue;
+            }
+            for (key, value) in batch.items() {
+                tables::take(&mut rows, key, batch.sequence, value);
+            }
+        }
+        if damaged {
+            let name = journal.file_name().unwrap_or_default().display();
+            let error = corrupt(&format!("`{name}` has bytes that are no whole batch"));
+            report.note(None, "a journal", &error);
+        }
+    }
+    let rows = rows.into_iter();
+    let rows = rows.filter_map(|(key, (_, value))| Some((key, value?)));
+    Ok((rows.collect(), report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// fjall makes the next journal, and removes one of which all is in tables.
+    fn rotate(folder: &Path, made: u64, removed: u64) {
+        File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
+        fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();
+    }
+
+    #[test]
+    fn a_journal_is_found_however_often_it_was_rotated_since_the_last_sync() {
+        let dir = tempfile::tempdir().unwrap();
+        File::create(dir.path().join("0.jnl")).unwrap();
+        let journal = ActiveJournal::find(dir.path().to_owned()).unwrap();
+        journal.sync().unwrap();
+        for rotations in 1..=5 {
+            let last = lock(&journal.current).0;
+            for number in last + 1..=last + rotations {
+                rotate(dir.path(), number, number - 1);
+            }
+            journal.check().unwrap();
+            journal.sync().unwrap();
+            assert_eq!(lock(&journal.current).0, last + rotations);
+        }
+        // The last one is never removed while it is open.
+        let last = lock(&journal.current).0;
+        fs::remove_file(dir.path().join(format!("{last}.{ENDING}"))).unwrap();
+        assert!(matches!(journal.sync(), Err(KvError::Gone(_))));
+    }
+}

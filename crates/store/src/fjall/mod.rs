@@ -1,0 +1,400 @@
+//! The database on disk: fjall 3 with one keyspace, made durable.
+//!
+//! What fjall does not do as a store needs it: `persist` keeps its journal locked while it syncs, so the
+//! journal is synced through a handle of our own and the next group is applied meanwhile; it cuts a
+//! damaged journal where the damage is, so that is refused before it is opened (`journal`); who writes
+//! waits for ever for a worker that ended with an error, so we wait for the workers before that
+//! (`Opened::wait_for_workers`); it panics on some damaged files, so every call is guarded. The number of
+//! the last durable group is kept beside it, as beside sled. Nothing here knows what a row means, but
+//! for the root, which says how far a journal goes.
+
+mod archive;
+mod journal;
+mod scratch;
+mod tables;
+
+use self::archive::check_archives;
+use self::journal::{ActiveJournal, prepare};
+use self::scratch::Scratch;
+use crate::creation_lock::{CreationLock, lock, locked};
+use crate::directory::{
+    DIRECTORY, create_directories, files, forget_cached, keep_private, sync_files, sync_names,
+};
+use crate::disk::{Disk, Readable, StoreOptions, unopened};
+use crate::kind::{FJALL, StoreKind};
+use crate::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
+use crate::mark::{MARK, Mark, acknowledged};
+use crate::presence::Presence;
+use crate::rows::Rows;
+use crate::write_batch::WriteBatch;
+use crate::{MemoryStore, Store, StoreError};
+use fjall::compaction::Leveled;
+use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, KvPair, PersistMode, Slice};
+use nix::fcntl::FlockArg;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+/// Its keyspace.
+const ROWS: &str = "rows";
+
+/// Where its tables lie: our keyspace is its first.
+const TABLES: &str = "keyspaces/1/tables";
+
+/// A table in memory is written to disk when it has so many bytes. What is in such tables is read from
+/// the journal when the store is opened.
+const MEMTABLE: u64 = 3 << 20;
+
+/// With more than one, the first hands calls to merge to itself, again and again, while another one merges.
+const WORKERS: usize = 1;
+
+/// So large a table may get. A table is synced whole, and a commit waits behind it for the disk.
+const TABLE: u64 = 4 << 20;
+
+/// With so many tables in memory that are not written yet, fjall lets who writes wait in steps of 100 ms.
+const MEMTABLES: usize = 3;
+
+/// With so many tables that are not merged yet, fjall lets who writes wait.
+const UNMERGED: usize = 19;
+
+/// How often we look whether the workers have caught up.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The error of a database of which a worker ended with an error.
+const POISONED: &str = "a write in the background failed, so it takes no more";
+
+/// A store on disk.
+pub type FjallStore = Rows<Fjall>;
+
+impl FjallStore {
+    /// As [`crate::SledStore::open_with`].
+    pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let name = dir.display().to_string();
+        let path = dir.join(DIRECTORY);
+        StoreKind::Fjall.check(dir)?;
+        if StoreKind::of(dir).is_some() {
+            // fjall would wait for it. It is given back at once, so that fjall can take it.
+            let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
+                .map_err(|error| unopened(error, &name))?;
+            prepare(&path)?;
+        }
+        let opened = Opened::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
+        let database = Fjall::of(opened, dir, options, &name)?;
+        Self::recover(database, options.retention, &name)
+    }
+}
+
+/// fjall, guarded and made durable.
+pub struct Fjall {
+    dir: PathBuf,
+    name: String,
+    options: StoreOptions,
+    presence: Presence,
+    /// None while it is opened again, and for as long as that fails.
+    open: RwLock<Option<Opened>>,
+    /// Where a copy is that goes with it.
+    _scratch: Option<Scratch>,
+}
+
+/// An open database.
+struct Opened {
+    database: Database,
+    rows: Keyspace,
+    journal: ActiveJournal,
+    lock: File,
+    tables: File,
+    mark: Mark,
+}
+
+impl Fjall {
+    fn of(
+        opened: Opened,
+        dir: &Path,
+        options: StoreOptions,
+        name: &str,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            dir: dir.to_owned(),
+            name: name.to_owned(),
+            options,
+            presence: opened.presence(&dir.join(DIRECTORY))?,
+            open: RwLock::new(Some(opened)),
+            _scratch: None,
+        })
+    }
+
+    /// Does something with the open database.
+    fn with<T>(&self, call: impl FnOnce(&Opened) -> Result<T, KvError>) -> Result<T, KvError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(opened) => call(opened),
+            None => Err(KvError::Closed),
+        }
+    }
+}
+
+impl Opened {
+    fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
+        let path = dir.join(DIRECTORY);
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let making = CreationLock::of(dir, &path, name)?;
+        let mark = match &making {
+            // What a process that was killed had written may not be durable: runs go on from it.
+            None => {
+                let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
+                journal.sync()?;
+                Mark::open(&path)?
+            }
+            Some(_) => Mark::fresh(&path).map_err(StoreError::Io)?,
+        };
+        let opened = Self::at(&path, options, mark, name)?;
+        keep_private(&path).map_err(StoreError::Io)?;
+        if let Some(making) = making {
+            let durable = sync_files(&path).and_then(|()| sync_names(&path, &created));
+            durable
+                .and_then(|()| making.done())
+                .map_err(StoreError::Io)?;
+        }
+        Ok(opened)
+    }
+
+    /// The database in a directory.
+    fn at(path: &Path, options: StoreOptions, mark: Mark, name: &str) -> Result<Self, StoreError> {
+        let folder = path.join(FJALL);
+        if folder.exists() {
+            check_archives(&folder)?;
+        }
+        let database = database(&folder, options.cache_bytes, name)?;
+        let rows = guard(|| {
+            database.keyspace(ROWS, || {
+                let merging = Leveled::default().with_table_target_size(TABLE);
+                KeyspaceCreateOptions::default()
+                    .max_memtable_size(MEMTABLE)
+                    .compaction_strategy(Arc::new(merging))
+            })
+        })?;
+        Ok(Self {
+            rows,
+            journal: ActiveJournal::find(folder.clone()).map_err(StoreError::Io)?,
+            lock: File::open(folder.join("lock")).map_err(StoreError::Io)?,
+            tables: File::open(folder.join(TABLES)).map_err(StoreError::Io)?,
+            database,
+            mark,
+        })
+    }
+
+    fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
+        let lock = StoreKind::Fjall.lock_file();
+        let tables = format!("{FJALL}/{TABLES}");
+        let files = [
+            (lock, &self.lock),
+            (&*tables, &self.tables),
+            (MARK, &self.mark.file),
+        ];
+        Presence::of(path, &files).map_err(StoreError::Io)
+    }
+
+    /// Waits as fjall would. It waits for ever when a worker ended with an error, and we do not.
+    fn wait_for_workers(&self) -> Result<(), KvError> {
+        while self.rows.sealed_memtable_count() >= MEMTABLES
+            || self.rows.l0_table_count() > UNMERGED
+        {
+            self.hand_over()?;
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Hands what the journal has in memory to the system; fails after a worker did.
+    fn hand_over(&self) -> Result<(), KvError> {
+        guard(|| self.database.persist(PersistMode::Buffer))
+    }
+}
+
+/// fjall's database in a folder.
+fn database(folder: &Path, cache_bytes: u64, name: &str) -> Result<Database, StoreError> {
+    let opened = guard(|| {
+        let opened = Database::builder(folder)
+            .cache_size(cache_bytes)
+            .manual_journal_persist(true)
+            .worker_threads(WORKERS)
+            .open();
+        match opened {
+            Err(fjall::Error::Locked) => Ok(None),
+            opened => opened.map(Some),
+        }
+    });
+    opened?.ok_or_else(|| locked(name))
+}
+
+impl Disk for Fjall {
+    fn open_store(dir: &Path, options: StoreOptions) -> Result<FjallStore, StoreError> {
+        FjallStore::open_with(dir, options)
+    }
+
+    fn raw(path: &Path) -> Result<Self, StoreError> {
+        create_directories(path).map_err(StoreError::Io)?;
+        let options = StoreOptions::default();
+        let name = path.display().to_string();
+        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
+        let opened = Opened::at(path, options, mark, &name)?;
+        keep_private(path).map_err(StoreError::Io)?;
+        Ok(Self {
+            dir: path.to_owned(),
+            name,
+            options,
+            presence: opened.presence(path)?,
+            open: RwLock::new(Some(opened)),
+            _scratch: None,
+        })
+    }
+
+    fn readable(path: &Path) -> Result<Readable, StoreError> {
+        journal::readable(path)
+    }
+}
+
+impl Kv for Fjall {
+    type Bytes = Slice;
+    type Backup = Self;
+    // What a commit waits for at most behind another one.
+    const MAX_UNSYNCED: usize = 1 << 20;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
+        self.with(|open| guard(|| open.rows.get(key)))
+    }
+
+    fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Slice>> + '_ {
+        let pair: fn(Guard) -> fjall::Result<KvPair> = Guard::into_inner;
+        Guarded::of(self.with(|open| {
+            guard(|| Ok::<_, fjall::Error>(open.rows.range::<Vec<u8>, _>(range).map(pair)))
+        }))
+    }
+
+    fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
+        self.with(|open| {
+            open.wait_for_workers()?;
+            guard(|| {
+                let mut ops = open.database.batch();
+                for (key, value) in batch.ops() {
+                    match value {
+                        Some(value) => ops.insert(&open.rows, key, value),
+                        None => ops.remove(&open.rows, key),
+                    }
+                }
+                ops.commit()
+            })
+        })
+    }
+
+    fn flush(&self) -> Result<(), KvError> {
+        self.with(Opened::hand_over)
+    }
+
+    fn sync(&self, group: u64) -> Result<(), KvError> {
+        self.with(|open| {
+            open.journal.sync()?;
+            self.presence.check()?;
+            open.mark.set(group);
+            Ok(())
+        })
+    }
+
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        // Not while it is opened again, which may write before it fails.
+        let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let store = copied(&self.dir).ok()?;
+        let last = store.root().ok()??.group;
+        let whole = (acknowledged(&self.dir.join(DIRECTORY)).ok()? == last).then_some(store)?;
+        whole.in_memory().ok()
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        // Else it would be made anew, empty.
+        self.in_place()?;
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take());
+        for file in files(&self.dir.join(DIRECTORY)).map_err(StoreError::Io)? {
+            forget_cached(&file);
+        }
+        *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
+        Ok(())
+    }
+
+    fn synced(&self) -> u64 {
+        self.with(|open| Ok(open.mark.group())).unwrap_or(0)
+    }
+
+    fn marked(&self) -> u64 {
+        self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
+    }
+
+    fn in_place(&self) -> Result<(), KvError> {
+        self.presence.check()?;
+        match self.with(|open| open.journal.check()) {
+            Err(KvError::Closed) => Ok(()),
+            checked => checked,
+        }
+    }
+}
+
+/// The store of a state directory, to look at: itself, or else a copy, when nothing can be written there.
+///
+/// # Errors
+/// As [`FjallStore::open_with`].
+pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    match FjallStore::open_with(dir, StoreOptions::default()) {
+        Ok(store) => Ok(Arc::new(store)),
+        // A full disk, one that is mounted to be read, a store of another user.
+        Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => match copied(dir) {
+            Ok(store) => Ok(Arc::new(store)),
+            Err(damaged @ StoreError::Corrupt { .. }) => Err(damaged),
+            Err(_) => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// The store of a state directory as it is now, in a copy that goes with it.
+fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
+    let scratch = Scratch::of(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
+    let at = scratch.path().to_owned();
+    prepare(&at.join(DIRECTORY))?;
+    let options = StoreOptions::default();
+    let name = dir.display().to_string();
+    let opened = Opened::open(&at, options, &name)?;
+    let mut database = Fjall::of(opened, &at, options, &name)?;
+    database._scratch = Some(scratch);
+    FjallStore::recover(database, options.retention, &name)
+}
+
+impl From<fjall::Error> for KvError {
+    fn from(error: fjall::Error) -> Self {
+        use fjall::{Error, LsmError};
+        use io::ErrorKind as Kind;
+        match error {
+            Error::Io(error) | Error::Storage(LsmError::Io(error)) => match error.kind() {
+                // It looks before the beginning of a file that is too short.
+                Kind::UnexpectedEof | Kind::InvalidData | Kind::InvalidInput => {
+                    Self::Corrupt(error.to_string())
+                }
+                Kind::NotFound => Self::Corrupt(String::from("a file of the database is missing")),
+                _ => Self::Io(error),
+            },
+            Error::Poisoned => Self::Io(io::Error::other(POISONED)),
+            Error::JournalRecovery(why) => {
+                Self::Corrupt(format!("a journal in `store/fjall` does not read: {why:?}"))
+            }
+            Error::Storage(LsmError::Unrecoverable) => {
+                Self::Corrupt(String::from("a table in `store/fjall` is missing"))
+            }
+            Error::InvalidVersion(_) => Self::Corrupt(String::from(
+                "`store/fjall/version` is not what was written",
+            )),
+            other => Self::Corrupt(other.to_string()),
+        }
+    }
+}

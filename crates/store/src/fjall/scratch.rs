@@ -1,0 +1,68 @@
+//! A copy of a database's files in the folder for temporary files. A database that is opened writes: one
+//! where nothing can be written is read in a copy.
+
+use crate::directory::{DIRECTORY, create_directories, files, written_bytes};
+use nix::unistd::Pid;
+use std::env::temp_dir;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What the names of the directories begin with, before the number of the process.
+const NAME: &str = "windlass-copy-";
+
+/// A directory that goes when this does.
+pub(super) struct Scratch(TempDir);
+
+impl Scratch {
+    /// A state directory with a copy of a store.
+    pub fn of(store: &Path) -> io::Result<Self> {
+        remove_left();
+        // Under a name that nobody can foresee: others may write to this folder, too.
+        let scratch = tempfile::Builder::new()
+            .prefix(&format!("{NAME}{}-", Pid::this()))
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
+        let to = scratch.path().join(DIRECTORY);
+        for file in files(store)? {
+            let inside = file.strip_prefix(store).map_err(io::Error::other)?;
+            let copy = to.join(inside);
+            create_directories(copy.parent().unwrap_or(&to))?;
+            copy_file(&file, &copy)?;
+        }
+        Ok(Self(scratch))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Removes the copies of processes that were killed.
+fn remove_left() {
+    for entry in fs::read_dir(temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let left = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let process = left.and_then(|left| Some(left.split_once('-')?.0));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Those of other users stay.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Copies what was written; room that was set aside behind it takes none in the copy.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
+    let mut to = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to)?;
+    let written = written_bytes(&from)?;
+    from.rewind()?;
+    io::copy(&mut from.by_ref().take(written), &mut to)?;
+    to.set_len(from.metadata()?.len())
+}

@@ -1,0 +1,144 @@
+//! The rows of a damaged store's tables. Each is read for itself, where it lies: a damaged one costs nothing of
+//! the others, and nothing that fjall keeps around them is needed. This file never writes.
+
+use super::archive::{LIST, fits, newest_list};
+use super::{FJALL, TABLES};
+use crate::StoreError;
+use crate::integrity::IntegrityReport;
+use crate::kv::{KvError, guard};
+use crate::rows::corrupt;
+use lsm_tree::{Cache, Checksum, InternalValue, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How many bytes of a table are kept for a moment.
+const CACHE: u64 = 1 << 20;
+
+/// The newest row of each key, with its sequence number; none where the key was removed.
+pub(super) type Versions = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+
+/// Takes a row unless a newer one of its key is there.
+pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option<&[u8]>) {
+    if rows.get(key).is_none_or(|(newest, _)| *newest <= sequence) {
+        rows.insert(key.to_vec(), (sequence, value.map(<[u8]>::to_vec)));
+    }
+}
+
+/// Takes all rows of tables that can be read. Gives the last sequence number, up to which every row is
+/// in them; none when one of them cannot be read.
+pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
+    let folder = store.join(FJALL).join(TABLES);
+    let (tables, mut whole) = match listed(&folder) {
+        Ok(tables) => (tables, true),
+        Err(error) => {
+            report.note(None, "the list of its tables", &error);
+            (found(&folder), false)
+        }
+    };
+    let mut last = 0;
+    for table in tables {
+        match one(&folder.join(table.to_string()), rows) {
+            Ok(sequence) => last = last.max(sequence),
+            Err(error) => {
+                whole = false;
+                let error = corrupt(&format!("table {table}: {error}"));
+                report.note(None, "a table", &error);
+            }
+        }
+    }
+    whole.then_some(last)
+}
+
+/// The numbers of the tables that are of the database; a process that was killed may have left others.
+fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
+    let current = folder.with_file_name(LIST);
+    let list = newest_list(&current).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => corrupt("it is missing"),
+        _ => corrupt(&error.to_string()),
+    })?;
+    let wrong = || corrupt("it is not what was written");
+    let list = list.ok_or_else(wrong)?;
+    if !fits(&list).unwrap_or(false) {
+        return Err(wrong());
+    }
+    let bytes = guard(|| {
+        let list_of = sfa::Reader::new(&list).map_err(io::Error::other)?;
+        let section = list_of.toc().section(b"tables");
+        let section = section.ok_or_else(|| io::Error::other("it names no tables"))?;
+        let mut bytes = Vec::new();
+        section.reader(&list)?.read_to_end(&mut bytes)?;
+        Ok::<_, fjall::Error>(bytes)
+    })?;
+    numbers(&bytes).ok_or_else(wrong)
+}
+
+/// Levels, their runs, the tables of each: a number, the kind of checksum, the checksum, a sequence number.
+fn numbers(bytes: &[u8]) -> Option<BTreeSet<u64>> {
+    const BEHIND: usize = 1 + 16 + 8;
+    let mut found = BTreeSet::new();
+    let (levels, mut rest) = bytes.split_first()?;
+    for _ in 0..*levels {
+        let (runs, behind) = rest.split_first()?;
+        rest = behind;
+        for _ in 0..*runs {
+            let (tables, behind) = rest.split_first_chunk()?;
+            rest = behind;
+            for _ in 0..u32::from_le_bytes(*tables) {
+                let (number, behind) = rest.split_first_chunk()?;
+                found.insert(u64::from_le_bytes(*number));
+                rest = behind.get(BEHIND..)?;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The numbers of all tables that lie there.
+fn found(folder: &Path) -> BTreeSet<u64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    entries.filter_map(number).collect()
+}
+
+/// Takes the rows of a table, from both ends: a part that cannot be read ends either. Gives its last
+/// sequence number.
+fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(KvError::Corrupt(String::from("it is no plain file")));
+    }
+    if !fits(path)? {
+        return Err(KvError::Corrupt(String::from("it is not what was written")));
+    }
+    let cache = Arc::new(Cache::with_capacity_bytes(CACHE));
+    let (checksum, numbers) = (Checksum::from_raw(0), 0);
+    let table = guard(|| {
+        Table::recover(path.into(), checksum, numbers, 0, cache, None, false, true)
+            .map_err(fjall::Error::from)
+    })?;
+    let mut step = |next: &mut dyn FnMut() -> Option<lsm_tree::Result<InternalValue>>| {
+        let row = guard(|| next().transpose().map_err(fjall::Error::from))?;
+        let Some(InternalValue { key, value }) = row else {
+            return Ok::<_, KvError>(false);
+        };
+        let value = (!key.value_type.is_tombstone()).then_some(&*value);
+        take(rows, &key.user_key, key.seqno, value);
+        Ok(true)
+    };
+    let all = || guard(|| Ok::<_, fjall::Error>(table.iter()));
+    let mut ahead = all()?;
+    let forwards = loop {
+        match step(&mut || ahead.next()) {
+            Ok(true) => {}
+            Ok(false) => break Ok(table.get_highest_seqno()),
+            Err(error) => break Err(error),
+        }
+    };
+    if forwards.is_err() {
+        let mut back = all()?;
+        while step(&mut || back.next_back()).unwrap_or(false) {}
+    }
+    forwards
+}

@@ -1,0 +1,155 @@
+//! Reads everything that a store holds, and says what cannot be read and whose it is. It never
+//! changes a store.
+
+use super::codec;
+use super::keys::{self, Family};
+use super::kv::{Kv, prefixed};
+use super::rows::{Rows, corrupt};
+use super::{ProgramSource, QUARANTINE_LABEL, RunHeader, Store, StoreError, StoredWorkflow};
+use std::collections::BTreeSet;
+use windlass_model::model::Name;
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntegrityReport {
+    /// So many runs can be read in full.
+    pub whole: u64,
+    /// What cannot be read.
+    pub issues: Vec<Issue>,
+}
+
+/// Something that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Issue {
+    /// Whose it is; none: it is no single run's.
+    pub run: Option<Name>,
+    /// What it is.
+    pub what: &'static str,
+    /// Why it cannot be read.
+    pub error: String,
+}
+
+impl IntegrityReport {
+    pub(super) fn note(&mut self, run: Option<&Name>, what: &'static str, error: &StoreError) {
+        self.issues.push(Issue {
+            run: run.cloned(),
+            what,
+            error: error.to_string(),
+        });
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
+    pub fn check(&self) -> Result<IntegrityReport, StoreError> {
+        self.usable()?;
+        let mut found = IntegrityReport::default();
+        let mut runs: BTreeSet<Name> = BTreeSet::new();
+        for row in self.rows(prefixed(&[])) {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    found.note(None, "a page of the database", &error);
+                    break;
+                }
+            };
+            let key = key.as_ref();
+            let parsed = keys::parse(key);
+            let run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
+            let run = run.map(Name::from);
+            let bare = parsed
+                .as_ref()
+                .is_some_and(|parsed| parsed.family.has_no_value());
+            match codec::check(key, value.as_ref()) {
+                Err(error) if !bare => {
+                    let error = corrupt(&format!("{}: {error}", keys::describe(key)));
+                    found.note(run.as_ref(), "a row", &error);
+                }
+                _ => {}
+            }
+            runs.extend(run);
+        }
+        for run in &runs {
+            self.check_run(run, &mut found);
+        }
+        self.check_shared(&mut found);
+        Ok(found)
+    }
+
+    fn check_run(&self, run: &Name, found: &mut IntegrityReport) {
+        let before = found.issues.len();
+        let header = match self.header(run) {
+            Ok(header) => header,
+            Err(error) => return found.note(Some(run), "its header", &error),
+        };
+        let ended = self
+            .known(run)
+            .and_then(|head| self.check_ended(run, &head.bounds));
+        let parts: [(&'static str, Result<(), StoreError>); 6] = [
+            ("its state", self.load(run).map(drop)),
+            ("its program", self.check_program(&header)),
+            ("its loops", self.loops(run).map(drop)),
+            (
+                "its iterations",
+                self.iterations(run, None, usize::MAX).map(drop),
+            ),
+            ("its ended iterations", ended),
+            ("its events", self.history(run, 0, usize::MAX).map(drop)),
+        ];
+        for (what, read) in parts {
+            if let Err(error) = read {
+                found.note(Some(run), what, &error);
+            }
+        }
+        found.whole += u64::from(found.issues.len() == before);
+    }
+
+    /// What belongs to no run.
+    fn check_shared(&self, found: &mut IntegrityReport) {
+        for (family, what) in [
+            (Family::Program, "a program"),
+            (Family::Workflow, "a workflow"),
+            (Family::FormerWorkflow, "a former text of a workflow"),
+        ] {
+            for row in self.records(prefixed(&[family.byte()])) {
+                let read = row.and_then(|(key, first)| {
+                    self.check_named(family, key.as_ref(), first.as_ref())
+                });
+                if let Err(error) = read {
+                    found.note(None, what, &error);
+                }
+            }
+        }
+    }
+
+    /// Reads a record of a family that belongs to no run.
+    pub(super) fn check_named(
+        &self,
+        family: Family,
+        key: &[u8],
+        first: &[u8],
+    ) -> Result<(), StoreError> {
+        match family {
+            Family::Program | Family::FormerWorkflow => self
+                .value(key, first, codec::decode::<ProgramSource>)
+                .map(drop),
+            Family::Workflow => self
+                .value(key, first, codec::decode::<StoredWorkflow>)
+                .map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// A program that a repair found lost is known to be: the run's label says so, until it is there again.
+    fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
+        let known = header.labels.contains_key(QUARANTINE_LABEL);
+        let key = |key: &mut Vec<u8>| keys::program(key, header.program);
+        if known && self.read(key, |_| Ok(()))?.is_none() {
+            return Ok(());
+        }
+        self.program(header.program).map(drop)
+    }
+}

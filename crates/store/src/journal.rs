@@ -1,0 +1,543 @@
+//! A run's journal: one record a commit, with what the commit changed and what it has to tell.
+//! The same records are what a run is loaded from, what its history is read from, and where the
+//! rows of its loops and iterations lie. A row of the store has the record of one commit, or those of
+//! several, packed. This file reads them; `commit` writes them, `pack` packs them, and `compaction`
+//! lets the oldest go.
+
+use super::codec::{self, BadRecord};
+use super::compress;
+use super::ended::Chunks;
+use super::header::Bounds;
+use super::keys::{self, Family, LoopPath};
+use super::kv::Kv;
+use super::pack;
+use super::rows::{Rows, corrupt};
+use super::{Commit, RunHeader, StoreError};
+use bincode::error::EncodeError;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::{Bound, ControlFlow, Range};
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use windlass_model::model::Status;
+
+/// What one commit has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The sequence number of the last event so far.
+    pub events: u64,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The iterations that ended.
+    pub iterations: Vec<IterationRow>,
+    /// What the history tells.
+    pub history: Vec<HistoryEvent>,
+}
+
+/// What is kept of commits that were let go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Retained {
+    /// The last row of each loop.
+    pub loops: Vec<LoopState>,
+    /// The last iterations, in the order they ended.
+    pub iterations: Vec<IterationRow>,
+    /// The rows of all iterations.
+    pub ended: Chunks,
+}
+
+impl Retained {
+    pub fn is_empty(&self) -> bool {
+        self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
+    }
+
+    /// Appends it. What tells of the rows of iterations was not always there.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        codec::encode_all(out, &self.loops)?;
+        codec::encode_all(out, &self.iterations)?;
+        match self.ended.is_empty() {
+            true => Ok(()),
+            false => codec::encode(out, &self.ended),
+        }
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let mut at = 0;
+        Ok(Self {
+            loops: codec::decode_next(bytes, &mut at)?,
+            iterations: codec::decode_next(bytes, &mut at)?,
+            ended: match bytes.get(at..) {
+                None | Some([]) => Chunks::default(),
+                Some(rest) => codec::decode(rest)?,
+            },
+        })
+    }
+}
+
+/// The parts of a commit's record.
+struct Parts {
+    /// What it has to tell, then its changes.
+    whole: Vec<u8>,
+    /// Where the changes begin.
+    changes: usize,
+}
+
+/// How many bytes say how long the part before the changes is.
+const LENGTH: usize = 4;
+
+/// Appends a commit's record; gives how many bytes its body has before it is compressed.
+pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
+    let mut told = Vec::new();
+    codec::encode(&mut told, &(commit.loops.len() as u64))?;
+    for row in &commit.loops {
+        if row.last.is_empty() && row.kept.is_null() && row.pages.is_empty() {
+            codec::encode(&mut told, row)?;
+        } else {
+            codec::encode(&mut told, &row.row())?;
+        }
+    }
+    codec::encode_all(&mut told, &commit.iterations)?;
+    codec::encode_all(&mut told, &commit.history)?;
+    // A snapshot has them too, but not what was before them: reports go back over it.
+    let mut changes = Vec::new();
+    codec::encode_all(&mut changes, &commit.changes)?;
+    write(out, events, &told, &changes)
+}
+
+/// Appends the record of a commit with these parts; gives how many bytes its body has.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    events: u64,
+    told: &[u8],
+    changes: &[u8],
+) -> Result<u64, EncodeError> {
+    let length = u32::try_from(told.len())
+        .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
+    let body = [&length.to_le_bytes(), told, changes].concat();
+    codec::encode(out, &events)?;
+    compress::write(out, &body)?;
+    Ok(body.len() as u64)
+}
+
+impl Parts {
+    fn read(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let (_, used) = codec::decode_first::<u64>(bytes)?;
+        let rest = bytes.get(used..).unwrap_or_default();
+        let whole = compress::read(rest)?;
+        let length = whole.first_chunk().ok_or(BadRecord::Short)?;
+        // Where there is less than it says, nothing is read.
+        let changes = LENGTH + u32::from_le_bytes(*length) as usize;
+        Ok(Self { whole, changes })
+    }
+
+    fn told(&self) -> &[u8] {
+        self.whole.get(LENGTH..self.changes).unwrap_or_default()
+    }
+
+    fn changes(&self) -> &[u8] {
+        self.whole.get(self.changes..).unwrap_or_default()
+    }
+}
+
+/// The first key behind all records of a run.
+fn end_of_journal(run: &str) -> Vec<u8> {
+    let mut prefix = Vec::new();
+    keys::of_run(&mut prefix, Family::Changes, run);
+    keys::after(&prefix)
+}
+
+/// How many bytes a body has when it is not compressed, and its changes.
+pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
+    let parts = Parts::read(bytes)?;
+    let changes = codec::decode_all(parts.changes())?;
+    Ok((parts.whole.len() as u64, changes))
+}
+
+/// The sequence number of the last event up to a commit.
+pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
+    codec::decode_first(bytes).map(|(events, _)| events)
+}
+
+impl Line {
+    /// What a commit's record has to tell.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let parts = Parts::read(bytes)?;
+        let (told, mut at) = (parts.told(), 0);
+        let line = Self {
+            events: last_event(bytes)?,
+            loops: codec::decode_next(told, &mut at)?,
+            iterations: codec::decode_next(told, &mut at)?,
+            history: codec::decode_next(told, &mut at)?,
+        };
+        match told.len().saturating_sub(at) {
+            0 => Ok(line),
+            more => Err(BadRecord::Trailing(more)),
+        }
+    }
+
+    /// The sequence number of the last event before this commit.
+    pub fn events_before(&self) -> u64 {
+        self.events.saturating_sub(self.history.len() as u64)
+    }
+}
+
+/// Keeps the newest rows: those that come first, so many of each loop, none twice.
+pub struct Newest {
+    keep: usize,
+    seen: HashSet<(String, u64)>,
+    of_loop: HashMap<Vec<u8>, usize>,
+}
+
+impl Newest {
+    /// So many of each loop.
+    pub fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            seen: HashSet::new(),
+            of_loop: HashMap::new(),
+        }
+    }
+
+    /// Whether this one, older than those before it, is among them.
+    pub fn takes(&mut self, row: &IterationRow) -> bool {
+        let path = LoopPath::new(&row.path);
+        if self
+            .of_loop
+            .get(path.names())
+            .is_some_and(|taken| *taken >= self.keep)
+        {
+            return false;
+        }
+        // A loop that a graph enters again ends the same iterations again.
+        if !self.seen.insert((row.path.clone(), row.iteration)) {
+            return false;
+        }
+        *self.of_loop.entry(path.names().to_vec()).or_default() += 1;
+        true
+    }
+}
+
+/// Rows of loops by their paths; the newest of those that ended are kept.
+#[derive(Default)]
+pub struct LoopRows(BTreeMap<LoopPath, LoopState>);
+
+impl LoopRows {
+    /// Later rows take the place of earlier ones.
+    pub fn put(&mut self, rows: Vec<LoopState>) {
+        let rows = rows.into_iter();
+        self.0
+            .extend(rows.map(|row| (LoopPath::new(&row.path), row)));
+    }
+
+    /// All that still run, and of each loop the last `keep` that ended.
+    pub fn retained(self, keep: usize) -> Vec<LoopState> {
+        let mut ended: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut rows: Vec<LoopState> = Vec::with_capacity(self.0.len());
+        for (path, row) in self.0.into_iter().rev() {
+            if row.ended.is_some() {
+                let count = ended.entry(path.names().to_vec()).or_default();
+                *count += 1;
+                if *count > keep {
+                    continue;
+                }
+            }
+            rows.push(row);
+        }
+        rows.reverse();
+        rows
+    }
+}
+
+/// A key and its value.
+type Row<K> = (<K as Kv>::Bytes, <K as Kv>::Bytes);
+
+/// Which way a journal is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From its beginning.
+    OldestFirst,
+    /// From its end.
+    NewestFirst,
+}
+
+impl<K: Kv> Rows<K> {
+    /// Reads the records of these revisions until `read` breaks; every one must be there.
+    pub(super) fn walk<T>(
+        &self,
+        run: &str,
+        (first, last): (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, T) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.walk_rows(run, (first, last), order, decode, |_, mut records| {
+            if order == Order::NewestFirst {
+                records.reverse();
+            }
+            let mut records = records.into_iter();
+            records.try_for_each(|(revision, record)| read(revision, record))
+        })
+    }
+
+    /// Reads the rows that have the records of these revisions until `read` breaks; every one must be
+    /// there. `read` gets the revision of a row's last record, and those of its records that were not read yet.
+    pub(super) fn walk_rows<T>(
+        &self,
+        run: &str,
+        (first, last): (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, Vec<(u64, T)>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let missing =
+            |revision: u64| corrupt(&format!("changes {revision} of run {run} are missing"));
+        let mut expected = match order {
+            Order::OldestFirst => first,
+            Order::NewestFirst => last,
+        };
+        if first > last {
+            return Ok(());
+        }
+        let mut from = Vec::new();
+        keys::numbered(&mut from, Family::Changes, run, first);
+        let to = match order {
+            Order::OldestFirst => end_of_journal(run),
+            // The last one may be packed with later ones.
+            Order::NewestFirst => {
+                let row = self.row_with(run, last)?;
+                keys::after(row.ok_or_else(|| missing(last))?.0.as_ref())
+            }
+        };
+        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
+        while (first..=last).contains(&expected) {
+            let row = match order {
+                Order::OldestFirst => rows.next(),
+                Order::NewestFirst => rows.next_back(),
+            };
+            let (key, value) = row.transpose()?.ok_or_else(|| missing(expected))?;
+            let end = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
+            let end = end.ok_or_else(|| missing(expected))?;
+            let decoded = |bytes: &[u8]| pack::each(bytes, &decode);
+            let records = self.value(key.as_ref(), value.as_ref(), decoded)?;
+            let before = end.checked_sub(records.len() as u64);
+            let before = before.ok_or_else(|| missing(expected))?;
+            if order == Order::NewestFirst && expected <= before {
+                // An older row of what is packed.
+                continue;
+            }
+            if expected <= before || end < expected {
+                return Err(missing(expected));
+            }
+            let (wanted, next) = match order {
+                Order::OldestFirst => (expected..=last, end.saturating_add(1)),
+                Order::NewestFirst => (first..=expected, before),
+            };
+            expected = next;
+            let records = (before.saturating_add(1)..).zip(records);
+            let records = records.filter(|(revision, _)| wanted.contains(revision));
+            if read(end, records.collect()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The row that has the record of a revision, or else of the next one that is there.
+    fn row_with(&self, run: &str, revision: u64) -> Result<Option<Row<K>>, StoreError> {
+        let mut from = Vec::new();
+        keys::numbered(&mut from, Family::Changes, run, revision);
+        let to = end_of_journal(run);
+        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
+        rows.next().transpose()
+    }
+
+    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
+    pub(super) fn start(&self, header: &RunHeader) -> Result<(RunState, u64), StoreError> {
+        let run = &header.id;
+        if header.snapshot == 0 {
+            return Ok((RunState::new(run.clone(), header.program), 0));
+        }
+        let key = |key: &mut Vec<u8>| {
+            keys::numbered(key, Family::Snapshot, run, header.snapshot);
+        };
+        let sized = |bytes: &[u8]| Ok((codec::decode::<RunState>(bytes)?, bytes.len() as u64));
+        let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
+        let (state, bytes) = self.read(key, sized)?.ok_or_else(|| corrupt(&what()))?;
+        if state.id != header.id || state.program != header.program {
+            return Err(corrupt(&format!(
+                "the snapshot of run {run} is another run's"
+            )));
+        }
+        Ok((state, bytes))
+    }
+
+    /// The changes of every commit since the snapshot, in order; gives how many bytes those have.
+    pub(super) fn tail(
+        &self,
+        header: &RunHeader,
+        mut take: impl FnMut(Vec<Change>),
+    ) -> Result<u64, StoreError> {
+        let (run, last) = (&header.id, header.revision);
+        let mut all = 0;
+        let tail = (header.snapshot.saturating_add(1), last);
+        self.walk(
+            run,
+            tail,
+            Order::OldestFirst,
+            changes,
+            |_, (bytes, changes)| {
+                all += bytes;
+                take(changes);
+                ControlFlow::Continue(())
+            },
+        )?;
+        if self.row_with(run, last.saturating_add(1))?.is_some() {
+            let what = format!("run {run} has more changes than its header says: {last}");
+            return Err(corrupt(&what));
+        }
+        Ok(all)
+    }
+
+    /// What is kept of commits that were let go.
+    pub(super) fn retained_rows(&self, run: &str, bounds: &Bounds) -> Result<Retained, StoreError> {
+        if bounds.retained_bytes == 0 {
+            return Ok(Retained::default());
+        }
+        let wrong = || {
+            corrupt(&format!(
+                "the retained rows of run {run} are not those written"
+            ))
+        };
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
+        if self.crc_at(key)? != Some(bounds.retained) {
+            return Err(wrong());
+        }
+        self.read(key, Retained::decode)?.ok_or_else(wrong)
+    }
+
+    /// The current row of every loop, in the order of their paths.
+    pub(super) fn loop_rows(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        let header = self.known(run)?;
+        let mut rows = LoopRows::default();
+        rows.put(self.retained_rows(run, &header.bounds)?.loops);
+        let all = (header.bounds.first, header.header.revision);
+        self.walk(run, all, Order::OldestFirst, Line::decode, |_, line| {
+            rows.put(line.loops);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows.retained(self.retention.ended_loops))
+    }
+
+    /// The last iterations, oldest first.
+    pub(super) fn iteration_rows(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let header = self.known(run)?;
+        let mut newest = Newest::new(self.retention.iterations);
+        let mut found = Vec::new();
+        let mut take = |rows: Vec<IterationRow>| {
+            for row in rows.into_iter().rev() {
+                if found.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                if path.is_none_or(|path| row.path == path) && newest.takes(&row) {
+                    found.push(row);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let all = (header.bounds.first, header.header.revision);
+        let mut full = ControlFlow::Continue(());
+        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
+            full = take(line.iterations);
+            full
+        })?;
+        if full.is_continue() {
+            let _ = take(self.retained_rows(run, &header.bounds)?.iterations);
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// newest first.
+    pub(super) fn statuses_back(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError> {
+        let header = self.known(run)?;
+        let last = header.header.revision;
+        let first = last.saturating_sub(commits).saturating_add(1);
+        let all = (first.max(header.bounds.first), last);
+        let mut found = Vec::new();
+        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
+            let own = line.iterations.iter().rev().filter(|row| row.path == path);
+            let own = own.map(|row| (row.iteration, row.status));
+            found.extend(own.filter(|(number, _)| wanted.contains(number)));
+            match found.len() as u64 >= wanted.end.saturating_sub(wanted.start) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Events after `after`, with their numbers.
+    pub(super) fn events(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        let header = self.known(run)?;
+        let (bounds, last) = (header.bounds, header.header.revision);
+        let after = after.max(bounds.trimmed);
+        let mut found = Vec::new();
+        if after >= bounds.events || limit == 0 {
+            return Ok(found);
+        }
+        // The first commit with an event after it.
+        let (mut low, mut high) = (bounds.first, last);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let missing = || corrupt(&format!("changes {middle} of run {run} are missing"));
+            let (key, value) = self.row_with(run, middle)?.ok_or_else(missing)?;
+            if self.value(key.as_ref(), value.as_ref(), last_event)? > after {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        let mut seen = None;
+        self.walk(
+            run,
+            (low, last),
+            Order::OldestFirst,
+            Line::decode,
+            |_, line| {
+                let before = line.events_before();
+                if seen.is_some_and(|seen| seen != before) || seen.is_none() && before > after {
+                    return ControlFlow::Break(());
+                }
+                seen = Some(line.events);
+                let numbers = before.saturating_add(1)..;
+                let events = numbers.zip(line.history);
+                found.extend(events.filter(|(number, _)| *number > after));
+                match found.len() >= limit {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )?;
+        let seen = seen.unwrap_or(after);
+        if found.len() < limit && seen != bounds.events {
+            let missing = seen.saturating_add(1);
+            return Err(corrupt(&format!("event {missing} of run {run} is missing")));
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}

@@ -1,0 +1,560 @@
+//! The keys of the store's one tree: a family byte, then parts whose bytes sort as they should
+//! (docs/store-format.md draws them). This file never touches a database.
+//!
+//! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
+//! that no run's rows begin with another run's key; numbers are big-endian. Keys are kept short: a page
+//! of the database holds a few hundred of them and must stay far below the size from which the
+//! database would put it into a file of its own.
+
+use super::WorkflowVersion;
+use std::fmt;
+use windlass_machine::program::ProgramHash;
+use windlass_value::time::Timestamp;
+
+/// The longest run id, in bytes of UTF-8.
+pub const MAX_RUN_ID: usize = 128;
+
+/// What a row is, by the first byte of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Magic and format version.
+    Meta,
+    /// The number of the last group that was committed, and the checksum of headers and indexes.
+    Root,
+    /// The last mark that was synced: the mark beside the database is not older.
+    Marked,
+    /// A program's source.
+    Program,
+    /// A workflow that is kept under a name.
+    Workflow,
+    /// What such a workflow was before: one of its former texts.
+    FormerWorkflow,
+    /// A run's head.
+    Header,
+    /// A run's whole state at a revision.
+    Snapshot,
+    /// What one commit brought: changes, rows of loops and iterations, events.
+    Changes,
+    /// Rows of loops and iterations whose commits were let go.
+    Retained,
+    /// Iterations whose commits were let go: cells, or whole rows.
+    Iterations,
+    /// Which run is due when.
+    Due,
+    /// Which run goes on at once.
+    Runnable,
+    /// Nothing: rows that keep the root in pages of its own.
+    RootPadding,
+    /// The same behind rows of iterations.
+    IterationsPadding,
+    /// The same before the journal.
+    JournalPadding,
+    /// The same behind it.
+    EndPadding,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 17] = [
+        Self::Meta,
+        Self::Root,
+        Self::Marked,
+        Self::Program,
+        Self::Workflow,
+        Self::FormerWorkflow,
+        Self::Header,
+        Self::Snapshot,
+        Self::Changes,
+        Self::Retained,
+        Self::Iterations,
+        Self::Due,
+        Self::Runnable,
+        Self::RootPadding,
+        Self::IterationsPadding,
+        Self::JournalPadding,
+        Self::EndPadding,
+    ];
+
+    /// The families of rows that belong to one run and begin with its id.
+    pub const OF_RUN: [Self; 5] = [
+        Self::Header,
+        Self::Snapshot,
+        Self::Changes,
+        Self::Retained,
+        Self::Iterations,
+    ];
+
+    /// Its byte.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Meta => b'm',
+            Self::Root => b'g',
+            // On the root's page, which is written with every group anyway.
+            Self::Marked => b'f',
+            Self::Program => b'p',
+            Self::Workflow => b'w',
+            Self::FormerWorkflow => b'v',
+            Self::Header => b'r',
+            Self::Snapshot => b's',
+            // The last but its end: heads and the root change with every commit, and a page that held them
+            // together with the journal's end would write that again and again.
+            Self::Changes => b'z',
+            // The root changes with every commit too: with the programs on its page those would be
+            // written again all the more often.
+            Self::RootPadding => b'h',
+            // Between padding: they are written once, and headers on their page with every commit.
+            Self::Iterations => b'i',
+            Self::IterationsPadding => b'j',
+            Self::JournalPadding => b'y',
+            Self::EndPadding => b'~',
+            Self::Retained => b'k',
+            Self::Due => b't',
+            Self::Runnable => b'q',
+        }
+    }
+
+    /// The family of a byte.
+    pub fn of(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.byte() == byte)
+    }
+
+    /// Whether its rows are only keys.
+    pub const fn has_no_value(self) -> bool {
+        matches!(
+            self,
+            Self::Due
+                | Self::Runnable
+                | Self::RootPadding
+                | Self::IterationsPadding
+                | Self::JournalPadding
+                | Self::EndPadding
+        )
+    }
+
+    /// The word for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Meta => "format",
+            Self::Root => "root",
+            Self::Marked => "last synced mark",
+            Self::Program => "program",
+            Self::Workflow => "workflow",
+            Self::FormerWorkflow => "former workflow",
+            Self::Header => "header",
+            Self::Snapshot => "snapshot",
+            Self::Changes => "changes",
+            Self::Retained => "retained rows",
+            Self::Due => "due",
+            Self::Runnable => "runnable",
+            Self::Iterations => "iterations",
+            Self::RootPadding
+            | Self::IterationsPadding
+            | Self::JournalPadding
+            | Self::EndPadding => "padding",
+        }
+    }
+}
+
+/// The key of a family that has one row.
+pub fn single(out: &mut Vec<u8>, family: Family) {
+    out.push(family.byte());
+}
+
+/// A program's key.
+pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
+    out.push(Family::Program.byte());
+    out.extend_from_slice(&hash.0);
+}
+
+/// A named workflow's key.
+pub fn workflow(out: &mut Vec<u8>, name: &str) {
+    out.push(Family::Workflow.byte());
+    text(out, name.as_bytes());
+}
+
+/// What the keys of all former texts of a workflow begin with.
+pub fn former_workflows(out: &mut Vec<u8>, name: &str) {
+    out.push(Family::FormerWorkflow.byte());
+    text(out, name.as_bytes());
+}
+
+/// The key of a workflow's former text: they sort by when they were stored.
+pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion) {
+    former_workflows(out, name);
+    out.extend_from_slice(&sortable(version.stored_at));
+    out.extend_from_slice(&version.program.0);
+}
+
+/// What all rows of a run in this family begin with; for a header and for kept rows the whole key.
+pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
+    out.push(family.byte());
+    text(out, run.as_bytes());
+}
+
+/// The key of a row with one number: snapshots and changes by revision, iterations as they came.
+pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
+    of_run(out, family, run);
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+/// So many rows of padding are enough that no page of the database reaches over them.
+pub const PADDING: u8 = 16;
+
+/// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
+/// all of these: so the next rows of the journal come onto a page that is nearly empty, and none is
+/// written by more than one split. With eight of them or more they would have a page to themselves, and
+/// every split would write half of the rows once more than it must.
+pub const END_PADDING: u8 = 7;
+
+/// One of the rows between the journal and the rest, or behind it.
+pub fn padding(out: &mut Vec<u8>, family: Family, number: u8) {
+    out.push(family.byte());
+    out.push(number);
+}
+
+/// What the timer index has for a run.
+pub fn due(out: &mut Vec<u8>, at: Timestamp, run: &str) {
+    due_from(out, at);
+    out.extend_from_slice(run.as_bytes());
+}
+
+/// Where the timer index has this instant.
+pub fn due_from(out: &mut Vec<u8>, at: Timestamp) {
+    out.push(Family::Due.byte());
+    out.extend_from_slice(&sortable(at));
+}
+
+/// The flipped sign bit sorts instants before 1970 first.
+fn sortable(at: Timestamp) -> [u8; 8] {
+    (at.0 ^ i64::MIN).to_be_bytes()
+}
+
+fn instant(bytes: [u8; 8]) -> Timestamp {
+    Timestamp(i64::from_be_bytes(bytes) ^ i64::MIN)
+}
+
+/// What the runnable index has for a run.
+pub fn runnable(out: &mut Vec<u8>, run: &str) {
+    out.push(Family::Runnable.byte());
+    out.extend_from_slice(run.as_bytes());
+}
+
+/// What follows a record's key for its second and later pieces, from 1.
+pub fn piece(out: &mut Vec<u8>, piece: u32) {
+    out.extend_from_slice(&piece.to_be_bytes());
+}
+
+/// The first key after all that begin with `prefix`.
+pub fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut out = prefix.to_vec();
+    while let Some(last) = out.pop() {
+        if last < u8::MAX {
+            out.push(last + 1);
+            break;
+        }
+    }
+    out
+}
+
+fn text(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        match byte {
+            0 | 1 => out.extend_from_slice(&[1, byte + 1]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(0);
+}
+
+/// A loop's path, `outer#2/inner`, as two parts: the names, which sort the rows of one loop
+/// together, and the iterations of the loops around it, which sort them in time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoopPath {
+    names: Vec<u8>,
+    outer: Vec<u64>,
+}
+
+impl LoopPath {
+    /// Splits a path. Two paths never give the same parts.
+    pub fn new(path: &str) -> Self {
+        let (mut names, mut outer) = (Vec::with_capacity(path.len()), Vec::new());
+        let mut rest = path;
+        while let Some(at) = rest.find('#') {
+            let (before, hash) = rest.split_at(at);
+            names.extend_from_slice(before.as_bytes());
+            names.push(b'#');
+            let tail = hash.get(1..).unwrap_or_default();
+            rest = match number_before_slash(tail) {
+                Some((number, after)) => {
+                    outer.push(number);
+                    after
+                }
+                None => tail,
+            };
+        }
+        names.extend_from_slice(rest.as_bytes());
+        Self { names, outer }
+    }
+
+    /// The iterations of the loops around it.
+    pub fn outer(&self) -> &[u64] {
+        &self.outer
+    }
+
+    /// The part that all paths of one loop share.
+    pub fn names(&self) -> &[u8] {
+        &self.names
+    }
+}
+
+/// `12/rest`: the number and what follows the slash. Only numbers as this engine writes them.
+fn number_before_slash(text: &str) -> Option<(u64, &str)> {
+    let (digits, after) = text.split_once('/')?;
+    let number: u64 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some((number, after))
+}
+
+/// What a key says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// The family.
+    pub family: Family,
+    /// The run, where the key has one and it is text.
+    pub run: Option<String>,
+    /// The revision.
+    pub number: Option<u64>,
+    /// A workflow's name.
+    pub workflow: Option<String>,
+    /// Which of a workflow's former texts.
+    pub version: Option<WorkflowVersion>,
+    /// When it is due.
+    pub due: Option<Timestamp>,
+    /// Which piece of the record, 0 for the first.
+    pub piece: u32,
+    /// The length of the record's own key, without the piece.
+    pub record: usize,
+}
+
+/// Reads a key; none when this version writes no such keys.
+pub fn parse(key: &[u8]) -> Option<Parsed> {
+    let (&byte, rest) = key.split_first()?;
+    let family = Family::of(byte)?;
+    let mut parsed = Parsed {
+        family,
+        run: None,
+        number: None,
+        workflow: None,
+        version: None,
+        due: None,
+        piece: 0,
+        record: key.len(),
+    };
+    let rest = match family {
+        Family::Meta | Family::Root | Family::Marked => rest,
+        Family::Program => rest.get(32..)?,
+        Family::RootPadding
+        | Family::IterationsPadding
+        | Family::JournalPadding
+        | Family::EndPadding => rest.get(1..)?,
+        Family::Workflow => {
+            let (name, rest) = take_text(rest)?;
+            parsed.workflow = Some(utf8(&name)?);
+            rest
+        }
+        Family::FormerWorkflow => {
+            let (name, rest) = take_text(rest)?;
+            parsed.workflow = Some(utf8(&name)?);
+            let (at, rest) = rest.split_first_chunk()?;
+            let (program, rest) = rest.split_first_chunk()?;
+            parsed.version = Some(WorkflowVersion {
+                stored_at: instant(*at),
+                program: ProgramHash(*program),
+            });
+            rest
+        }
+        Family::Due => {
+            let (at, run) = rest.split_first_chunk()?;
+            parsed.due = Some(instant(*at));
+            parsed.run = Some(utf8(run)?);
+            return Some(parsed);
+        }
+        Family::Runnable => {
+            parsed.run = Some(utf8(rest)?);
+            return Some(parsed);
+        }
+        Family::Header | Family::Retained => {
+            let (run, rest) = take_text(rest)?;
+            parsed.run = Some(utf8(&run)?);
+            rest
+        }
+        Family::Snapshot | Family::Changes | Family::Iterations => {
+            let (run, rest) = take_text(rest)?;
+            parsed.run = Some(utf8(&run)?);
+            let (number, rest) = rest.split_first_chunk()?;
+            parsed.number = Some(u64::from_be_bytes(*number));
+            rest
+        }
+    };
+    match rest {
+        [] => {}
+        [a, b, c, d] => {
+            parsed.piece = u32::from_be_bytes([*a, *b, *c, *d]);
+            parsed.record = key.len() - 4;
+        }
+        _ => return None,
+    }
+    Some(parsed)
+}
+
+fn utf8(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+fn take_text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    loop {
+        match rest {
+            [0, after @ ..] => return Some((out, after)),
+            [1, escaped @ (1 | 2), after @ ..] => {
+                out.push(escaped - 1);
+                rest = after;
+            }
+            [1, ..] => return None,
+            [byte, after @ ..] => {
+                out.push(*byte);
+                rest = after;
+            }
+            [] => return None,
+        }
+    }
+}
+
+/// What a key names, for people.
+impl fmt::Display for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.family.word())?;
+        if let Some(number) = self.number {
+            write!(f, " {number}")?;
+        }
+        if let Some(version) = &self.version {
+            write!(f, " {}", version.stored_at)?;
+        }
+        if let Some(due) = self.due {
+            write!(f, " {due}")?;
+        }
+        if let Some(workflow) = &self.workflow {
+            write!(f, " {workflow}")?;
+        }
+        if let Some(run) = &self.run {
+            write!(f, " of run {run}")?;
+        }
+        if self.piece > 0 {
+            write!(f, ", piece {}", self.piece)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a key names, for errors; its bytes when this version writes no such keys.
+pub fn describe(key: &[u8]) -> String {
+    match parse(key) {
+        Some(parsed) => parsed.to_string(),
+        None => format!("an unknown record {}", key.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(f: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        f(&mut out);
+        out
+    }
+
+    #[test]
+    fn paths_split_into_names_and_iterations() {
+        let path = LoopPath::new("outer#2/mid#10/inner");
+        assert_eq!(path.names, b"outer#mid#inner");
+        assert_eq!(path.outer, [2, 10]);
+        let odd = LoopPath::new("a#02/b#x/c#/d#99999999999999999999/e#");
+        assert_eq!(odd.names, b"a#02/b#x/c#/d#99999999999999999999/e#");
+        assert!(odd.outer.is_empty());
+    }
+
+    #[test]
+    fn commits_sort_in_time_and_apart_from_other_runs() {
+        let row = |run: &str, n| key(|k| numbered(k, Family::Changes, run, n));
+        assert!(row("a", 255) < row("a", 256));
+        let prefix = key(|k| of_run(k, Family::Changes, "a"));
+        assert!(row("a", 1).starts_with(&prefix));
+        assert!(!row("ab", 1).starts_with(&prefix));
+        assert!(!row("a\0", 1).starts_with(&prefix));
+        let sorted = ["a", "a\0", "a\0b", "a\u{1}", "a\u{2}", "aa"];
+        let head = |run: &&str| key(|k| of_run(k, Family::Header, run));
+        assert!(sorted.iter().map(head).is_sorted());
+        let sorted = ["outer#2/inner", "outer#10/inner", "outer#10/other"];
+        assert!(sorted.iter().map(|path| LoopPath::new(path)).is_sorted());
+    }
+
+    #[test]
+    fn instants_sort() {
+        let at = |ms| key(|k| due(k, Timestamp(ms), "r"));
+        assert!(at(i64::MIN) < at(-1));
+        assert!(at(-1) < at(0));
+        assert!(at(0) < at(i64::MAX));
+    }
+
+    #[test]
+    fn every_key_parses_to_what_it_was_made_of() {
+        let run = "r\0\u{1}un";
+        let version = WorkflowVersion {
+            stored_at: Timestamp(7),
+            program: ProgramHash([0; 32]),
+        };
+        let all = [
+            key(|k| single(k, Family::Meta)),
+            key(|k| program(k, ProgramHash([0; 32]))),
+            key(|k| workflow(k, run)),
+            key(|k| former_workflow(k, run, &version)),
+            key(|k| padding(k, Family::RootPadding, 7)),
+            key(|k| padding(k, Family::JournalPadding, 7)),
+            key(|k| padding(k, Family::EndPadding, 7)),
+            key(|k| of_run(k, Family::Header, run)),
+            key(|k| numbered(k, Family::Snapshot, run, 7)),
+            key(|k| numbered(k, Family::Changes, run, 7)),
+            key(|k| numbered(k, Family::Iterations, run, 7)),
+            key(|k| of_run(k, Family::Retained, run)),
+        ];
+        for first in all {
+            let parsed = parse(&first).unwrap();
+            assert_eq!(parsed.piece, 0);
+            let names = parsed.run.iter().chain(&parsed.workflow);
+            assert!(names.clone().all(|name| name == run), "{parsed}");
+            let mut second = first.clone();
+            piece(&mut second, 3);
+            let again = parse(&second).unwrap();
+            assert_eq!(again.piece, 3, "{again}");
+            assert_eq!(again.to_string(), format!("{parsed}, piece 3"));
+            assert_eq!(again.record, first.len());
+            assert_eq!(again.run, parsed.run);
+            assert_eq!(again.workflow, parsed.workflow);
+            assert_eq!(again.number, parsed.number);
+        }
+        assert_eq!(
+            describe(&key(|k| numbered(k, Family::Changes, "x", 7))),
+            "changes 7 of run x"
+        );
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"z"), None);
+    }
+
+    #[test]
+    fn after_ends_a_prefix() {
+        assert_eq!(after(b"ab"), b"ac");
+        assert_eq!(after(&[b'a', 0xFF]), b"b");
+        assert_eq!(after(&[0xFF]), b"");
+    }
+}

@@ -1,0 +1,555 @@
+//! Where runs are kept: the trait [`Store`], and what goes through it. Implementations: `memory`, `sled`, `fjall`.
+//! One contract suite holds for all of them.
+//!
+//! It never schedules anything, and no type of a database leaks out of it.
+//!
+//! The most important types: [`Store`], [`Commit`], [`Receipt`], [`StoredRun`], [`StoreError`].
+//!
+//! Test it alone with `cargo test -p windlass-store --features fjall`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+mod cells;
+mod codec;
+mod commit;
+mod compaction;
+mod compress;
+mod copy;
+mod creation_lock;
+mod directory;
+mod disk;
+mod ended;
+mod feed;
+#[cfg(feature = "fjall")]
+mod fjall;
+mod header;
+pub mod inode;
+mod integrity;
+mod iterations;
+mod journal;
+mod keys;
+mod kind;
+mod kv;
+mod loop_iterations;
+mod mark;
+mod memory;
+mod migrate;
+mod named;
+mod pack;
+mod presence;
+mod quarantine;
+mod raw;
+mod recover;
+mod repair;
+mod row_changes;
+mod rows;
+mod sled;
+mod state_key;
+mod write_batch;
+
+pub use copy::{Converted, compact, convert, restore};
+pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_with};
+pub use feed::{Feed, Wake};
+pub use integrity::{IntegrityReport, Issue};
+pub use iterations::{CommitRecord, EndedIteration, Place, iteration_of};
+pub use keys::MAX_RUN_ID;
+pub use kind::StoreKind;
+pub use loop_iterations::LoopIterations;
+pub use memory::MemoryStore;
+pub use raw::{RawRow, raw_record};
+pub use repair::{dump_damaged, inspect_damaged, repair};
+pub use rows::{FORMAT, Retention};
+pub use sled::{SledStore, open_read_only};
+pub use state_key::StateKey;
+
+use bincode::{Decode, Encode};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use windlass_expression::Sealer;
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Bug, Change, HistoryEvent, IterationRow, LoopState, RunState, RunStatus};
+use windlass_model::model::{Dialect, Name, Origin, Status};
+use windlass_source::source::Bundle;
+use windlass_value::time::Timestamp;
+
+/// The label of a run in quarantine: why.
+pub const QUARANTINE_LABEL: &str = "windlass.parked";
+
+/// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
+/// the files change.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ProgramSource {
+    /// The workflow and the files it refers to.
+    pub bundle: Bundle,
+    /// The format it was read as.
+    pub dialect: Dialect,
+    /// The operator's cap on the count of loops when it was loaded.
+    pub max_count: u64,
+    /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
+    pub max_timeout_ms: u64,
+    /// Whose it is.
+    pub origin: Origin,
+    /// What relative paths of its actions are from; without it, the folder of the process.
+    pub folder: Option<String>,
+}
+
+/// A workflow that is kept under a name.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct StoredWorkflow {
+    /// Its name; 1 to [`MAX_RUN_ID`] bytes.
+    pub name: Name,
+    /// What it is compiled from.
+    pub source: ProgramSource,
+    /// When it was put there.
+    pub stored_at: Timestamp,
+    /// Where its schedule stands; none before its first time.
+    pub schedule: Option<ScheduleState>,
+}
+
+/// A text that a stored workflow had before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkflowVersion {
+    /// When it was put there.
+    pub stored_at: Timestamp,
+    /// What it is compiled to.
+    pub program: ProgramHash,
+}
+
+/// Where the schedule of a stored workflow stands.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ScheduleState {
+    /// All times up to this one are decided.
+    pub until: Timestamp,
+    /// The run of the last time that had one.
+    pub last_run: Option<Name>,
+}
+
+/// The head of a run: what `list` shows, and where its journal stands.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct RunHeader {
+    /// The run.
+    pub id: Name,
+    /// The workflow's name.
+    pub workflow: Name,
+    /// The program it is pinned to.
+    pub program: ProgramHash,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// How many commits it has; 0 for one that was never stored.
+    pub revision: u64,
+    /// The revision of its last snapshot; 0 when it has none.
+    pub snapshot: u64,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Which index it is in.
+    pub placement: Placement,
+    /// What the caller marked it with.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Which index leads to a run after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Placement {
+    /// It goes on at once.
+    Runnable,
+    /// It goes on when this time comes.
+    Due(Timestamp),
+    /// It goes on when someone asks: paused, waiting for a signal, or ended.
+    Resting,
+}
+
+/// One durable step of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// The head after this step; its revision is one more than the stored one's.
+    pub header: RunHeader,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The iterations that ended.
+    pub iterations: Vec<IterationRow>,
+    /// What the history tells.
+    pub history: Vec<HistoryEvent>,
+    /// The whole state after this step, when the journal's tail has outgrown the last snapshot:
+    /// a run is loaded from it, and from nothing before it.
+    pub snapshot: Option<RunState>,
+    /// The program, with a run's first commit; stored when it is not there yet.
+    pub program: Option<ProgramSource>,
+}
+
+/// A run as it lies in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRun {
+    /// Its head.
+    pub header: RunHeader,
+    /// Its state: the last snapshot with the later changes applied.
+    pub state: RunState,
+    /// How many bytes the commits behind the snapshot have.
+    pub tail_bytes: u64,
+    /// How many bytes the snapshot has.
+    pub snapshot_bytes: u64,
+}
+
+/// What a store still has of how a run came to be what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// The run's head.
+    pub header: RunHeader,
+    /// The state at its last snapshot; without one, before its first step.
+    pub start: RunState,
+    /// Everything that has changed since, in order.
+    pub changes: Vec<Change>,
+}
+
+/// A store's word that a step is durable: the machine gives a step's effects for it.
+///
+/// ```compile_fail
+/// let forged = windlass_store::Receipt { revision: 1 };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    revision: u64,
+}
+
+impl Receipt {
+    /// The revision that is durable.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl windlass_machine::sealed::Sealed for Receipt {}
+impl windlass_machine::Durable for Receipt {}
+
+/// What a store says of one that was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The step is durable.
+    pub receipt: Receipt,
+    /// How many bytes a reader goes through for it.
+    pub change_bytes: u64,
+    /// How many bytes its snapshot took, if it had one.
+    pub snapshot_bytes: Option<u64>,
+}
+
+/// Why a store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the store open.
+    #[error("the store in {path} is in use by another process")]
+    Locked {
+        /// The store's directory.
+        path: String,
+    },
+    /// The directory holds something that is not a store of this version.
+    #[error("{path} is not a store that this version can open: {reason}")]
+    Foreign {
+        /// The store's directory.
+        path: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Another database keeps it than the one that was asked for.
+    #[error("{found} keeps the store in {path}, not {wanted}")]
+    OtherKind {
+        /// The store's directory.
+        path: String,
+        /// What keeps it.
+        found: StoreKind,
+        /// What was asked for.
+        wanted: StoreKind,
+    },
+    /// Stored bytes are not what was written.
+    #[error("the store is damaged: {what}")]
+    Corrupt {
+        /// Which record of which run, as far as it is known.
+        what: String,
+    },
+    /// Its files are not where they were opened any more: nothing can be acknowledged.
+    #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
+    Gone {
+        /// The file that is another one now, or none.
+        path: String,
+    },
+    /// It cannot be made or opened there: no permission, a file in the place of a directory.
+    #[error("the store in {path} cannot be opened: {error}")]
+    Unopened {
+        /// The store's directory.
+        path: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The disk is full or refuses.
+    #[error("the store cannot write: {0}")]
+    Io(#[source] std::io::Error),
+    /// The run changed since it was read.
+    #[error("run {run} is at revision {found}, not {expected}: someone else moved it")]
+    Conflict {
+        /// The run.
+        run: Name,
+        /// The revision the commit was made for.
+        expected: u64,
+        /// The stored one.
+        found: u64,
+    },
+    /// There is no such run.
+    #[error("there is no run {0} in this store")]
+    UnknownRun(Name),
+    /// A commit holds what the store cannot keep: values that nest too deep, a record that is
+    /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.
+    #[error("run {run} cannot be stored: {reason}")]
+    Rejected {
+        /// The run.
+        run: Name,
+        /// Why.
+        reason: String,
+    },
+    /// A write failed before. Nothing is acknowledged any more, because what the database still
+    /// has in memory may not be on disk: the store must be opened again.
+    #[error("the store stopped after an error: {reason}")]
+    Failed {
+        /// The first error.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// The changes of a run do not make a state.
+    pub fn unfolded(run: &str, bug: &Bug) -> Self {
+        Self::Corrupt {
+            what: format!("the changes of run {run} are not those of its state: {bug}"),
+        }
+    }
+}
+
+/// All that is shown of a run, each part with why it cannot be read.
+#[derive(Debug)]
+pub struct ConsistentRun {
+    /// Its head and its state.
+    pub stored: Result<StoredRun, StoreError>,
+    /// As [`Store::loops`].
+    pub loops: Result<Vec<LoopState>, StoreError>,
+    /// As [`Store::iterations`] of all its loops.
+    pub iterations: Result<Vec<IterationRow>, StoreError>,
+}
+
+/// A place to keep runs. All methods block; `commit` is durable against a power cut when it
+/// returns.
+pub trait Store: Send + Sync + 'static {
+    /// Whether it takes writes: not after one that failed, until it was opened again.
+    fn usable(&self) -> Result<(), StoreError>;
+
+    /// Whether it is still where it was opened; without that it takes no writes any more.
+    fn in_place(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// How often it was opened again.
+    fn epoch(&self) -> u64;
+
+    /// Waits until what could be read until now is durable: a group can be read as soon as it is on
+    /// its way to the disk, and nobody may be told what a power cut can still take back. `openings`
+    /// is what they were before it was read.
+    fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
+
+    /// A run's head.
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
+
+    /// A run's head and state.
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
+
+    /// What is kept of how a run came to its state.
+    fn journal(&self, run: &str) -> Result<Journal, StoreError>;
+
+    /// A program's source.
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
+
+    /// Makes steps of several runs durable in one group. Each is atomic; all are durable when
+    /// this returns. A run appears at most once per call. The outcome is per commit and in order:
+    /// one with the wrong revision is refused with [`StoreError::Conflict`] and the others stand.
+    ///
+    /// # Errors
+    /// The outer error means that nothing of the group is known to be durable.
+    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        self.commit_telling(group, &mut || ())
+    }
+
+    /// As `commit`. Calls `written` when the operating system has the whole group and none of it was refused: the
+    /// end of this process takes nothing of it away any more, but a power cut may.
+    fn commit_telling(
+        &self,
+        group: &[Commit],
+        written: &mut dyn FnMut(),
+    ) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
+
+    /// The runs due by `now`, earliest first, `limit` at most.
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;
+
+    /// When the first run that waits for longer than until `after` is due.
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
+    /// When the first waiting run is due.
+    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_after(Timestamp(i64::MIN))
+    }
+
+    /// Moves a run to another index without a step of its own. With a reason, which its label
+    /// [`QUARANTINE_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
+    /// asks for it. Durable when this returns.
+    fn set_quarantine(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// From now on secure values are sealed with this key, and those that it sealed are read. What
+    /// another key sealed stays as it is: it can be looked at, masked, but no run goes on with it.
+    fn seal_with(&self, key: Arc<dyn Sealer>);
+
+    /// Opens the store again after a write that failed. Whether the groups that failed are there
+    /// must be read: runs are loaded anew.
+    ///
+    /// # Errors
+    /// What opening it fails with; it can be tried again.
+    fn reopen(&self) -> Result<(), StoreError>;
+
+    /// The runs that go on at once.
+    fn runnable(&self) -> Result<Vec<Name>, StoreError>;
+
+    /// Heads of runs in the order of their ids, after `after`.
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
+
+    /// The runs whose heads changed, or went, since this was asked last; none when that is not known: the
+    /// first time, when it was opened again, and when they are very many. For one asker.
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        None
+    }
+
+    /// From now on this is called when the first run changes after it was asked.
+    fn on_change(&self, _wake: Wake) {}
+
+    /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
+    /// told from what was not.
+    fn durable_snapshot(&self) -> Option<MemoryStore>;
+
+    /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
+    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun;
+
+    /// The current row of every loop that a run has, by path.
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError>;
+
+    /// The last `limit` iteration rows of a run in the order they ended per loop, of one loop
+    /// path if given.
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError>;
+
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// newest first.
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError>;
+
+    /// What is kept of the iterations of one loop, or of the items of one foreach.
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
+
+    /// The rows of these iterations of a loop, as far as they are still where they were found.
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError>;
+
+    /// The commits of a run that were made since `since`, up to the one with the number `last`, and
+    /// tell of something that is wanted, as far as they are kept; the oldest first.
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Result<Vec<CommitRecord>, StoreError>;
+
+    /// The changes of the `limit` commits up to the one with the number `last`, with their numbers, as
+    /// far as they are kept; the newest first.
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError>;
+
+    /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
+
+    /// Forgets a run and all of its rows. Its program stays until [`Store::sweep`].
+    fn delete(&self, run: &str) -> Result<(), StoreError>;
+
+    /// Keeps a workflow under its name, instead of the one that was there; durable when this
+    /// returns. Gives whether there was one.
+    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
+        self.replace_workflow(workflow, None, &[])
+    }
+
+    /// The same. In one step with it, `former` becomes one of its former texts, and those of `gone` are
+    /// forgotten.
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError>;
+
+    /// The former texts of a workflow, the oldest first.
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError>;
+
+    /// One of them.
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError>;
+
+    /// Forgets the workflow of a name and its former texts; runs of it go on. Gives whether there was one.
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// The workflow of a name.
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
+
+    /// Workflows in the order of their names, after `after`.
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError>;
+
+    /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
+    /// none. Gives what was found when that was opened and read in full; when that is not all, there is
+    /// no copy.
+    fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
+
+    /// Forgets the programs that no run pins; gives how many.
+    fn sweep(&self) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,311 @@
+//! The iterations of one loop, as they are read: a million of them take a few megabytes, because cells
+//! stay packed until they are looked at.
+
+use super::cells::Cells;
+use super::codec::BadRecord;
+use super::iterations::EndedIteration;
+use windlass_machine::LoopState;
+
+/// So many are read at a time.
+const BLOCK: usize = 4_096;
+
+/// What is kept of the iterations of a loop, or of the items of a foreach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoopIterations {
+    /// The loop as it is now, or as it ended; none of a foreach.
+    pub state: Option<LoopState>,
+    path: String,
+    /// In the order of the numbers, none of them twice.
+    parts: Vec<Part>,
+}
+
+/// Some of them that follow each other.
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    /// Cells as they are stored.
+    Packed(Packed),
+    Rows(Vec<EndedIteration>),
+}
+
+/// Cells of one loop, and perhaps of others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packed {
+    bytes: Vec<u8>,
+    /// The lowest and the highest number.
+    range: (u64, u64),
+}
+
+impl Packed {
+    fn each(&self, path: &str, take: impl FnMut(EndedIteration)) -> Result<(), BadRecord> {
+        Cells::decode(&self.bytes)?.of(path, take)
+    }
+}
+
+impl Part {
+    fn range(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Packed(cells) => Some(cells.range),
+            Self::Rows(rows) => Some((rows.first()?.iteration, rows.last()?.iteration)),
+        }
+    }
+}
+
+impl LoopIterations {
+    /// `before` are those whose commits were let go, `cells` tell of the same and of all before them,
+    /// `recent` are those whose commits are there. Each came in the order in which they ended.
+    pub(super) fn new(
+        path: &str,
+        state: Option<LoopState>,
+        before: Vec<EndedIteration>,
+        cells: Vec<Vec<u8>>,
+        recent: Vec<EndedIteration>,
+    ) -> Self {
+        let mut of = Self {
+            state,
+            path: path.to_owned(),
+            parts: Vec::new(),
+        };
+        let mut packed = Vec::with_capacity(cells.len());
+        let mut last = None;
+        let mut ascending = true;
+        for bytes in cells {
+            let mut cells = Packed {
+                bytes,
+                range: (u64::MAX, 0),
+            };
+            let mut range = None;
+            // They were read before, so there is no error to tell of.
+            let _ = cells.each(path, |one| {
+                if of.is_of_another_entry(&one) {
+                    return;
+                }
+                ascending &= last.is_none_or(|last| last < one.iteration);
+                last = Some(one.iteration);
+                let (first, _) = range.unwrap_or((one.iteration, one.iteration));
+                range = Some((first, one.iteration));
+            });
+            cells.range = range.unwrap_or(cells.range);
+            packed.extend(range.map(|_| cells));
+        }
+        let recent = of.sorted(recent);
+        let mut before = of.sorted(before);
+        // Cells know more: the attempts, and why it failed.
+        let told = |one: &EndedIteration| {
+            let mut ranges = packed.iter().map(|cells| cells.range);
+            ranges.any(|(first, last)| (first..=last).contains(&one.iteration))
+        };
+        before.retain(|one| !told(one));
+        let first = packed.first().map(|cells| cells.range.0);
+        let at = before.partition_point(|one| first.is_none_or(|first| one.iteration < first));
+        let after = before.split_off(at);
+        of.parts.push(Part::Rows(before));
+        of.parts.extend(packed.into_iter().map(Part::Packed));
+        of.parts.extend([Part::Rows(after), Part::Rows(recent)]);
+        of.parts.retain(|part| part.range().is_some());
+        let ranges: Vec<(u64, u64)> = of.parts.iter().filter_map(Part::range).collect();
+        ascending &= ranges
+            .windows(2)
+            .all(|two| matches!(two, [one, next] if one.1 < next.0));
+        if !ascending {
+            // Items that run side by side end in any order.
+            let parts = std::mem::take(&mut of.parts);
+            let all = parts.iter().flat_map(|part| of.read(part));
+            let all = all.collect();
+            of.parts = vec![Part::Rows(of.sorted(all))];
+        }
+        of
+    }
+
+    /// A loop in a step that is tried again is entered again under the same path.
+    fn is_of_another_entry(&self, one: &EndedIteration) -> bool {
+        let entered = self.state.as_ref().map(|state| state.started_at);
+        entered.is_some_and(|entered| one.started_at < entered)
+    }
+
+    /// In the order of their numbers. What was told last of an iteration counts.
+    fn sorted(&self, mut all: Vec<EndedIteration>) -> Vec<EndedIteration> {
+        all.retain(|one| !self.is_of_another_entry(one));
+        all.reverse();
+        all.sort_by_key(|one| one.iteration);
+        all.dedup_by_key(|one| one.iteration);
+        all
+    }
+
+    fn read(&self, part: &Part) -> Vec<EndedIteration> {
+        match part {
+            Part::Rows(rows) => rows.clone(),
+            Part::Packed(cells) => {
+                let mut read = Vec::with_capacity(BLOCK);
+                let _ = cells.each(&self.path, |one| {
+                    if !self.is_of_another_entry(&one) {
+                        read.push(one);
+                    }
+                });
+                read
+            }
+        }
+    }
+
+    /// The highest number.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        self.parts.last().and_then(Part::range).map(|range| range.1)
+    }
+
+    /// The one with this number.
+    #[must_use]
+    pub fn one(&self, iteration: u64) -> Option<EndedIteration> {
+        let mut found = self.blocks(iteration, iteration.saturating_add(1), false);
+        found.next()?.pop()
+    }
+
+    /// Those from `from` on and before `to`, a few thousand at a time, each block in the order of the
+    /// numbers. With `newest_first` the last block comes first.
+    pub fn blocks(
+        &self,
+        from: u64,
+        to: u64,
+        newest_first: bool,
+    ) -> impl Iterator<Item = Vec<EndedIteration>> + '_ {
+        let within = move |part: &&Part| {
+            let range = part.range();
+            range.is_some_and(|(first, last)| first < to && from <= last)
+        };
+        let mut parts: Vec<&Part> = self.parts.iter().filter(within).collect();
+        if newest_first {
+            parts.reverse();
+        }
+        let blocks = parts.into_iter().flat_map(move |part| {
+            let mut block = self.read(part);
+            block.retain(|one| (from..to).contains(&one.iteration));
+            let mut blocks: Vec<Vec<EndedIteration>> =
+                block.chunks(BLOCK).map(<[_]>::to_vec).collect();
+            if newest_first {
+                blocks.reverse();
+            }
+            blocks
+        });
+        blocks.filter(|block| !block.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Told;
+    use super::super::iterations::Place;
+    use super::*;
+    use std::sync::Arc;
+    use windlass_expression::Value;
+    use windlass_machine::IterationRow;
+    use windlass_model::model::Status;
+    use windlass_value::time::Timestamp;
+
+    const ROW: u64 = 4_096;
+
+    fn row(iteration: u64) -> IterationRow {
+        let started_at = i64::try_from(iteration).unwrap() * 1_000;
+        let failed = iteration.is_multiple_of(500);
+        IterationRow {
+            path: String::from("poll"),
+            iteration,
+            condition: Some(false),
+            status: if failed {
+                Status::Failed
+            } else {
+                Status::Succeeded
+            },
+            result: Value::Null,
+            started_at: Timestamp(started_at),
+            ended_at: Timestamp(started_at + 130 + started_at % 17),
+        }
+    }
+
+    fn cells(numbers: std::ops::Range<u64>) -> Vec<u8> {
+        let mut cells = Cells::default();
+        for number in numbers {
+            let error = number
+                .is_multiple_of(500)
+                .then(|| String::from("no answer"));
+            cells.push(&row(number), &Told { attempts: 1, error });
+        }
+        let mut out = Vec::new();
+        cells.encode(&mut out).unwrap();
+        out
+    }
+
+    fn ended(number: u64) -> EndedIteration {
+        let row = row(number);
+        EndedIteration {
+            iteration: number,
+            status: row.status,
+            condition: row.condition,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            attempts: 1,
+            error: None,
+            row: Place::Commit(number),
+        }
+    }
+
+    #[test]
+    fn a_million_iterations_take_little_memory() {
+        let rows = (0..1_000_000 / ROW).map(|at| cells(at * ROW..(at + 1) * ROW));
+        let rows: Vec<Vec<u8>> = rows.collect();
+        let bytes: usize = rows.iter().map(Vec::len).sum();
+        let last = 1_000_000 / ROW * ROW;
+        let recent = (last..last + 500).map(ended).collect();
+        #[allow(clippy::disallowed_methods)] // How long it took is only shown.
+        let begun = std::time::Instant::now();
+        let of = LoopIterations::new("poll", None, Vec::new(), rows, recent);
+        let (mut next, mut failed) = (0, 0);
+        for block in of.blocks(0, u64::MAX, false) {
+            assert!(block.len() <= BLOCK);
+            for one in block {
+                assert_eq!(one.iteration, next);
+                next += 1;
+                failed += u64::from(one.status == Status::Failed);
+            }
+        }
+        println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
+        assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
+        assert_eq!(failed, next.div_ceil(500));
+        // A block has less than a third of a megabyte beside them.
+        assert!(bytes < 5 << 20, "{bytes}");
+        assert_eq!(
+            of.one(777_777).map(|one| one.started_at),
+            Some(row(777_777).started_at)
+        );
+        assert_eq!(of.one(last + 500), None);
+        let newest = of.blocks(0, 600_000, true).flatten().next().unwrap();
+        assert_eq!(newest.iteration, 599_999 / ROW * ROW);
+    }
+
+    #[test]
+    fn items_that_end_in_any_order_are_sorted_and_what_is_told_last_counts() {
+        let mut early = cells(10..20);
+        let later = cells(0..5);
+        let mut recent: Vec<EndedIteration> = [30, 7, 12].map(ended).to_vec();
+        recent[2].attempts = 3;
+        let all = LoopIterations::new("poll", None, Vec::new(), vec![early.clone(), later], recent);
+        let numbers: Vec<u64> = all
+            .blocks(0, u64::MAX, false)
+            .flatten()
+            .map(|one| one.iteration)
+            .collect();
+        let expected: Vec<u64> = (0..5).chain([7]).chain(10..20).chain([30]).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!(all.one(12).map(|one| one.attempts), Some(3));
+        // What cannot be read is left out.
+        early.truncate(3);
+        let before = vec![ended(2), ended(40)];
+        let some = LoopIterations::new("poll", None, before, vec![early, cells(5..8)], Vec::new());
+        let numbers: Vec<u64> = some
+            .blocks(0, u64::MAX, false)
+            .flatten()
+            .map(|one| one.iteration)
+            .collect();
+        assert_eq!(numbers, [2, 5, 6, 7, 40]);
+        let error: Option<Arc<str>> = some.one(5).and_then(|one| one.error);
+        assert_eq!(error, None);
+    }
+}

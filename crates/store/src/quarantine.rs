@@ -1,0 +1,59 @@
+//! Runs that cannot go on: they leave the indexes, so that no recovery looks at them again before
+//! somebody asks, and their head says why. Nothing else of them changes.
+
+use super::codec;
+use super::commit::Entry;
+use super::header::{KnownHeader, StoredHeader};
+use super::keys::{self, Family};
+use super::kv::Kv;
+use super::rows::{Rows, corrupt, lock};
+use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
+use windlass_model::model::Name;
+
+impl<K: Kv> Rows<K> {
+    /// Moves a run to another index without a step of its own; see [`super::Store::set_quarantine`].
+    pub(super) fn set_quarantine_of(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        let Some((mut stored, crc)) = self.stored_header(run)? else {
+            return Err(StoreError::UnknownRun(Name::from(run)));
+        };
+        writer.batch.clear();
+        writer.heads.remove(run);
+        let name = Name::from(run);
+        let mut entry = Entry {
+            run: &name,
+            head: Box::new(KnownHeader::of(&stored, crc)),
+            root: writer.root,
+            batch: &mut writer.batch,
+        };
+        entry.place(Some(placement));
+        let StoredHeader { header, .. } = &mut stored;
+        header.placement = placement;
+        match reason {
+            Some(reason) => header
+                .labels
+                .insert(QUARANTINE_LABEL.to_owned(), reason.to_owned()),
+            None => header.labels.remove(QUARANTINE_LABEL),
+        };
+        let mut key = Vec::new();
+        keys::of_run(&mut key, Family::Header, run);
+        let put = entry
+            .batch
+            .put(
+                |out| out.extend_from_slice(&key),
+                |out| codec::encode(out, &stored),
+            )
+            .map_err(|error| corrupt(&error.to_string()))?;
+        entry.root.drop(crc);
+        entry.root.add(put.crc);
+        writer.root = entry.root;
+        writer.touched.push(name);
+        self.make_durable(writer, || ())
+    }
+}

@@ -1,0 +1,377 @@
+//! Makes a new store of what can be read of a damaged one. A run is kept when its header and its whole
+//! journal can be read. Rows that are only for looking at may be missing from it, and that is reported.
+//! A run that may be older than it was stands still until someone resumes it: what it did since could
+//! be done twice.
+
+use super::codec;
+use super::commit::{Writer, index};
+use super::header::{Root, StoredHeader};
+use super::integrity::IntegrityReport;
+use super::journal::{Line, Order};
+use super::keys::{self, Family};
+use super::kv::{Kv, KvError, prefixed};
+use super::memory::Memory;
+use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark};
+use super::write_batch::WriteBatch;
+use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow};
+use windlass_model::model::Name;
+
+/// A batch with more than this is applied.
+const FULL: usize = 1 << 20;
+
+/// What became of a damaged store.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recovered {
+    /// The runs that are in the new store.
+    pub kept: Vec<Name>,
+    /// The runs that are not.
+    pub lost: Vec<Name>,
+    /// Whether the runs that are kept may be older than they were, so that they stand still.
+    pub older: bool,
+    /// All that could not be read.
+    pub issues: IntegrityReport,
+}
+
+/// What can be read of a run's journal.
+struct Readable {
+    /// The revision of its first record, and the last event before that.
+    first: u64,
+    trimmed: u64,
+    /// The revisions that its rows end with.
+    rows: BTreeSet<u64>,
+}
+
+/// Writes what is whole into an empty database.
+pub(super) fn rebuild(
+    rows: Memory,
+    acknowledged: Result<u64, StoreError>,
+    into: &impl Kv,
+    mut report: IntegrityReport,
+) -> Result<Recovered, StoreError> {
+    let view = Rows::fresh(rows, Retention::default(), "the damaged store");
+    if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
+        (view.kv.get(&[Family::Meta.byte()]), view.root())
+    {
+        // That of a later version: not to be written as one of this.
+        return Err(error);
+    }
+    let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
+    let found = found.ok().flatten();
+    let last = found.map_or(0, |root| root.group);
+    // The root checks every header, and the mark the root; without a mark nobody knows whether
+    // the log has its end.
+    let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
+    let (mut ended, mut acknowledged) = (true, acknowledged);
+    let marked = view.last_marked().unwrap_or(0);
+    if let Some(error) = acknowledged
+        .as_ref()
+        .ok()
+        .and_then(|group| older_mark(*group, marked))
+    {
+        acknowledged = Err(error);
+    }
+    if let Err(error) = &acknowledged {
+        ended = false;
+        report.note(None, "the mark", error);
+    }
+    let acknowledged = acknowledged.unwrap_or(0);
+    if let Some(error) = ends_too_early(acknowledged, last) {
+        ended = false;
+        report.note(None, "the end of the log", &error);
+    }
+    let mut out = Recovered {
+        older: !(is_whole && ended),
+        issues: report,
+        ..Recovered::default()
+    };
+    let mut writer = Writer::new(Root {
+        group: last.max(acknowledged),
+        checksum: 0,
+    });
+    for run in view.all_runs() {
+        if view.rebuild_run(&run, &mut writer, into, &mut out)? {
+            out.kept.push(run);
+        } else {
+            out.lost.push(run);
+        }
+    }
+    view.rebuild_shared(&mut writer, into, &mut out)?;
+    writer.put_meta(&Meta::current())?;
+    flush(&mut writer, into, 0)?;
+    Ok(out)
+}
+
+fn flush(writer: &mut Writer, into: &impl Kv, above: usize) -> Result<(), KvError> {
+    if writer.batch.len() <= above {
+        return Ok(());
+    }
+    into.apply(&writer.batch)?;
+    into.flush()?;
+    into.sync(writer.root.group)?;
+    writer.batch.clear();
+    Ok(())
+}
+
+impl Rows<Memory> {
+    fn all_runs(&self) -> BTreeSet<Name> {
+        let rows = self.rows(prefixed(&[])).flatten();
+        let runs = rows.filter_map(|(key, _)| keys::parse(&key)?.run);
+        runs.map(Name::from).collect()
+    }
+
+    /// What the root's digest is when no head and no workflow is missing or older than it was; the
+    /// indexes are what the heads say.
+    fn headers_checksum(&self) -> u64 {
+        let mut root = Root::default();
+        for (key, first) in self.records(prefixed(&[])).flatten() {
+            let Some(parsed) = keys::parse(&key) else {
+                continue;
+            };
+            match parsed.family {
+                Family::Workflow => root.add(codec::crc_of(&first)),
+                Family::Header => {
+                    root.add(codec::crc_of(&first));
+                    let head = self.value(&key, &first, decode_header);
+                    let mut name = Vec::new();
+                    if let (Ok(head), Some(run)) = (head, &parsed.run)
+                        && index(head.placement, run, &mut name)
+                    {
+                        root.add(codec::crc_of_key(&name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        root.checksum
+    }
+
+    /// Takes away what a run did after its head, when the head is an older one: it goes on from
+    /// there, when it is asked to.
+    fn cut_after_head(&self, run: &Name) {
+        let Ok(Some((head, _))) = self.stored_header(run) else {
+            return;
+        };
+        let mut batch = WriteBatch::default();
+        for family in [Family::Snapshot, Family::Changes] {
+            let mut prefix = Vec::new();
+            keys::of_run(&mut prefix, family, run);
+            for (key, first) in self.rows(prefixed(&prefix)).flatten() {
+                let number = keys::parse(&key).and_then(|parsed| parsed.number);
+                if number.is_some_and(|number| number <= head.header.revision) {
+                    continue;
+                }
+                batch.remove(|out| out.extend_from_slice(&key));
+                // It may be packed with what the head knows of.
+                let (Family::Changes, Some(last)) = (family, number) else {
+                    continue;
+                };
+                let records = self.unpacked(&key, &first, last).into_iter();
+                for (number, record) in records.filter(|one| one.0 <= head.header.revision) {
+                    let key = |key: &mut Vec<u8>| keys::numbered(key, family, run, number);
+                    let put = |out: &mut Vec<u8>| {
+                        out.extend_from_slice(&record);
+                        Ok(())
+                    };
+                    // It was in a record before, so it fits.
+                    let _ = batch.put(key, put);
+                }
+            }
+        }
+        // A map in memory takes everything.
+        let _ = self.kv.apply(&batch);
+        let _ = self.kv.sync(0);
+    }
+
+    /// Copies a run; false when it cannot go on from what is there.
+    fn rebuild_run(
+        &self,
+        run: &Name,
+        writer: &mut Writer,
+        into: &impl Kv,
+        out: &mut Recovered,
+    ) -> Result<bool, StoreError> {
+        if out.older {
+            self.cut_after_head(run);
+        }
+        let read = self.load(run).and_then(|_| self.stored_header(run));
+        let mut head: StoredHeader = match read {
+            Ok(Some((head, _))) => head,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                out.issues.note(Some(run), "its head or journal", &error);
+                return Ok(false);
+            }
+        };
+        let program = head.header.program;
+        let lost = self.program(program).err();
+        if let Some(error) = &lost {
+            out.issues.note(Some(run), "its program", error);
+        }
+        for (what, read) in [
+            ("its loops", self.loops(run).map(drop)),
+            (
+                "its iterations",
+                self.iterations(run, None, usize::MAX).map(drop),
+            ),
+            ("its ended iterations", self.check_ended(run, &head.bounds)),
+            ("its events", self.history(run, 0, usize::MAX).map(drop)),
+        ] {
+            if let Err(error) = read {
+                out.issues.note(Some(run), what, &error);
+            }
+        }
+        let Some(journal) = self.readable_from(&head) else {
+            return Ok(false);
+        };
+        let bounds = &mut head.bounds;
+        if journal.first > bounds.first {
+            (bounds.first, bounds.trimmed) = (journal.first, journal.trimmed);
+        }
+        let retained = self.retained_rows(run, bounds);
+        if retained.is_err() {
+            (bounds.retained, bounds.retained_bytes) = (0, 0);
+        }
+        let mut retained = retained.unwrap_or_default();
+        let keep_rows = bounds.retained_bytes > 0;
+        let forgets = self.forget_unreadable(run, &mut retained.ended);
+        let snapshot = head.header.snapshot;
+        self.copy_whole(run, Family::Snapshot, writer, |number| {
+            number == Some(snapshot)
+        });
+        if forgets {
+            let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
+            let put = writer.batch.put(key, |out| retained.encode(out));
+            let put = put.map_err(|error| corrupt(&error.to_string()))?;
+            (head.bounds.retained, head.bounds.retained_bytes) = (put.crc, put.bytes);
+        } else {
+            self.copy_whole(run, Family::Retained, writer, |_| keep_rows);
+        }
+        self.copy_whole(run, Family::Iterations, writer, |number| {
+            retained.ended.has(number)
+        });
+        self.copy_whole(run, Family::Changes, writer, |number| {
+            number.is_some_and(|number| journal.rows.contains(&number))
+        });
+        flush(writer, into, FULL)?;
+        let ended = head.header.status.is_final();
+        let reason = if lost.is_some() {
+            // Of an ended one too: it says why what is missing is missing.
+            Some(format!(
+                "the store was repaired, and the workflow of this run, {program}, was lost: start a run of \
+                 its file, and resume this one"
+            ))
+        } else {
+            let older = out.older && !ended;
+            older
+                .then(|| "the store was repaired, and this run may be older than it was".to_owned())
+        };
+        if let Some(reason) = reason {
+            head.header.placement = Placement::Resting;
+            let labels = &mut head.header.labels;
+            labels.insert(QUARANTINE_LABEL.to_owned(), reason);
+        }
+        let mut name = Vec::new();
+        if index(head.header.placement, run, &mut name) {
+            writer.root.add(codec::crc_of_key(&name));
+            writer.batch.put_key(|key| key.extend_from_slice(&name));
+        }
+        let put = writer.batch.put(
+            |key| keys::of_run(key, Family::Header, run),
+            |out| codec::encode(out, &head),
+        );
+        let put = put.map_err(|error| corrupt(&error.to_string()))?;
+        writer.root.add(put.crc);
+        flush(writer, into, FULL)?;
+        Ok(true)
+    }
+
+    /// Which rows with the records of a run's commits can be read, the last one first; none when the run
+    /// cannot be loaded from those.
+    fn readable_from(&self, head: &StoredHeader) -> Option<Readable> {
+        let last = head.header.revision;
+        let mut found = Readable {
+            first: last.saturating_add(1),
+            trimmed: head.bounds.events,
+            rows: BTreeSet::new(),
+        };
+        let all = (head.bounds.first, last);
+        let run = &head.header.id;
+        // What cannot be read ends it, and was told of.
+        let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
+            found.rows.insert(end);
+            if let Some((first, line)) = lines.first() {
+                (found.first, found.trimmed) = (*first, line.events_before());
+            }
+            ControlFlow::Continue(())
+        });
+        (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
+    }
+
+    /// Copies the records of a run in a family whose number is to be kept.
+    fn copy_whole(
+        &self,
+        run: &str,
+        family: Family,
+        writer: &mut Writer,
+        keep: impl Fn(Option<u64>) -> bool,
+    ) {
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, family, run);
+        for (key, first) in self.records(prefixed(&prefix)).flatten() {
+            if keep(keys::parse(&key).and_then(|parsed| parsed.number)) {
+                self.copy_record(&key, &first, writer);
+            }
+        }
+    }
+
+    /// Copies a record with its further pieces.
+    fn copy_record(&self, key: &[u8], first: &[u8], writer: &mut Writer) {
+        writer.batch.copy(key, first);
+        let further = codec::check(key, first)
+            .ok()
+            .and_then(|piece| piece.further);
+        for number in 1..=u32::from(further.map_or(0, |(further, _)| further)) {
+            let mut name = key.to_vec();
+            keys::piece(&mut name, number);
+            if let Ok(Some(piece)) = self.kv.get(&name) {
+                writer.batch.copy(&name, &piece);
+            }
+        }
+    }
+
+    /// Programs and named workflows: those that the new store can read, as it will be asked.
+    fn rebuild_shared(
+        &self,
+        writer: &mut Writer,
+        into: &impl Kv,
+        out: &mut Recovered,
+    ) -> Result<(), StoreError> {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        for (key, first) in self.records(all).flatten() {
+            let family = key.first().and_then(|byte| Family::of(*byte));
+            let whole = match family {
+                Some(family) => self.check_named(family, &key, &first),
+                None => Ok(()),
+            };
+            match (family, whole) {
+                (Some(Family::Program | Family::Workflow | Family::FormerWorkflow), Err(error)) => {
+                    out.issues.note(None, "a program or workflow", &error);
+                }
+                (
+                    Some(family @ (Family::Program | Family::Workflow | Family::FormerWorkflow)),
+                    Ok(()),
+                ) => {
+                    self.copy_record(&key, &first, writer);
+                    if family == Family::Workflow {
+                        writer.root.add(codec::crc_of(&first));
+                    }
+                    flush(writer, into, FULL)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! Repairs a store on disk: makes a new store of what can be read of the damaged one,
+//! and puts that in its place. The damaged one is kept beside it, as it was found; nothing is ever
+//! written to it.
+
+use super::codec;
+use super::creation_lock::lock;
+use super::directory::{DIRECTORY, exchange, fresh_store, not_a_link, numbered, sweep};
+use super::disk::{Disk, with_database};
+use super::keys;
+use super::kind::StoreKind;
+use super::mark;
+use super::memory::{Memory, MemoryStore};
+use super::migrate;
+use super::recover::{Recovered, rebuild};
+use super::rows::{Retention, Rows, corrupt};
+use super::{IntegrityReport, StoreError};
+use nix::fcntl::FlockArg;
+use std::fs;
+use std::path::{Path, PathBuf};
+use windlass_model::model::Name;
+
+const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
+
+/// What a repair came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repaired {
+    /// What is in the new store, and what is not.
+    pub recovered: Recovered,
+    /// Where the damaged one is.
+    pub old: PathBuf,
+}
+
+/// Makes a new store of what can be read of the one in a state directory.
+///
+/// # Errors
+/// [`StoreError::Locked`] when a process has it, [`StoreError::Corrupt`] when there is nothing to be
+/// read in it, [`StoreError::Io`] when there is no room for a new one: the store is as it was.
+pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
+    let path = dir.join(DIRECTORY);
+    not_a_link(&path).map_err(StoreError::Io)?;
+    StoreKind::at(&path)
+        .make_lock(&path)
+        .map_err(StoreError::Io)?;
+    // Held until the new store is in place.
+    let _alone = lock(dir, &path, ALONE)?;
+    let fresh = fresh_store(dir);
+    sweep(dir, &fresh);
+    let renewed = with_database!(StoreKind::at(&path), dir, Database => {
+        renew::<Database>(&path, &fresh)
+    });
+    let repaired = renewed.and_then(|recovered| {
+        let old = numbered(dir, "store.damaged");
+        exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
+        Ok(Repaired { recovered, old })
+    });
+    // What cannot be removed is in nobody's way.
+    let _ = fs::remove_dir_all(&fresh);
+    repaired
+}
+
+/// What can be read of the store in a state directory that does not open, in memory, and all that
+/// cannot be read. The damaged one stays as it is.
+pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
+    let path = dir.join(DIRECTORY);
+    let _alone = lock(dir, &path, ALONE)?;
+    let (rows, report) = with_database!(StoreKind::at(&path), dir, Database => {
+        read::<Database>(&path)
+    })?;
+    let whole = Memory::default();
+    let recovered = rebuild(rows, mark::acknowledged(&path), &whole, report)?;
+    let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
+    Ok((store, recovered.issues))
+}
+
+/// The rows of a store that does not open, as they were written, as far as they can be read.
+pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
+    let path = dir.join(DIRECTORY);
+    let _alone = lock(dir, &path, ALONE)?;
+    let (rows, _) = with_database!(StoreKind::at(&path), dir, Database => {
+        read::<Database>(&path)
+    })?;
+    Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
+}
+
+/// The rows that can be read, and what cannot.
+fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
+    let (mut rows, mut report) = D::readable(path)?;
+    rows.retain(|key, value| {
+        // Indexes and padding are made anew.
+        let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
+        let Some(parsed) = parsed else {
+            return false;
+        };
+        let read = codec::check(key, value);
+        if let Err(error) = &read {
+            let run = parsed.run.as_deref().map(Name::from);
+            let error = corrupt(&format!("{parsed}: {error}"));
+            report.note(run.as_ref(), "a row", &error);
+        }
+        read.is_ok()
+    });
+    if rows.is_empty() {
+        return Err(corrupt("nothing of it can be read"));
+    }
+    let rows = migrate::damaged(Memory::of(rows, 0), &mut report)?;
+    Ok((rows, report))
+}
+
+/// Writes what can be read into a new database.
+fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<Recovered, StoreError> {
+    let (rows, report) = read::<D>(path)?;
+    let _ = fs::remove_dir_all(fresh);
+    let db = D::raw(fresh)?;
+    let recovered = rebuild(rows, mark::acknowledged(path), &db, report)?;
+    db.finish(fresh).map_err(StoreError::Io)?;
+    Ok(recovered)
+}

@@ -1,0 +1,613 @@
+//! A store as rows of a sorted map, and what is read from them. How it is opened stands in `root`; when a
+//! group is durable in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
+
+mod durable;
+mod root;
+#[cfg(test)]
+mod tests;
+
+pub(super) use root::{Meta, ends_too_early, older_mark};
+
+use super::codec::{self, BadRecord};
+use super::commit::Writer;
+use super::feed::{Feed, Wake};
+use super::header::StoredHeader;
+use super::keys::{self, Family};
+use super::kv::{Kv, KvError, prefixed};
+use super::row_changes::RowChanges;
+use super::{
+    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
+    MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    StoredWorkflow, WorkflowVersion,
+};
+use std::io;
+use std::ops::{Bound, Range};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use windlass_expression::{Sealer, Sealing};
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
+use windlass_model::model::{Name, Status};
+use windlass_value::time::Timestamp;
+
+/// The version of the format: which families there are and how their keys look.
+pub const FORMAT: u32 = 2;
+
+/// How much of what is only for looking at is kept; a run never needs it to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// At least so many iteration rows of each loop of a run.
+    pub iterations: usize,
+    /// At least so many history events of a run.
+    pub events: u64,
+    /// At least so many rows of each loop of a run that ended (a nested loop has one for each
+    /// iteration of the loop around it).
+    pub ended_loops: usize,
+    /// What is beyond is removed once in so many commits of a run.
+    pub compact_every: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            iterations: 1_000,
+            events: 10_000,
+            ended_loops: 64,
+            compact_every: 512,
+        }
+    }
+}
+
+/// A store on a sorted map.
+pub struct Rows<K: Kv> {
+    pub(super) kv: K,
+    pub(super) retention: Retention,
+    pub(super) writer: Mutex<Writer>,
+    /// Shared by readers of several rows or of a record in several pieces, alone for a group that
+    /// is applied.
+    gate: RwLock<()>,
+    /// The last group that can be read.
+    applied: AtomicU64,
+    /// The last group that is durable.
+    synced: Mutex<u64>,
+    /// It is another one, or will never be.
+    durable_moved: Condvar,
+    /// How many bytes of groups that are on their way are applied and not durable yet.
+    unsynced: Mutex<usize>,
+    /// Some of them became so.
+    fewer: Condvar,
+    /// Why nothing can be written any more, before it is opened again.
+    failed: Mutex<Option<String>>,
+    /// What seals secure values.
+    key: OnceLock<Arc<dyn Sealer>>,
+    /// Which runs changed.
+    feed: Feed,
+    /// Which rows changed.
+    pub(super) changes: RowChanges,
+    /// How often it was opened again: a group that is under way meanwhile is not known to be
+    /// durable.
+    epoch: AtomicU64,
+    /// What errors call it.
+    name: String,
+}
+
+impl<K: Kv> Rows<K> {
+    /// Why something could not be read: that it is not open, for what failed first, is no damage.
+    fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
+        match (self.usable(), error) {
+            (Err(failed), _) => failed,
+            (Ok(()), error @ KvError::Closed) => error.into(),
+            // Of a write, though it is told to who reads: nobody was told of it yet who wrote.
+            (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
+                reason: error.to_string(),
+            },
+            (Ok(()), error) => corrupt(&format!("{what}: {error}")),
+        }
+    }
+
+    pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While it lives, this thread seals and opens secure values.
+    fn sealing(&self) -> Sealing {
+        Sealing::with(self.key.get().cloned())
+    }
+
+    pub(super) fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
+        let row = self.kv.get(key);
+        row.map_err(|error| self.unread(keys::describe(key), error))
+    }
+
+    /// The value of the record under a key.
+    pub(super) fn read<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let Some(first) = self.row(&name)? else {
+            return Ok(None);
+        };
+        self.value(&name, first.as_ref(), |value| decode(value).map(Some))
+    }
+
+    /// Decodes the record whose first piece is at hand.
+    pub(super) fn value<T>(
+        &self,
+        key: &[u8],
+        first: &[u8],
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        let bad = |error: BadRecord| damaged(key, &error);
+        let piece = codec::check(key, first).map_err(bad)?;
+        let body = first.get(piece.body).unwrap_or_default();
+        let Some((further, crc)) = piece.further else {
+            return decode(body).map_err(bad);
+        };
+        let mut whole = Vec::with_capacity((usize::from(further) + 1) * codec::MAX_PIECE);
+        whole.extend_from_slice(body);
+        for number in 1..=u32::from(further) {
+            let mut name = key.to_vec();
+            keys::piece(&mut name, number);
+            let piece = self.row(&name)?;
+            let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
+            let piece = piece.as_ref();
+            let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
+            whole.extend_from_slice(piece.get(checked.body).unwrap_or_default());
+        }
+        codec::check_whole(&whole, crc).map_err(bad)?;
+        decode(&whole).map_err(bad)
+    }
+
+    /// The first pieces of the records in a range, in order.
+    pub(super) fn records(
+        &self,
+        range: super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        self.rows(range).filter(|row| match row {
+            Ok((key, _)) => keys::parse(key.as_ref()).is_none_or(|parsed| parsed.piece == 0),
+            Err(_) => true,
+        })
+    }
+
+    /// The rows in a range, in order.
+    pub(super) fn rows(
+        &self,
+        range: super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        let from = match &range.0 {
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+            Bound::Unbounded => Vec::new(),
+        };
+        self.kv.range(range).map(move |row| {
+            row.map_err(|error| {
+                let what = format_args!("rows from {}", from.escape_ascii());
+                self.unread(what, error)
+            })
+        })
+    }
+
+    /// A run's head and its row's checksum.
+    pub(super) fn stored_header(
+        &self,
+        run: &str,
+    ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        keys::of_run(&mut name, Family::Header, run);
+        let Some(first) = self.row(&name)? else {
+            return Ok(None);
+        };
+        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHeader>)?;
+        Ok(Some((stored, codec::crc_of(first.as_ref()))))
+    }
+
+    fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
+        let head = self.known(run)?;
+        let (mut state, snapshot_bytes) = self.start(&head.header)?;
+        let mut folded = Ok(());
+        let tail_bytes = self.tail(&head.header, |changes| {
+            let mut changes = changes.iter();
+            if folded.is_ok() {
+                folded = changes.try_for_each(|change| state.apply(change));
+            }
+        })?;
+        folded.map_err(|bug| StoreError::unfolded(run, &bug))?;
+        Ok(StoredRun {
+            header: head.header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
+        })
+    }
+
+    pub(super) fn known(&self, run: &str) -> Result<StoredHeader, StoreError> {
+        match self.stored_header(run)? {
+            Some((head, _)) => Ok(head),
+            None => Err(StoreError::UnknownRun(Name::from(run))),
+        }
+    }
+}
+
+impl<K: Kv> Store for Rows<K> {
+    fn usable(&self) -> Result<(), StoreError> {
+        match &*lock(&self.failed) {
+            Some(reason) => Err(StoreError::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn in_place(&self) -> Result<(), StoreError> {
+        self.check_place()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    fn wait_durable(&self, epoch: u64) -> Result<(), StoreError> {
+        self.wait_until_durable(epoch)
+    }
+
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        self.kv.durable_snapshot()
+    }
+
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        let _reading = self.reading();
+        Ok(self.known(run)?.header)
+    }
+
+    fn seal_with(&self, key: Arc<dyn Sealer>) {
+        // A store has one key for as long as it is open.
+        let _ = self.key.set(key);
+    }
+
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
+        self.usable()?;
+        let _sealing = self.sealing();
+        let _reading = self.reading();
+        self.stored_run(run)
+    }
+
+    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
+        let _reading = self.reading();
+        ConsistentRun {
+            stored: self.stored_run(run),
+            loops: self.loop_rows(run),
+            iterations: self.iteration_rows(run, None, iterations),
+        }
+    }
+
+    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
+        self.usable()?;
+        let _sealing = self.sealing();
+        let _reading = self.reading();
+        let head = self.known(run)?;
+        let mut changes = Vec::new();
+        let (start, _) = self.start(&head.header)?;
+        self.tail(&head.header, |more| changes.extend(more))?;
+        Ok(Journal {
+            header: head.header,
+            start,
+            changes,
+        })
+    }
+
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        let _reading = self.reading();
+        self.read(
+            |key| keys::program(key, hash),
+            codec::decode::<ProgramSource>,
+        )?
+        .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
+    }
+
+    fn commit_telling(
+        &self,
+        group: &[Commit],
+        written: &mut dyn FnMut(),
+    ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        let mut outcomes = Vec::with_capacity(group.len());
+        while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
+            let mut writer = lock(&self.writer);
+            self.usable()?;
+            writer.begin();
+            let before = outcomes.len();
+            let sealing = self.sealing();
+            for commit in rest {
+                outcomes.push(self.put_commit(&mut writer, commit));
+                if writer.batch.len() > K::MAX_UNSYNCED {
+                    break;
+                }
+            }
+            drop(sealing);
+            let staged = outcomes.get(before..).unwrap_or_default();
+            if staged.iter().any(Result::is_ok) {
+                let all = outcomes.len() == group.len() && outcomes.iter().all(Result::is_ok);
+                self.make_durable(writer, || {
+                    if all {
+                        written();
+                    }
+                })?;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+        self.usable()?;
+        let all = [Family::Due.byte()];
+        let (from, end) = prefixed(&all);
+        let to = match now.0.checked_add(1) {
+            Some(next) => {
+                let mut key = Vec::new();
+                keys::due_from(&mut key, Timestamp(next));
+                Bound::Excluded(key)
+            }
+            None => end,
+        };
+        let _reading = self.reading();
+        self.rows((from, to))
+            .take(limit)
+            .map(|row| due_row(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.usable()?;
+        let Some(from) = after.0.checked_add(1) else {
+            return Ok(None);
+        };
+        let mut key = Vec::new();
+        keys::due_from(&mut key, Timestamp(from));
+        let (_, end) = prefixed(&[Family::Due.byte()]);
+        let first = self.rows((Bound::Included(key), end)).next();
+        first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
+    }
+
+    fn set_quarantine(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.set_quarantine_of(run, placement, reason)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.open_again()
+    }
+
+    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
+        self.usable()?;
+        let _reading = self.reading();
+        self.rows(prefixed(&[Family::Runnable.byte()]))
+            .map(|row| run_of(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
+        let (all, to) = prefixed(&[Family::Header.byte()]);
+        let from = match after {
+            Some(run) => {
+                let mut key = Vec::new();
+                keys::of_run(&mut key, Family::Header, run);
+                Bound::Excluded(key)
+            }
+            None => all,
+        };
+        let _reading = self.reading();
+        self.records((from, to))
+            .take(limit)
+            .map(|row| {
+                let (key, first) = row?;
+                self.value(key.as_ref(), first.as_ref(), decode_header)
+            })
+            .collect()
+    }
+
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.feed.take()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        self.feed.on_change(wake);
+    }
+
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        let _reading = self.reading();
+        self.loop_rows(run)
+    }
+
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let _reading = self.reading();
+        self.iteration_rows(run, path, limit)
+    }
+
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError> {
+        let _reading = self.reading();
+        self.statuses_back(run, path, wanted, commits)
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
+        let _reading = self.reading();
+        self.gather_iterations(run, path)
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let _reading = self.reading();
+        self.read_rows(run, path, wanted)
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        let _reading = self.reading();
+        self.read_commits(run, since, last, wanted)
+    }
+
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        let _reading = self.reading();
+        self.read_back(run, last, limit)
+    }
+
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        let _reading = self.reading();
+        self.events(run, after, limit)
+    }
+
+    fn delete(&self, run: &str) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        writer.batch.clear();
+        self.remove_run(&mut writer, run)?;
+        writer.touched.push(Name::from(run));
+        self.make_durable(writer, || ())
+    }
+
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError> {
+        self.put_named(workflow, former, gone)
+    }
+
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
+        self.former_of(name)
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError> {
+        let _reading = self.reading();
+        self.read(
+            |key| keys::former_workflow(key, name, version),
+            codec::decode,
+        )
+    }
+
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
+        self.remove_named(name)
+    }
+
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.named(name)
+    }
+
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.all_named(after, limit)
+    }
+
+    fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
+        self.check_place()?;
+        self.usable()?;
+        self.copy_to(dir, |store, into: &K::Backup| store.copy_into(into))
+    }
+
+    fn sweep(&self) -> Result<u64, StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        writer.batch.clear();
+        let swept = self.remove_unpinned(&mut writer)?;
+        if swept > 0 {
+            self.make_durable(writer, || ())?;
+        }
+        Ok(swept)
+    }
+}
+
+/// What only a write fails with.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::StorageFull | Kind::FileTooLarge | Kind::QuotaExceeded
+    )
+}
+
+/// A head's row without what the store adds to it.
+pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
+    codec::decode::<StoredHeader>(bytes).map(|head| head.header)
+}
+
+fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {
+    let parsed = keys::parse(key).and_then(|parsed| Some((parsed.due?, parsed.run?)));
+    let (at, run) = parsed.ok_or_else(|| damaged(key, &"its key does not read"))?;
+    Ok((at, Name::from(run)))
+}
+
+fn run_of(key: &[u8]) -> Result<Name, StoreError> {
+    let run = keys::parse(key).and_then(|parsed| parsed.run);
+    run.map(Name::from)
+        .ok_or_else(|| damaged(key, &"its key does not read"))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: what.to_owned(),
+    }
+}
+
+fn damaged(key: &[u8], why: &dyn std::fmt::Display) -> StoreError {
+    corrupt(&format!("{}: {why}", keys::describe(key)))
+}
+
+impl From<KvError> for StoreError {
+    fn from(error: KvError) -> Self {
+        match error {
+            KvError::Corrupt(what) => Self::Corrupt { what },
+            KvError::Io(error) => Self::Io(error),
+            KvError::Gone(path) => Self::Gone { path },
+            KvError::Closed => Self::Failed {
+                reason: error.to_string(),
+            },
+        }
+    }
+}

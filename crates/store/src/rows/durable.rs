@@ -1,0 +1,149 @@
+//! When a group of a store is durable, and who waits for that. This file never decides what is written.
+//!
+//! One thread at a time fills and applies a batch; while it flushes and syncs, the next one fills
+//! its own. After a write that failed nothing is acknowledged and no run is loaded any more until
+//! the store is opened again: what the database still has in memory may not be on disk.
+
+use super::super::commit::Writer;
+use super::super::kv::{Kv, KvError};
+use super::super::{Store, StoreError};
+use super::{FORMAT, Rows, corrupt, lock};
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+impl<K: Kv> Rows<K> {
+    /// Opens the database again after a write that failed, and goes on with what is in it.
+    pub(super) fn open_again(&self) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut synced = lock(&self.synced);
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        self.kv.reopen()?;
+        // What is not synced yet, though it is there, must be before anything builds on it.
+        let root = self.checked_root(FORMAT)?;
+        let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
+        self.kv.flush()?;
+        self.kv.sync(root.group)?;
+        *writer = Writer::new(root);
+        self.applied.store(root.group, Ordering::SeqCst);
+        *synced = root.group;
+        *lock(&self.failed) = None;
+        self.feed.forget();
+        self.durable_moved.notify_all();
+        Ok(())
+    }
+
+    /// Nothing is acknowledged any more after this.
+    fn fail(&self, error: KvError) -> StoreError {
+        let error = StoreError::from(error);
+        lock(&self.failed).get_or_insert_with(|| error.to_string());
+        error
+    }
+
+    /// As [`Store::in_place`].
+    pub(super) fn check_place(&self) -> Result<(), StoreError> {
+        self.kv.in_place().map_err(|error| {
+            let error = self.fail(error);
+            let _synced = lock(&self.synced);
+            self.durable_moved.notify_all();
+            error
+        })
+    }
+
+    /// Applies the batch and makes it durable; releases the writer as soon as the next group can
+    /// fill its own. Calls `written` when the operating system has the batch.
+    pub(crate) fn make_durable(
+        &self,
+        writer: MutexGuard<'_, Writer>,
+        written: impl FnOnce(),
+    ) -> Result<(), StoreError> {
+        let done = self.sync_group(writer, written);
+        if done.is_err() {
+            // Held, so that nobody who has just looked begins to wait after this.
+            let _synced = lock(&self.synced);
+            self.durable_moved.notify_all();
+        }
+        done
+    }
+
+    fn sync_group(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+        written: impl FnOnce(),
+    ) -> Result<(), StoreError> {
+        let group = writer.next_group(self.kv.marked())?;
+        let bytes = writer.batch.len();
+        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        {
+            let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
+            self.changes.applied(&writer.batch);
+            self.applied.store(group, Ordering::SeqCst);
+        }
+        self.feed.changed(writer.touched.drain(..));
+        drop(writer);
+        self.kv.flush().map_err(|e| self.fail(e))?;
+        written();
+        let mut synced = lock(&self.synced);
+        // The sync of an earlier group may have failed meanwhile; this group builds on it.
+        self.usable()?;
+        self.same_epoch(epoch)?;
+        // A later group's flush and sync cover this one's: the log is one.
+        if *synced < group {
+            self.kv.sync(group).map_err(|e| self.fail(e))?;
+            *synced = group;
+            self.durable_moved.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Fails when it was opened again meanwhile: what was under way then may be lost.
+    fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
+        if self.epoch.load(Ordering::SeqCst) == epoch {
+            return Ok(());
+        }
+        let reason = String::from("it was opened again meanwhile");
+        Err(StoreError::Failed { reason })
+    }
+
+    /// As [`Store::wait_durable`].
+    pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
+        let group = self.applied.load(Ordering::SeqCst);
+        let mut synced = lock(&self.synced);
+        loop {
+            self.same_epoch(epoch)?;
+            if *synced >= group {
+                return Ok(());
+            }
+            self.usable()?;
+            let woken = self.durable_moved.wait(synced);
+            synced = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
+/// more than of one: [`Kv::MAX_UNSYNCED`].
+struct Unsynced<'a> {
+    all: &'a Mutex<usize>,
+    fewer: &'a Condvar,
+    own: usize,
+}
+
+impl<'a> Unsynced<'a> {
+    /// Waits until there is room.
+    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize, most: usize) -> Self {
+        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > most;
+        let unsynced = fewer.wait_while(lock(all), full);
+        *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
+        Self { all, fewer, own }
+    }
+}
+
+impl Drop for Unsynced<'_> {
+    fn drop(&mut self) {
+        *lock(self.all) -= self.own;
+        self.fewer.notify_all();
+    }
+}

@@ -1,0 +1,205 @@
+//! The root of a store: a new one is made, one that is there is checked before it is used.
+
+use super::{FORMAT, Retention, Rows, corrupt, damaged, lock};
+use crate::StoreError;
+use crate::codec;
+use crate::commit::Writer;
+use crate::feed::Feed;
+use crate::header::Root;
+use crate::keys::{self, Family};
+use crate::kv::{Kv, prefixed};
+use crate::row_changes::RowChanges;
+use bincode::{Decode, Encode};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Condvar, Mutex, OnceLock, RwLock};
+
+const MAGIC: &str = "windlass store";
+
+/// What lies under the key `m`.
+#[derive(Debug, Encode, Decode)]
+pub(crate) struct Meta {
+    pub(super) magic: String,
+    pub(super) format: u32,
+}
+
+impl Meta {
+    /// That of this version.
+    pub fn current() -> Self {
+        Self {
+            magic: MAGIC.to_owned(),
+            format: FORMAT,
+        }
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    pub(crate) fn fresh(kv: K, retention: Retention, name: &str) -> Self {
+        Self {
+            kv,
+            retention,
+            writer: Mutex::new(Writer::default()),
+            gate: RwLock::new(()),
+            applied: AtomicU64::new(0),
+            synced: Mutex::new(0),
+            durable_moved: Condvar::new(),
+            unsynced: Mutex::new(0),
+            fewer: Condvar::new(),
+            failed: Mutex::new(None),
+            key: OnceLock::new(),
+            feed: Feed::default(),
+            changes: RowChanges::default(),
+            epoch: AtomicU64::new(0),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
+    pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
+        let rows = Self::fresh(kv, retention, path);
+        let root = match rows.checked_root(FORMAT)? {
+            Some(root) => {
+                // What a process that was killed had written is durable by now.
+                if rows.kv.synced() < root.group {
+                    rows.kv.sync(root.group)?;
+                }
+                root
+            }
+            None => {
+                let mut writer = lock(&rows.writer);
+                writer.put_meta(&Meta::current())?;
+                rows.kv.apply(&writer.batch)?;
+                drop(writer);
+                rows.kv.flush()?;
+                rows.kv.sync(0)?;
+                Root::default()
+            }
+        };
+        Ok(rows.after(root))
+    }
+
+    /// The same of a map that is not to be changed; none when it is empty.
+    pub(crate) fn found(
+        kv: K,
+        retention: Retention,
+        path: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let rows = Self::fresh(kv, retention, path);
+        let root = rows.checked_root(FORMAT)?;
+        Ok(root.map(|root| rows.after(root)))
+    }
+
+    fn after(mut self, root: Root) -> Self {
+        self.writer = Mutex::new(Writer::new(root));
+        self.applied = AtomicU64::new(root.group);
+        self.synced = Mutex::new(root.group);
+        self
+    }
+
+    /// The root, if its checksum is that of what is there; none in an empty map.
+    pub(crate) fn checked_root(&self, format: u32) -> Result<Option<Root>, StoreError> {
+        let Some(root) = self.root_of(format)? else {
+            return Ok(None);
+        };
+        let acknowledged = self.kv.synced();
+        if let Some(error) = ends_too_early(acknowledged, root.group) {
+            return Err(error);
+        }
+        if let Some(error) = older_mark(acknowledged, self.last_marked()?) {
+            return Err(error);
+        }
+        if self.checksum(None)? != root.checksum {
+            return Err(corrupt(
+                "heads or indexes of runs are not those of the last group",
+            ));
+        }
+        Ok(Some(root))
+    }
+
+    /// The root of a store of this format; none in an empty map.
+    pub(crate) fn root(&self) -> Result<Option<Root>, StoreError> {
+        self.root_of(FORMAT)
+    }
+
+    /// The format that the store has; none in an empty map.
+    pub(crate) fn format(&self) -> Result<Option<u32>, StoreError> {
+        Ok(self.meta()?.map(|meta| meta.format))
+    }
+
+    fn meta(&self) -> Result<Option<Meta>, StoreError> {
+        self.read(|key| keys::single(key, Family::Meta), codec::decode)
+    }
+
+    /// The root of a store of a format.
+    pub(crate) fn root_of(&self, format: u32) -> Result<Option<Root>, StoreError> {
+        let foreign = |reason: String| StoreError::Foreign {
+            path: self.name.clone(),
+            reason,
+        };
+        match self.meta()? {
+            Some(meta) if meta.magic != MAGIC => Err(foreign(String::from("other magic"))),
+            Some(meta) if meta.format != format => {
+                let found = meta.format;
+                let what = format!("its format is {found}, and this version knows 1 to {FORMAT}");
+                Err(foreign(what))
+            }
+            Some(_) => self
+                .read(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
+                .ok_or_else(|| corrupt("the root is missing"))
+                .map(Some),
+            None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
+            None => match self.rows(prefixed(&[])).next().transpose()? {
+                Some(_) => Err(foreign(String::from("it holds other data"))),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The last mark that was synced before the last group.
+    pub(crate) fn last_marked(&self) -> Result<u64, StoreError> {
+        let marked = self.read(
+            |key| keys::single(key, Family::Marked),
+            codec::decode::<u64>,
+        )?;
+        Ok(marked.unwrap_or(0))
+    }
+
+    /// The checksum of workflows, headers and indexes, counted, without those of one run.
+    pub(crate) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
+        let mut root = Root::default();
+        for family in [
+            Family::Workflow,
+            Family::Header,
+            Family::Due,
+            Family::Runnable,
+        ] {
+            for row in self.rows(prefixed(&[family.byte()])) {
+                let (key, value) = row?;
+                let key = key.as_ref();
+                let parsed = keys::parse(key).ok_or_else(|| damaged(key, &"an unknown key"))?;
+                if parsed.piece > 0 || without.is_some() && parsed.run.as_deref() == without {
+                    continue;
+                }
+                root.add(match family {
+                    Family::Workflow | Family::Header => codec::crc_of(value.as_ref()),
+                    _ => codec::crc_of_key(key),
+                });
+            }
+        }
+        Ok(root.checksum)
+    }
+}
+
+/// The error when the last group that is there is not as late as one that was acknowledged.
+pub(crate) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError> {
+    let what = format!("group {acknowledged} was acknowledged, and the last one found is {last}");
+    (last < acknowledged).then(|| corrupt(&what))
+}
+
+/// The error when the mark is older than one that was synced before.
+pub(crate) fn older_mark(acknowledged: u64, marked: u64) -> Option<StoreError> {
+    let what = format!(
+        "its mark `store/mark` is of another time: it names group {acknowledged} as the last one, \
+         and had named {marked}"
+    );
+    (acknowledged < marked).then(|| corrupt(&what))
+}

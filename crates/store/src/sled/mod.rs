@@ -1,0 +1,395 @@
+//! The database on disk: sled 0.34 with one tree, made durable.
+//!
+//! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
+//! a second handle of its file; it syncs no directory, so that is done when a store is created;
+//! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
+//! for some writes that failed, so they are woken (`flush_watchdog`); it reads the unfinished
+//! index of a process that was killed, so that is removed; and a damaged end of its
+//! log looks to it like a crash, so the number of the last durable group is kept beside it.
+//! Nothing here knows what a row means.
+
+mod end;
+mod flush_watchdog;
+mod log_pages;
+mod log_reader;
+mod log_segment;
+mod read_only;
+
+pub(super) use self::read_only::open_for_inspection;
+pub use self::read_only::open_read_only;
+
+use self::end::check_end;
+use self::flush_watchdog::FlushWatchdog;
+use self::log_pages::Pages;
+use self::log_reader::Log;
+use self::read_only::durable_snapshot;
+use crate::creation_lock::{CreationLock, lock, locked};
+use crate::directory::{
+    DIRECTORY, create_directories, file, forget_cached, keep_private, sync_files, sync_names,
+};
+use crate::disk::{Disk, Readable, StoreOptions, unopened};
+use crate::kind::StoreKind;
+use crate::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
+use crate::mark::{MARK, Mark};
+use crate::migrate;
+use crate::presence::Presence;
+use crate::rows::Rows;
+use crate::write_batch::WriteBatch;
+use crate::{MemoryStore, StoreError};
+use nix::fcntl::{Flock, FlockArg};
+use sled::IVec;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+/// The log is written in segments of so many bytes. What is written between two syncs must lie in
+/// two of them at most: of three, a power cut that keeps the last and loses the one before it
+/// leaves a log that sled refuses.
+const SEGMENT: usize = 2 << 20;
+
+/// A store on disk.
+pub type SledStore = Rows<Sled>;
+
+impl SledStore {
+    /// Opens the store in a state directory, or creates it there.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] when another process has it, [`StoreError::Foreign`] when there is
+    /// something else, [`StoreError::Corrupt`] when its files are damaged, [`StoreError::Io`].
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(dir, StoreOptions::default())
+    }
+
+    /// The same with options.
+    pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let name = dir.display().to_string();
+        let path = dir.join(DIRECTORY);
+        StoreKind::Sled.check(dir)?;
+        if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
+            match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
+                // Whoever has it may have been writing just then; sled says that they have it.
+                Err(StoreError::Locked { .. }) => {}
+                Err(_) => return Err(error),
+                Ok(_alone) => check_end(&path)?,
+            }
+        }
+        let open = || Sled::open(dir, options, &name).map_err(|error| unopened(error, &name));
+        let found = Self::fresh(open()?, options.retention, &name);
+        let db = if migrate::is_due(&found)? {
+            migrate::migrate(dir, found)?;
+            open()?
+        } else {
+            found.kv
+        };
+        Self::recover(db, options.retention, &name)
+    }
+}
+
+/// sled, guarded and made durable.
+pub struct Sled {
+    dir: PathBuf,
+    name: String,
+    options: StoreOptions,
+    presence: Presence,
+    /// None while it is opened again, and for as long as that fails.
+    open: RwLock<Option<Opened>>,
+}
+
+/// sled's handle: it panics when its last sync fails as it is closed, which is no more than a sync
+/// that failed.
+struct Handle {
+    db: Option<sled::Db>,
+    watchdog: Option<FlushWatchdog>,
+}
+
+impl Handle {
+    fn of(config: &sled::Config) -> Result<Self, KvError> {
+        let db = guard(|| config.open())?;
+        let watchdog = FlushWatchdog::of(config.clone(), db.clone())?;
+        Ok(Self {
+            db: Some(db),
+            watchdog: Some(watchdog),
+        })
+    }
+
+    fn db(&self) -> sled::Result<&sled::Db> {
+        let closed = || sled::Error::Unsupported(String::from("it is closed"));
+        self.db.as_ref().ok_or_else(closed)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // First: the database is closed when its last handle is dropped.
+        self.watchdog = None;
+        let db = self.db.take();
+        // What it would have synced was not acknowledged.
+        let _ = guard(|| {
+            drop(db);
+            Ok::<_, sled::Error>(())
+        });
+    }
+}
+
+/// An open database.
+struct Opened {
+    db: Handle,
+    /// A second handle of sled's file: its first is not reachable.
+    file: File,
+    mark: Mark,
+}
+
+impl Sled {
+    /// How long a segment of the log is.
+    pub(crate) const SEGMENT: usize = SEGMENT;
+
+    fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
+        let opened = Opened::open(dir, options, name)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            name: name.to_owned(),
+            options,
+            presence: opened.presence(&dir.join(DIRECTORY))?,
+            open: RwLock::new(Some(opened)),
+        })
+    }
+
+    /// Does something with the open database.
+    fn with<T>(&self, call: impl FnOnce(&Opened) -> Result<T, KvError>) -> Result<T, KvError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(opened) => call(opened),
+            None => Err(KvError::Closed),
+        }
+    }
+}
+
+impl Opened {
+    fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
+        let path = dir.join(DIRECTORY);
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let making = CreationLock::of(dir, &path, name)?;
+        remove_unfinished(&path).map_err(StoreError::Io)?;
+        // What a process that was killed had written may not be durable: an index is made of it,
+        // and runs go on from it.
+        let mark = if making.is_none() {
+            let file = file(&path, "db").map_err(StoreError::Io)?;
+            file.sync_data().map_err(StoreError::Io)?;
+            Mark::open(&path)?
+        } else {
+            Mark::fresh(&path).map_err(StoreError::Io)?
+        };
+        let db = database(&path, options.cache_bytes, name)?;
+        keep_private(&path).map_err(StoreError::Io)?;
+        let file = file(&path, "db").map_err(StoreError::Io)?;
+        let opened = Self { db, file, mark };
+        if let Some(making) = making {
+            let done = opened
+                .make_durable(&path, &created)
+                .and_then(|()| making.done());
+            done.map_err(StoreError::Io)?;
+        }
+        Ok(opened)
+    }
+
+    fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
+        let files = [("db", &self.file), (MARK, &self.mark.file)];
+        Presence::of(path, &files).map_err(StoreError::Io)
+    }
+
+    /// Makes a new store durable: what is in it, and its name.
+    fn make_durable(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
+        guard(|| self.db.db()?.flush()).map_err(|error| match error {
+            KvError::Io(error) => error,
+            other => io::Error::other(other.to_string()),
+        })?;
+        sync_files(path)?;
+        sync_names(path, created)
+    }
+}
+
+/// sled's database in a directory.
+fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreError> {
+    let config = sled::Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        .segment_size(SEGMENT)
+        .flush_every_ms(None);
+    Handle::of(&config).map_err(|error| match error {
+        KvError::Io(error) => not_opened(path, error, name),
+        other => other.into(),
+    })
+}
+
+/// Removes indexes that sled was writing when its process ended. It takes one for the newest whole
+/// one and refuses the store, for ever; its log is all that it needs.
+fn remove_unfinished(path: &Path) -> io::Result<()> {
+    let entries = std::fs::read_dir(path)?.flatten();
+    let unfinished: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "generating"))
+        .collect();
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    // The lock that sled takes: who holds it may be writing one right now.
+    let Ok(_alone) = Flock::lock(file(path, "db")?, FlockArg::LockExclusiveNonblock) else {
+        return Ok(());
+    };
+    unfinished.iter().try_for_each(std::fs::remove_file)
+}
+
+impl Disk for Sled {
+    fn open_store(dir: &Path, options: StoreOptions) -> Result<SledStore, StoreError> {
+        SledStore::open_with(dir, options)
+    }
+
+    fn raw(path: &Path) -> Result<Self, StoreError> {
+        create_directories(path).map_err(StoreError::Io)?;
+        let name = path.display().to_string();
+        let db = database(path, StoreOptions::default().cache_bytes, &name)?;
+        keep_private(path).map_err(StoreError::Io)?;
+        let file = file(path, "db").map_err(StoreError::Io)?;
+        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
+        let opened = Opened { db, file, mark };
+        Ok(Self {
+            dir: path.to_owned(),
+            name,
+            options: StoreOptions::default(),
+            presence: opened.presence(path)?,
+            open: RwLock::new(Some(opened)),
+        })
+    }
+
+    fn readable(path: &Path) -> Result<Readable, StoreError> {
+        let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
+        let (pages, report) = pages.map_err(StoreError::Io)?;
+        Ok((pages.rows(), report))
+    }
+}
+
+impl Kv for Sled {
+    type Bytes = IVec;
+    type Backup = Self;
+    // It writes a few times as many to its log, which must lie in two segments.
+    const MAX_UNSYNCED: usize = 128 * 1024;
+
+    fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
+        self.with(|open| guard(|| open.db.db()?.get(key)))
+    }
+
+    fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
+        Guarded::of(self.with(|open| Ok(open.db.db()?.range(range))))
+    }
+
+    fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
+        self.with(|open| {
+            guard(|| {
+                let mut ops = sled::Batch::default();
+                for (key, value) in batch.ops() {
+                    match value {
+                        Some(value) => ops.insert(key, value),
+                        None => ops.remove(key),
+                    }
+                }
+                open.db.db()?.apply_batch(ops)
+            })
+        })
+    }
+
+    fn flush(&self) -> Result<(), KvError> {
+        self.with(|open| guard(|| open.db.db()?.flush()).map(drop))
+    }
+
+    fn sync(&self, group: u64) -> Result<(), KvError> {
+        self.with(|open| {
+            open.file.sync_data()?;
+            self.presence.check()?;
+            open.mark.set(group);
+            Ok(())
+        })
+    }
+
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        // Not while it is opened again, which may write before it fails.
+        let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        durable_snapshot(&self.dir.join(DIRECTORY))
+    }
+
+    /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
+    /// iterator makes this fail, and it is tried again.
+    fn reopen(&self) -> Result<(), StoreError> {
+        // Else it would be made anew, empty.
+        self.presence.check()?;
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take());
+        forget_cached(&self.dir.join(DIRECTORY).join("db"));
+        *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
+        Ok(())
+    }
+
+    fn synced(&self) -> u64 {
+        self.with(|open| Ok(open.mark.group())).unwrap_or(0)
+    }
+
+    fn marked(&self) -> u64 {
+        self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
+    }
+
+    fn in_place(&self) -> Result<(), KvError> {
+        self.presence.check()
+    }
+}
+
+impl From<sled::Error> for KvError {
+    fn from(error: sled::Error) -> Self {
+        match error {
+            sled::Error::Io(error) => Self::Io(as_the_system_says(error)),
+            error => {
+                let text = error.to_string();
+                let told = text
+                    .split_once(" backtrace")
+                    .map_or(&*text, |(told, _)| told);
+                Self::Corrupt(told.to_owned())
+            }
+        }
+    }
+}
+
+/// sled puts an error of the system into one of its own by its debug form, which nobody reads.
+fn as_the_system_says(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let code = text
+        .strip_prefix("Os { code: ")
+        .and_then(|rest| rest.split_once(',')?.0.parse().ok());
+    code.map_or(error, io::Error::from_raw_os_error)
+}
+
+/// sled has no kind for a lock that it cannot have, only a text; why, the system says again.
+fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
+    let text = error.to_string();
+    if !text.starts_with("could not acquire lock") {
+        return StoreError::Io(error);
+    }
+    if text.contains("WouldBlock") {
+        return locked(name);
+    }
+    let again = file(path, "db").map(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock));
+    match again {
+        Ok(Err((_, errno))) => StoreError::Io(errno.into()),
+        Ok(Ok(_)) | Err(_) => StoreError::Io(error),
+    }
+}
+
+/// Does something with a store that nobody has any more: as often as it takes while a process that another
+/// test starts has its lock too, until it is another program.
+#[cfg(test)]
+pub(crate) fn alone<T>(what: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    loop {
+        match what() {
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+}
