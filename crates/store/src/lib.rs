@@ -5,10 +5,12 @@
 //!
 //! The most important types: [`Store`], [`Commit`], [`Receipt`], [`StoredRun`], [`StoreError`].
 //!
-//! Test it alone with `cargo test -p windlass-store --features fjall`.
+//! Test it alone with `cargo test -p windlass-store`.
 
 // Not published for others: where the name says all, nothing is added.
 #![allow(missing_docs)]
+// What only a second database would use.
+#![cfg_attr(not(feature = "fjall"), allow(dead_code, unused_imports))]
 
 mod cells;
 mod codec;
