@@ -7,9 +7,7 @@
 use chrono::{DateTime, Utc};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use windlass::internals::expression::{
-    ActionView, Budget, Condition, Env, Lookup, Syntax, Template, Value,
-};
+use windlass_expression::{ActionView, Budget, Condition, Env, Lookup, Syntax, Template, Value};
 
 /// One action whose body has 10 KB, and a state of as much.
 struct World {

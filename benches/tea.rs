@@ -6,8 +6,8 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
-use windlass::internals::engine::Engine;
-use windlass::internals::expression::Value;
+use windlass_engine::Engine;
+use windlass_expression::Value;
 
 const TRIPS: u32 = 1000;
 /// Each is measured so often; the median counts.

@@ -89,118 +89,28 @@
 //! `azure`, `canvas` and `tea` are formats beside Loom, `fjall` is a second database. `temporal` puts runs on Temporal
 //! and is off by default. `docs/architecture.md` tells how it is built.
 
-// What the suites see needs no documentation; what users see is checked without them.
-#![cfg_attr(feature = "internals", allow(missing_docs))]
-// What only the suites, or features that are off, would use.
-#![cfg_attr(not(feature = "internals"), allow(unused_imports))]
-#![cfg_attr(not(feature = "default"), allow(dead_code, unused_imports))]
-
-use windlass_draw as draw;
-use windlass_expression as expression;
-use windlass_formats as dialect;
-use windlass_machine as machine;
-use windlass_machine::{compile, hosted, program};
-use windlass_model::{hir, model};
-use windlass_source::{diagnostic, source};
-use windlass_store as store;
-use windlass_value::time;
-
-mod action;
-#[cfg(feature = "server")]
-mod api;
 #[cfg(feature = "cli")]
 mod cli;
-#[cfg(feature = "cli")]
-mod client;
-mod engine;
-#[cfg(feature = "server")]
-mod language;
-mod scheduler;
-#[cfg(feature = "server")]
-mod server;
-#[cfg(feature = "temporal")]
-mod temporal;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::main as command_line;
 
-pub use action::{ActivityContext, ActivityError, SecretSources, lua_worker};
-pub use diagnostic::Diagnostics;
-pub use engine::{
+pub use windlass_actions::{ActivityContext, ActivityError, SecretSources, lua_worker};
+pub use windlass_engine::scheduler::{Limits, ScheduleError, Step, Update};
+pub use windlass_engine::{
     Engine, EngineBuilder, EngineError as Error, ErrorCode, Follower, LoadError, LoadOptions,
     Notice, OutputStream, PruneFilter, Pruned, Run, RunFailure, StartOptions, Workflow,
 };
-pub use expression::{Object, Value};
-pub use machine::{
+pub use windlass_expression::{Object, Value};
+pub use windlass_machine::{
     HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Outcome, PauseReason, RunError,
     RunStatus,
 };
-pub use model::{Dialect, HandlerTarget, Policy, Status};
-pub use scheduler::{Limits, ScheduleError, Step, Update};
-pub use source::{Bundle, SourceFile};
-pub use store::{MemoryStore, RunHeader, SledStore, StateKey, Store, StoreError, StoreKind};
-pub use time::Timestamp;
-
-/// The modules themselves, for this project's own suites, benches and fuzz targets. No promise of
-/// semantic versioning holds for what is in here.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals {
-    pub mod action {
-        pub use crate::action::*;
-    }
-    pub mod compile {
-        pub use crate::compile::*;
-    }
-    pub mod diagnostic {
-        pub use crate::diagnostic::*;
-    }
-    pub mod dialect {
-        pub use crate::dialect::*;
-    }
-    pub mod draw {
-        pub use crate::draw::*;
-    }
-    pub mod engine {
-        pub use crate::engine::*;
-    }
-    pub mod expression {
-        pub use crate::expression::*;
-    }
-    pub mod hir {
-        pub use crate::hir::*;
-    }
-    pub mod hosted {
-        pub use crate::hosted::*;
-    }
-    #[cfg(feature = "server")]
-    pub mod language {
-        pub use crate::language::*;
-    }
-    pub mod machine {
-        pub use crate::machine::*;
-    }
-    pub mod model {
-        pub use crate::model::*;
-    }
-    pub mod program {
-        pub use crate::program::*;
-    }
-    pub mod scheduler {
-        pub use crate::scheduler::*;
-    }
-    #[cfg(feature = "server")]
-    pub mod server {
-        pub use crate::server::*;
-    }
-    pub mod source {
-        pub use crate::source::*;
-    }
-    pub mod store {
-        pub use crate::store::*;
-    }
-    pub mod time {
-        pub use crate::time::*;
-    }
-}
+pub use windlass_model::model::{Dialect, HandlerTarget, Policy, Status};
+pub use windlass_source::diagnostic::Diagnostics;
+pub use windlass_source::source::{Bundle, SourceFile};
+pub use windlass_store::{
+    MemoryStore, RunHeader, SledStore, StateKey, Store, StoreError, StoreKind,
+};
+pub use windlass_value::time::Timestamp;

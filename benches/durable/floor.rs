@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use windlass::internals::store::{self, RawRow, StoreError};
+use windlass_store::{RawRow, StoreError};
 
 /// The segments of the store's log: sled opens a log only with its own.
 const SEGMENT: usize = 2 << 20;
@@ -34,7 +34,7 @@ impl Shape {
     pub fn of(state: &Path) -> Self {
         let mut found: BTreeMap<u8, (usize, usize, usize)> = BTreeMap::new();
         let store = loop {
-            match store::open(state, None) {
+            match windlass_store::open(state, None) {
                 Err(StoreError::Locked { .. }) => std::thread::yield_now(),
                 opened => break opened.unwrap(),
             }

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 use tempfile::TempDir;
-use windlass::internals::engine::Value;
+use windlass_engine::Value;
 
 const POLLS: usize = 200;
 const ROUNDS: usize = 5;

@@ -5,8 +5,8 @@ use crate::usage::{cpu_us, memory, size_of, written};
 use crate::{directory, kind, on_sled, report};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use windlass::internals::engine::{Engine, Run, Value};
-use windlass::internals::scheduler::Update;
+use windlass_engine::scheduler::Update;
+use windlass_engine::{Engine, Run, Value};
 
 /// Until its count is spent: one assignment an iteration.
 pub fn spin(count: u64) -> String {

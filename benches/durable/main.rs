@@ -31,7 +31,7 @@ mod waiting;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windlass::internals::store::StoreKind;
+use windlass_store::StoreKind;
 
 /// Whether fjall keeps the stores of this turn.
 static FJALL: AtomicBool = AtomicBool::new(false);

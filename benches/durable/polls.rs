@@ -10,7 +10,7 @@ use crate::{directory, kind, on_sled, report};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass::internals::engine::Value;
+use windlass_engine::Value;
 
 const LOOPS: [u32; 4] = [1_000, 6_000, 10_000, 15_000];
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass::internals::engine::{Engine, Value, now};
+use windlass_engine::{Engine, Value, now};
 
 const RUNS: usize = 100_000;
 
@@ -239,7 +239,7 @@ actions:
         engine.stop().await;
         // Timers fire in the order in which they are due, so the n-th is compared with its own.
         lags.sort();
-        let lag = |(n, fired): (usize, windlass::internals::engine::Timestamp)| {
+        let lag = |(n, fired): (usize, windlass_engine::Timestamp)| {
             let due = due.plus(Duration::from_micros(n as u64 * 100));
             fired.since(due).as_secs_f64() * 1e3
         };

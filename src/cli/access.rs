@@ -5,11 +5,11 @@ use super::args::Global;
 use super::elsewhere;
 use super::exit::Failure;
 use super::inputs;
-use crate::client::{Client, ClientError};
-use crate::engine::{Engine, EngineBuilder, EngineError, Inspector, StoreError};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
+use windlass_engine::{Engine, EngineBuilder, EngineError, Inspector, StoreError};
+use windlass_server::client::{Client, ClientError};
 
 /// How long a command tries again: an owner may be about to listen, or about to leave.
 pub const RETRY_TIME: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
-use crate::engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
+use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;

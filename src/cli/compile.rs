@@ -4,11 +4,11 @@ use super::args::{CompileArgs, Drawing, Global};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use crate::engine::{self, Detail, dot, mermaid, svg};
+use windlass_engine::{Detail, dot, mermaid, svg};
 
 pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
-    let workflow = engine::load(&args.file, &options)?;
+    let workflow = windlass_engine::load(&args.file, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));

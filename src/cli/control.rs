@@ -7,10 +7,10 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::list::{runs, statuses};
 use super::output::{self, Format, Screen, counted};
-use crate::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
-use crate::engine::report::ListFilter;
-use crate::engine::{Engine, RunStatus, Value};
 use serde_json::json;
+use windlass_engine::report::ListFilter;
+use windlass_engine::{Engine, RunStatus, Value};
+use windlass_server::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {

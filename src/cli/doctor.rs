@@ -4,16 +4,16 @@ use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
-use crate::client::Client;
-use crate::engine::TerminalText;
-use crate::engine::report::{ListFilter, RepairReport, StoreReport};
-use crate::engine::{EngineError, StoreError, doctor};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use windlass_engine::TerminalText;
+use windlass_engine::report::{ListFilter, RepairReport, StoreReport};
+use windlass_engine::{EngineError, StoreError, doctor};
+use windlass_server::client::Client;
 
 /// Less room than this is a warning, in bytes.
 const LITTLE: u64 = 512 << 20;

@@ -5,12 +5,12 @@ use super::args::{DumpArgs, Global};
 use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
-use crate::engine::report::{
+use std::fmt::Write as _;
+use windlass_engine::report::{
     CursorDump, DumpFilter, DumpReport, FrameKindDump, RawReport, RecordDump, RunDump, StateDump,
     Unreadable, WaitDump, dump,
 };
-use crate::engine::{EngineError, LoopState, StoreError, Value, doctor, now};
-use std::fmt::Write as _;
+use windlass_engine::{EngineError, LoopState, StoreError, Value, doctor, now};
 
 /// The most characters of a value on a line.
 const VALUE: usize = 160;

@@ -1,9 +1,9 @@
 //! `--engine`: runs that Temporal keeps. An engine of this process asks for them there.
 
 use super::args::{Command, Global};
-use crate::engine::{Engine, EngineBuilder, EngineError, StateKey};
-use crate::temporal::{Target, Wire, connect};
 use std::path::Path;
+use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
+use windlass_temporal::{Target, Wire, connect};
 
 /// The engine that was asked for; an empty variable counts as none, and so does one that a command has
 /// no use for.

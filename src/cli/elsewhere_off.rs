@@ -1,8 +1,8 @@
 //! `--engine`, where the feature `temporal` is left out: there is no such flag, and no such engine.
 
 use super::args::{Command, Global};
-use crate::engine::{Engine, EngineBuilder, EngineError, StateKey};
 use std::path::Path;
+use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 
 pub fn given(_: &Global, _: &Command) -> Option<String> {
     None

@@ -4,8 +4,8 @@ use super::args::EvalArgs;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Screen};
-use crate::engine::{Context, Subject, TryError, Value, evaluate_line, now};
 use std::io::BufRead;
+use windlass_engine::{Context, Subject, TryError, Value, evaluate_line, now};
 
 pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     let context = match &args.context {

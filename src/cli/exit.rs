@@ -1,12 +1,12 @@
 //! Exit codes, and why a command failed: typed here, rendered once at the edge.
 
-use crate::client::ClientError;
-use crate::engine::report::OutcomeReport;
-use crate::engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
-use crate::server::ServeError;
 use nix::errno::Errno;
 use std::io;
 use std::process::ExitCode;
+use windlass_engine::report::OutcomeReport;
+use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
+use windlass_server::ServeError;
+use windlass_server::client::ClientError;
 
 /// How a process ends (docs/cli.md), from the best to the worst of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,14 +5,14 @@ use super::args::{ExportArgs, ExportFormat, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
 use super::{format, status};
-use crate::engine::report::{
-    ExportReport, IterationEntry, IterationReport, LoopExport, StripCell, StripReport, export,
-};
-use crate::engine::{Timestamp, Value, now, picture, sha256, visible};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use std::fmt::Write as _;
+use windlass_engine::report::{
+    ExportReport, IterationEntry, IterationReport, LoopExport, StripCell, StripReport, export,
+};
+use windlass_engine::{Timestamp, Value, now, picture, sha256, visible};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b2430;--soft:#5b6777;--rule:#d5dbe3;--ok:#2f7d4f;\

@@ -9,14 +9,14 @@ use super::progress::Progress;
 use super::quick::{authored, is_line};
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
-use crate::engine::report::{OutcomeReport, PauseReport};
-use crate::engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use windlass_engine::report::{OutcomeReport, PauseReport};
+use windlass_engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
 
 /// How often a terminal's lines are redrawn.
 const TICK: Duration = Duration::from_millis(500);

@@ -1,10 +1,10 @@
 //! Times and durations as people read them.
 
-use crate::engine::Timestamp;
 use chrono::Local;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use windlass_engine::Timestamp;
 
 /// `8s`, `5m12s`, `5h12m`, `3d4h`.
 pub fn duration(duration: Duration) -> String {

@@ -6,8 +6,8 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use crate::engine::report::{HistoryFilter, HistoryReport, history};
-use crate::engine::{TerminalText, Timestamp, now};
+use windlass_engine::report::{HistoryFilter, HistoryReport, history};
+use windlass_engine::{TerminalText, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
     if args.iterations == Amount::Last(0) && !args.events {

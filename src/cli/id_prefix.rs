@@ -5,8 +5,8 @@
 use super::access::inspect;
 use super::args::{Command, Global};
 use super::exit::Failure;
-use crate::engine::report::{ListFilter, list};
-use crate::engine::{ErrorCode, made_name};
+use windlass_engine::report::{ListFilter, list};
+use windlass_engine::{ErrorCode, made_name};
 
 /// So many of those that begin alike are named.
 const NAMED: usize = 10;

@@ -3,17 +3,17 @@
 use super::args::{Global, HandlerArgs, InputArgs, LoadArgs};
 use super::exit::Failure;
 use super::policy::UntrustedArgs;
-use crate::engine::{
-    Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_run_id, new_id,
-    own_labels, read_file,
-};
-use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use windlass_engine::{
+    Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_run_id, new_id,
+    own_labels, read_file,
+};
+use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 
 /// The options that a workflow is read with.
 pub fn options(

@@ -7,10 +7,10 @@ use super::follow::target_flag;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use super::{format, inputs};
-use crate::engine::report::{ListFilter, ListReport, list};
-use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use std::cell::Cell;
 use std::path::Path;
+use windlass_engine::report::{ListFilter, ListReport, list};
+use windlass_engine::{EngineError, RunStatus, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
     let filter = ListFilter {

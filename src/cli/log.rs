@@ -3,9 +3,9 @@
 //! sets the filter (`warn,script=info`).
 
 use super::output::Screen;
-use crate::engine::TerminalText;
 use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
+use windlass_engine::TerminalText;
 
 /// Begins to write the log of a server, or of another command.
 pub(super) fn begin(screen: Screen, serves: bool) {

@@ -7,11 +7,11 @@ use super::format;
 use super::history::{not_kept, report};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
-use crate::client::Client;
-use crate::engine::report::{HistoryFilter, NumberedEvent};
-use crate::engine::{Notice, TerminalText, now};
 use serde_json::{Value, json};
 use std::time::Duration;
+use windlass_engine::report::{HistoryFilter, NumberedEvent};
+use windlass_engine::{Notice, TerminalText, now};
+use windlass_server::client::Client;
 
 /// How many events are read at a time.
 const PAGE: usize = 1_000;

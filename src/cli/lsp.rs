@@ -4,20 +4,20 @@
 
 use super::args::LspArgs;
 use super::exit::{Exit, Failure};
-use crate::engine::report::{DiagnosticReport, diagnostics};
-use crate::engine::{
-    Bundle, Dialect, LoadError, LoadOptions, Open, SourceFile, View, Workflow, dialect_of, graph,
-    load_bundle,
-};
-use crate::language::{
-    CompletionKind, Position, Symbol, TextEdit, TextRange, complete, edited, hover, symbols,
-};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use windlass_engine::report::{DiagnosticReport, diagnostics};
+use windlass_engine::{
+    Bundle, Dialect, LoadError, LoadOptions, Open, SourceFile, View, Workflow, dialect_of, graph,
+    load_bundle,
+};
+use windlass_language::{
+    CompletionKind, Position, Symbol, TextEdit, TextRange, complete, edited, hover, symbols,
+};
 
 /// A longer message is dropped, in bytes.
 const MAX_MESSAGE: u64 = 64 << 20;
@@ -480,7 +480,7 @@ fn actions<'d>(
 ) -> Vec<Value> {
     let touched = found.filter(|one| one.range.start <= asked.end && asked.start <= one.range.end);
     let fixes = touched.flat_map(|one| one.fixes.iter().map(move |fix| (one, fix)));
-    let action = |(one, fix): (&DiagnosticReport, &crate::engine::Fix)| {
+    let action = |(one, fix): (&DiagnosticReport, &windlass_engine::Fix)| {
         let edits = fix.edits.iter();
         let edits = edits.map(|edit| json!({ "range": edit.range, "newText": edit.new_text }));
         let edits: Vec<Value> = edits.collect();

@@ -49,7 +49,6 @@ mod worker;
 mod workflow;
 mod yaml;
 
-use crate::engine::{Timestamp, now, visible};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
@@ -61,6 +60,7 @@ use std::sync::RwLock;
 use std::thread;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
+use windlass_engine::{Timestamp, now, visible};
 
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
@@ -276,7 +276,7 @@ fn block_on<T>(
 
 fn render(failure: &Failure, screen: Screen) {
     match failure {
-        Failure::Load(crate::engine::LoadError::Refused {
+        Failure::Load(windlass_engine::LoadError::Refused {
             diagnostics,
             bundle,
         }) => screen.say(diagnostics.render(bundle, screen.error_colour).trimmed()),

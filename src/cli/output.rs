@@ -4,7 +4,6 @@
 
 use super::exit::Failure;
 use super::yaml;
-use crate::engine::{TerminalText, Value, drives_terminals, visible};
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use rustix::termios::tcgetwinsize;
@@ -12,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write};
+use windlass_engine::{TerminalText, Value, drives_terminals, visible};
 
 /// The formats of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

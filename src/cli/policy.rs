@@ -1,8 +1,8 @@
 //! The flags that say what workflows may do, and what they do to an engine.
 
-use crate::engine::{EngineBuilder, Policy};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
+use windlass_engine::{EngineBuilder, Policy};
 
 /// What workflows that come over HTTP may do.
 #[derive(Clone, Debug, Default, Args)]

@@ -3,9 +3,9 @@
 
 use super::format;
 use super::output::Screen;
-use crate::engine::{Began, LoopState, TerminalText, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
+use windlass_engine::{Began, LoopState, TerminalText, Timestamp};
 
 /// The most lines at a time.
 const MAX_LINES: usize = 12;

@@ -7,8 +7,8 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::list::statuses;
 use super::output::{self, Format, Screen, counted};
-use crate::engine::{Compacted, PruneFilter, Pruned, compact, now};
 use serde::Serialize;
+use windlass_engine::{Compacted, PruneFilter, Pruned, compact, now};
 
 #[derive(Debug, Serialize)]
 struct Report {

@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::follow::{View, go_on};
 use super::output::Screen;
 use super::session::Session;
-use crate::api::BulkVerb;
+use windlass_server::api::BulkVerb;
 
 /// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {

@@ -7,8 +7,8 @@ use super::follow::{View, go_on};
 use super::inputs;
 use super::output::Screen;
 use super::session::Session;
-use crate::api::BulkVerb;
-use crate::engine::{FAILED_ITEMS, new_id};
+use windlass_engine::{FAILED_ITEMS, new_id};
+use windlass_server::api::BulkVerb;
 
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
     let runs = match &args.run {

@@ -10,10 +10,10 @@ use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::workflow;
-use crate::client::Client;
-use crate::engine::{self, Diagnostics, LoadError, LoadOptions, Workflow};
 use serde_json::json;
 use std::path::Path;
+use windlass_engine::{Diagnostics, LoadError, LoadOptions, Workflow};
+use windlass_server::client::Client;
 
 /// Warnings that do not count when another process carries the run out: it has its own secrets,
 /// handlers and permissions.
@@ -42,7 +42,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         auto_continue: args.auto_continue,
         ..inputs::options(global, &args.load, &args.handlers)?
     };
-    let workflow = match engine::load(&args.file, &options) {
+    let workflow = match windlass_engine::load(&args.file, &options) {
         Err(_) if is_kept(global, &args.file).await => {
             let name = args.file.display();
             return Err(Failure::Usage(format!(

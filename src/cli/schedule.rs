@@ -5,10 +5,10 @@ use super::args::{Global, HandlerArgs, NextArgs, Output, ScheduleArgs, ScheduleC
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::{format, inputs, workflow};
-use crate::engine::report::ScheduleReport;
-use crate::engine::{self, Timestamp, now};
 use serde::Serialize;
 use std::path::Path;
+use windlass_engine::report::ScheduleReport;
+use windlass_engine::{Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ScheduleArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -76,7 +76,7 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
     let path = Path::new(&args.which);
     let report = if path.is_file() {
         let options = inputs::options(global, &args.load, &HandlerArgs::default())?;
-        let workflow = engine::load(path, &options)?;
+        let workflow = windlass_engine::load(path, &options)?;
         ScheduleReport::new(&workflow, now(), now(), None)
     } else {
         schedule(global, &args.which).await?

@@ -3,7 +3,7 @@
 use super::args::SchemaArgs;
 use super::exit::{Exit, Failure};
 use super::{inputs, output};
-use crate::engine::json_schema;
+use windlass_engine::json_schema;
 
 pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     let dialect = inputs::dialect(&args.format)?;

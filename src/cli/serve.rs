@@ -7,10 +7,10 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
-use crate::server::{Console, Options, TlsFiles};
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
+use windlass_server::{Console, Options, TlsFiles};
 
 /// How often a server looks at runs that others keep.
 const LOOK: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         look_elsewhere(Arc::clone(&engine));
     }
     let ready = |url: &str| screen.say(format!("ready at {url}"));
-    crate::server::serve(&global.state, engine, options, ready, async || {
+    windlass_server::serve(&global.state, engine, options, ready, async || {
         signals.next().await
     })
     .await?;

@@ -9,20 +9,20 @@ use super::inputs;
 use super::output::Screen;
 use super::policy::UntrustedArgs;
 use super::signals::Signals;
-use crate::api::{FileText, LocalStart, RetryRun, StartRun};
-use crate::client::{Client, ClientError};
-use crate::engine::report::{ListFilter, list};
-use crate::engine::{
-    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, StoreKind, Value,
-    Workflow,
-};
-use crate::server::ControlSocket;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
+use windlass_engine::report::{ListFilter, list};
+use windlass_engine::{
+    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, StoreKind, Value,
+    Workflow,
+};
+use windlass_server::ControlSocket;
+use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
+use windlass_server::client::{Client, ClientError};
 
 /// How long effects in flight may take to end when the process leaves.
 const GRACE: Duration = Duration::from_secs(3);

@@ -9,12 +9,12 @@ use super::list::runs;
 use super::output::{self, Format, Screen};
 use super::quick::{authored, is_line};
 use super::watch::{Shown, show};
-use crate::engine::report::{
-    CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
-};
-use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now, path_part};
 use std::fmt::Write as _;
 use std::time::Duration;
+use windlass_engine::report::{
+    CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
+};
+use windlass_engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now, path_part};
 
 /// The most characters of a value on a line.
 const VALUE: usize = 100;
@@ -247,7 +247,7 @@ fn a_loop(
         let _ = writeln!(out, "loop      {path} ({kind})  {numbers}{deadline}");
     }
     if let Some(condition) = &one.condition {
-        let read = |read: &crate::engine::report::Read| {
+        let read = |read: &windlass_engine::report::Read| {
             let name = authored(is_line(&report.workflow), &read.name);
             format!("{name} = {}", output::short(&read.value, VALUE))
         };

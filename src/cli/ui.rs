@@ -3,12 +3,12 @@
 use super::args::{Global, UiArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Screen};
-use crate::client::Client;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use windlass_server::client::Client;
 
 /// The page that leads a browser there. Others see the arguments of a command, and not this file.
 const PAGE: &str = "console.html";

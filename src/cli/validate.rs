@@ -4,11 +4,11 @@ use super::args::{Global, HandlerArgs, ValidateArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use crate::engine::report::LoopLimits;
-use crate::engine::{self, LoadError, LoadOptions, Object, Value, Workflow};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use windlass_engine::report::LoopLimits;
+use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow};
 
 /// What is said of one file.
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct Checked {
     #[serde(skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
     valid: bool,
-    diagnostics: Vec<engine::report::DiagnosticReport>,
+    diagnostics: Vec<windlass_engine::report::DiagnosticReport>,
     loops: Vec<LoopLimits>,
     /// Why nothing is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
     let mut all = Object::new();
     for path in &args.files {
         for options in each_workflow(path, options)? {
-            for (name, stub) in engine::stubs(path, &options)? {
+            for (name, stub) in windlass_engine::stubs(path, &options)? {
                 let merged = match (all.get(&name), &stub) {
                     (Some(Value::Object(known)), Value::Object(more)) if name.starts_with('$') => {
                         let mut merged = Object::clone(more);
@@ -77,7 +77,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
 
 /// The options for each workflow that a file holds.
 fn each_workflow(path: &Path, options: &LoadOptions) -> Result<Vec<LoadOptions>, Failure> {
-    let names = engine::workflows_of(path, options)?;
+    let names = windlass_engine::workflows_of(path, options)?;
     if names.is_empty() {
         return Ok(vec![options.clone()]);
     }
@@ -93,7 +93,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
     let mut checked = Vec::new();
     let mut exit = Exit::Succeeded;
     for path in &args.files {
-        let loaded = engine::load(path, options);
+        let loaded = windlass_engine::load(path, options);
         let several = match holds_several(path, &loaded) {
             true => each_workflow(path, options),
             false => {
@@ -115,7 +115,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
         };
         for options in several {
             let name = options.workflow.clone();
-            let loaded = engine::load(path, &options);
+            let loaded = windlass_engine::load(path, &options);
             let (one, code) = check(screen, args, path, name, loaded);
             exit = exit.max(code);
             checked.push(one);
@@ -166,7 +166,7 @@ fn check(
         Ok(workflow) => (
             workflow.with_scripts(),
             workflow.bundle().clone(),
-            engine::report::loop_limits(workflow.program()),
+            windlass_engine::report::loop_limits(workflow.program()),
         ),
         Err(LoadError::Refused {
             diagnostics,
@@ -190,7 +190,7 @@ fn check(
         file: path.display().to_string(),
         workflow,
         valid: !refused,
-        diagnostics: engine::report::diagnostics(&diagnostics, &bundle),
+        diagnostics: windlass_engine::report::diagnostics(&diagnostics, &bundle),
         loops,
         error: None,
     };

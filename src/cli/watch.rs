@@ -3,9 +3,9 @@
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
-use crate::engine::TerminalText;
 use std::io::IsTerminal;
 use std::time::Duration;
+use windlass_engine::TerminalText;
 
 /// The time between two reports.
 const EVERY: Duration = Duration::from_secs(1);

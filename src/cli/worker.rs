@@ -5,8 +5,8 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::EngineError;
-use crate::temporal::{Target, Wire, Worker, WorkerOptions};
+use windlass_engine::EngineError;
+use windlass_temporal::{Target, Wire, Worker, WorkerOptions};
 
 pub async fn worker(global: &Global, screen: Screen, args: &WorkerArgs) -> Result<Exit, Failure> {
     let Some(at) = &global.engine else {

@@ -12,13 +12,13 @@ use super::run::{How, follow_or_leave, require_server};
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{format, inputs};
-use crate::api::{FileText, WorkflowText};
-use crate::engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
-use crate::engine::{self, Bundle, EngineError, PutIf};
 use serde::Serialize;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 use std::path::Path;
+use windlass_engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
+use windlass_engine::{Bundle, EngineError, PutIf};
+use windlass_server::api::{FileText, WorkflowText};
 
 pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -71,9 +71,9 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
 fn read(
     path: &Path,
     load: &LoadArgs,
-    options: &engine::LoadOptions,
+    options: &windlass_engine::LoadOptions,
 ) -> Result<(Bundle, Option<String>), Failure> {
-    let workflow = engine::load(path, options)?;
+    let workflow = windlass_engine::load(path, options)?;
     Ok((workflow.bundle().clone(), load.dialect.clone()))
 }
 
@@ -302,7 +302,7 @@ fn difference(from: &WorkflowReport, to: &WorkflowReport) -> String {
     out
 }
 
-fn path_of(index: usize, file: &engine::report::FileReport) -> String {
+fn path_of(index: usize, file: &windlass_engine::report::FileReport) -> String {
     match index {
         0 => String::from("workflow"),
         _ => file.path.clone(),

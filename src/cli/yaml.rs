@@ -1,9 +1,9 @@
 //! YAML that every reader takes for the same, those of YAML 1.1 too: text that one of them would
 //! read as something else is in quotes.
 
-use crate::engine::drives_terminals;
 use serde_json::{Number, Value};
 use std::fmt::Write as _;
+use windlass_engine::drives_terminals;
 
 /// Text that is a boolean or null to some reader, whatever its case.
 const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];

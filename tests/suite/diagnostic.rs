@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use windlass::internals::dialect::{self, Caps};
-use windlass::internals::source::Bundle;
+use windlass_formats::Caps;
+use windlass_source::source::Bundle;
 
 /// Every case's place in the text: `--> file:line:column`, the line, a caret, a hint.
 fn assert_complete(name: &str, text: &str) {
@@ -46,7 +46,7 @@ fn bad_files_are_explained() {
     for path in files {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let bundle = Bundle::single(&name, std::fs::read_to_string(&path).unwrap());
-        let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
         let text = diagnostics.render(&bundle, false);
         assert_complete(&name, &text);
         assert_eq!(

@@ -2,8 +2,8 @@
 
 use crate::{app, support};
 use serde_json::{Value as Json, json};
-use windlass::internals::engine::Engine;
-use windlass::internals::expression::Value;
+use windlass_engine::Engine;
+use windlass_expression::Value;
 
 /// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {

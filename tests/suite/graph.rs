@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use windlass::internals::engine::{
+use windlass_engine::{
     Detail, Dialect, Graph, LoadOptions, Node, Open, View, Workflow, graph, load, svg,
 };
 

@@ -3,10 +3,10 @@
 use crate::machine::play::Case;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::internals::expression::Value;
-use windlass::internals::hosted::Hosted;
-use windlass::internals::machine::{Effect, EffectId, Event, RunStatus, TimerId};
-use windlass::internals::time::Timestamp;
+use windlass_expression::Value;
+use windlass_machine::hosted::Hosted;
+use windlass_machine::{Effect, EffectId, Event, RunStatus, TimerId};
+use windlass_value::time::Timestamp;
 
 const LOOP: &str = "
 variables: { n: 0 }

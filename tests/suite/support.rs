@@ -8,10 +8,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use windlass::internals::engine::EngineError;
-use windlass::internals::store::{
-    self, DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions, open_read_only,
-};
+use windlass_engine::EngineError;
+use windlass_store::{DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions, open_read_only};
 
 /// What a store may not be opened with.
 pub trait Locks {
@@ -49,12 +47,12 @@ pub fn kind() -> StoreKind {
 
 /// Opens a store on disk, or makes it.
 pub fn open_store(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
-    store::open(dir, Some(kind()))
+    windlass_store::open(dir, Some(kind()))
 }
 
 /// The same with options.
 pub fn open_store_with(dir: &Path, with: StoreOptions) -> Result<Arc<dyn DiskStore>, StoreError> {
-    store::open_with(dir, Some(kind()), with)
+    windlass_store::open_with(dir, Some(kind()), with)
 }
 
 /// What is read of a store without its database, as far as that is done.

@@ -60,7 +60,6 @@ pub fn wdl_functions() -> &'static [Function] {
 }
 
 /// The names that are functions of WDL, and how many arguments they take.
-#[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "for a test"))]
 pub fn wdl_arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
     super::wdl::functions::arities()
 }

@@ -12,7 +12,10 @@
 // Not published for others: where the name says all, nothing is added.
 #![allow(missing_docs)]
 // What only the formats that are left out would use.
-#![cfg_attr(not(all(feature = "canvas", feature = "tea")), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "canvas", feature = "tea")),
+    allow(dead_code, unused_imports)
+)]
 
 mod append;
 mod builder;

@@ -3,7 +3,7 @@
 
 use chrono::DateTime;
 use std::sync::LazyLock;
-use windlass::internals::expression::{Context, Subject, Value};
+use windlass_expression::{Context, Subject, Value};
 
 const WORLD: &str = r#"{
     "vars": {"n": 3, "list": [1, "a", null, {"k": [true]}], "text": "it's ü 😀"},

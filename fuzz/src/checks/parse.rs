@@ -1,7 +1,7 @@
 //! Any text parses as an expression or template of each language, or it is told where it does not; twice
 //! the same.
 
-use windlass::internals::expression::{Condition, Syntax, Template};
+use windlass_expression::{Condition, Syntax, Template};
 
 pub fn check(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {

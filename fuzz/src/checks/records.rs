@@ -7,9 +7,9 @@ use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::{Decode, Encode};
 use std::fmt::Debug;
 use std::sync::LazyLock;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, IterationRow, RunState};
-use windlass::internals::store::raw_record;
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, IterationRow, RunState};
+use windlass_store::raw_record;
 
 /// As the store reads: with a bound on what a length can ask for.
 pub const CONFIG: Configuration<LittleEndian, Varint, Limit<{ 64 << 20 }>> =

@@ -10,8 +10,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use windlass::internals::engine::Engine;
-use windlass::internals::server::{Console, Options, ServeError, serve};
+use windlass_engine::Engine;
+use windlass_server::{Console, Options, ServeError, serve};
 
 /// No answer takes longer, on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);

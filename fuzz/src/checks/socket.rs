@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use windlass::internals::engine::{Engine, StartOptions, Value};
-use windlass::internals::server::ControlSocket;
-use windlass::internals::store::MemoryStore;
+use windlass_engine::{Engine, StartOptions, Value};
+use windlass_server::ControlSocket;
+use windlass_store::MemoryStore;
 
 /// After so many requests there is a new owner, whose store is empty.
 const LIFE: u32 = 5_000;

@@ -2,9 +2,9 @@
 //! that another reader of JSON sees. The first byte picks what it is: `j` a file of JSON, `v` a value as it
 //! comes over a wire, anything else YAML or JSON by its looks.
 
-use windlass::internals::diagnostic::{Diagnostic, Diagnostics};
-use windlass::internals::expression::Value;
-use windlass::internals::source::{Bundle, Kind, MAX_DEPTH, MAX_NODES, Node, Span, parse};
+use windlass_expression::Value;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics};
+use windlass_source::source::{Bundle, Kind, MAX_DEPTH, MAX_NODES, Node, Span, parse};
 
 pub fn check(bytes: &[u8]) -> bool {
     let Some((kind, bytes)) = bytes.split_first() else {

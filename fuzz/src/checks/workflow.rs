@@ -3,11 +3,10 @@
 //! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
 
 use std::time::Duration;
-use windlass::internals::compile::compile;
-use windlass::internals::dialect;
-use windlass::internals::model::Dialect;
-use windlass::internals::program::{Caps, Detail, ProgramHash, dot, mermaid};
-use windlass::internals::source::{Bundle, SourceFile};
+use windlass_machine::compile::compile;
+use windlass_machine::program::{Caps, Detail, ProgramHash, dot, mermaid};
+use windlass_model::model::Dialect;
+use windlass_source::source::{Bundle, SourceFile};
 
 const CAPS: Caps = Caps {
     count: 5_000,
@@ -38,10 +37,11 @@ pub fn check(bytes: &[u8]) -> bool {
 
 /// Whether a bundle is a workflow; when it is not, that is told.
 pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
-    for reference in dialect::references(bundle, dialect) {
+    for reference in windlass_formats::references(bundle, dialect) {
         let _ = bundle.beside(reference.span.file, &reference.path);
     }
-    let (workflow, diagnostics) = dialect::read(bundle, dialect, &dialect::Caps::unlimited());
+    let (workflow, diagnostics) =
+        windlass_formats::read(bundle, dialect, &windlass_formats::Caps::unlimited());
     let shown = diagnostics.render(bundle, false);
     let Some(workflow) = workflow else {
         assert!(!shown.is_empty(), "refused without a word");

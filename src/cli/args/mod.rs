@@ -28,11 +28,11 @@ pub use workflows::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;
-use crate::engine::StoreKind;
 use clap::builder::FalseyValueParser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
+use windlass_engine::StoreKind;
 
 /// Runs loops written in YAML or JSON as durable state machines.
 #[derive(Debug, Parser)]

@@ -1,10 +1,10 @@
 //! The flags of commands for a store as a whole.
 
 use super::{Lasting, Output};
-use crate::engine::StoreKind;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
+use windlass_engine::StoreKind;
 
 /// `windlass prune`.
 #[derive(Debug, Args)]

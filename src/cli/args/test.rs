@@ -1,9 +1,9 @@
 //! The flags of `windlass test`.
 
 use super::{HandlerArgs, LoadArgs, Output};
-use crate::engine::Timestamp;
 use clap::Args;
 use std::path::PathBuf;
+use windlass_engine::Timestamp;
 
 /// `windlass test`.
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! Durations and instants as people write them on a command line.
 
-use crate::engine::{Timestamp, now, parse_duration};
 use std::time::Duration;
+use windlass_engine::{Timestamp, now, parse_duration};
 
 /// A duration as people write it on a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

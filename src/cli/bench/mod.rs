@@ -7,9 +7,6 @@ mod target;
 use super::args::{BenchArgs, BenchSection, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
-use crate::api::{StartRun, WorkflowText};
-use crate::client::ClientError;
-use crate::engine::{PutIf, StoreKind, Value};
 use clap::ValueEnum;
 use process::{Scratch, Server};
 use serde::Serialize;
@@ -19,6 +16,9 @@ use std::time::{Duration, Instant};
 use target::Target;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use windlass_engine::{PutIf, StoreKind, Value};
+use windlass_server::api::{StartRun, WorkflowText};
+use windlass_server::client::ClientError;
 
 /// Each loop of `polls` asks so often.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -1,12 +1,12 @@
 //! A `windlass serve` of this very program, with a store of its own, that is started, weighed and killed.
 
-use crate::client::Client;
-use crate::engine::StoreKind;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use windlass_engine::StoreKind;
+use windlass_server::client::Client;
 
 /// A directory that is removed with what is in it.
 pub struct Scratch(PathBuf);

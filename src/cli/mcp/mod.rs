@@ -10,8 +10,6 @@ use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
 use super::signals::Signals;
-use crate::api::LocalStart;
-use crate::client::ClientError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -23,6 +21,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tools::{Call, Request};
+use windlass_server::api::LocalStart;
+use windlass_server::client::ClientError;
 
 /// An answer is cut here, in bytes: an agent reads all of it.
 const MAX_ANSWER: usize = 64 * 1024;

@@ -1,10 +1,10 @@
 //! The tools that an agent has. Each is one request of the HTTP API.
 
-use crate::api::StartRun;
-use crate::client::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
+use windlass_server::api::StartRun;
+use windlass_server::client::Method;
 
 /// What an argument is.
 #[derive(Clone, Copy)]

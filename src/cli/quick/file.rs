@@ -2,8 +2,8 @@
 //! than a file could say.
 
 use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
-use crate::engine::{format_duration, inexact_json};
 use serde_json::{Map, Value, json};
+use windlass_engine::{format_duration, inexact_json};
 
 /// What expressions of a line read of the action `look`.
 pub(super) const OUTPUTS: [&str; 6] = [

@@ -18,12 +18,10 @@ use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{inputs, status, yaml};
-use crate::engine::report::{ListFilter, list};
-use crate::engine::{
-    self, Caps, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
-};
 use std::collections::BTreeMap;
 use std::path::Path;
+use windlass_engine::report::{ListFilter, list};
+use windlass_engine::{Caps, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256};
 
 /// How many letters of an id say which line it is, behind its words.
 const DIGITS: usize = 3;
@@ -178,7 +176,7 @@ async fn go(
         limits
     };
     let options = inputs::options(global, &limits, &args.handlers)?;
-    let workflow = match engine::load_text(&format!("{name}.yaml"), text, &options) {
+    let workflow = match windlass_engine::load_text(&format!("{name}.yaml"), text, &options) {
         Err(LoadError::Refused {
             diagnostics,
             bundle,

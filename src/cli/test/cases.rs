@@ -3,12 +3,12 @@
 use crate::cli::exit::Failure;
 use crate::cli::inputs;
 use crate::cli::output::short;
-use crate::engine::{
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use windlass_engine::{
     HandlerTarget, Object, Rehearsed, RehearsedStep, Stubs, Timestamp, Value, What, name_of_part,
     parse_duration,
 };
-use serde::Serialize;
-use std::path::{Path, PathBuf};
 
 /// A file of cases.
 pub struct Suite {

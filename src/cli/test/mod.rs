@@ -9,14 +9,14 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::inputs;
 use super::output::{self, Format, Screen, counted};
-use crate::engine::{
-    self, LoadOptions, Rehearsal, Rehearsed, RehearsedStep, TerminalText, What, rehearse,
-};
 use cases::{Case, Outcome, suite};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
+use windlass_engine::{
+    LoadOptions, Rehearsal, Rehearsed, RehearsedStep, TerminalText, What, rehearse,
+};
 
 /// The longest value on a line.
 const VALUE: usize = 160;
@@ -58,7 +58,7 @@ fn cases_of(file: &Path) -> Option<PathBuf> {
 
 /// Plays a workflow once, and tells what it did and would do next.
 async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
-    let workflow = engine::load(file, options)?;
+    let workflow = windlass_engine::load(file, options)?;
     let given = Rehearsal {
         input: match inputs::stub_input(&args.handlers)? {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
@@ -209,7 +209,7 @@ async fn play(
 ) -> Result<Vec<String>, Failure> {
     let mut options = options.clone();
     options.handlers.extend(case.answers.clone());
-    let workflow = engine::load(file, &options)?;
+    let workflow = windlass_engine::load(file, &options)?;
     let own = |message: &str| {
         let mut own = case.answers.iter();
         own.any(|(name, _)| message.contains(&format!("`{name}`")))

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value as Json, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use windlass::internals::action::Registry;
-use windlass::internals::model::Fault;
+use windlass_actions::Registry;
+use windlass_model::model::Fault;
 
 /// Status, headers and body.
 type Answer = (StatusCode, Vec<(&'static str, &'static str)>, String);

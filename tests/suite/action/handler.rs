@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use windlass::ActivityError;
-use windlass::internals::action::Registry;
-use windlass::internals::expression::Value;
-use windlass::internals::model::{Fault, Handler, HandlerTarget};
-use windlass::internals::source::Span;
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Handler, HandlerTarget};
+use windlass_source::source::Span;
 
 async fn call(registry: &Registry, inputs: Json) -> Result<Json, Fault> {
     let request = request("activity", inputs);
@@ -333,11 +333,11 @@ async fn handlers_of_a_workflow_lie_over_those_of_the_engine() {
 #[tokio::test]
 async fn an_executor_can_be_added() {
     struct Doubles(mpsc::UnboundedSender<u32>);
-    impl windlass::internals::action::Executor for Doubles {
+    impl windlass_actions::Executor for Doubles {
         fn execute<'a>(
             &'a self,
-            request: &'a windlass::internals::model::Request,
-        ) -> windlass::internals::action::Attempt<'a> {
+            request: &'a windlass_model::model::Request,
+        ) -> windlass_actions::Attempt<'a> {
             Box::pin(async move {
                 self.0.send(request.attempt).unwrap();
                 let number = request.inputs.as_int().unwrap_or_default();

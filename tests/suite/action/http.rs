@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{AppendHeaders, IntoResponse, Redirect};
 use axum::routing::{any, get};
 use serde_json::{Value as Json, json};
-use windlass::internals::action::Registry;
+use windlass_actions::Registry;
 
 async fn echo(mut inputs: Json) -> Json {
     let url = support::serve(app::router(app::Options::default())).await;

@@ -7,9 +7,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::routing::get;
 use serde_json::{Value as Json, json};
 use std::time::{Duration, SystemTime};
-use windlass::internals::action::Registry;
-use windlass::internals::expression::Value;
-use windlass::internals::model::Fault;
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_model::model::Fault;
 
 async fn fault_of(status: u16, retry_after: Option<String>) -> Fault {
     let status = StatusCode::from_u16(status).unwrap();
@@ -204,8 +204,8 @@ async fn json_of_many_small_values_is_weighed_before_it_is_read() {
     let given = attempt("http", json!({ "uri": format!("{url}/text") })).await;
     assert!(given.unwrap()["body"] == heavy);
 
-    let mut registry = windlass::internals::action::Registry::new();
-    let target = windlass::internals::model::HandlerTarget::Url(format!("{url}/json"));
+    let mut registry = windlass_actions::Registry::new();
+    let target = windlass_model::model::HandlerTarget::Url(format!("{url}/json"));
     registry.register_handler("far", target);
     let asked = super::request("activity", json!({ "activityType": "far" }));
     let fault = registry.execute(&asked).await.unwrap_err();

@@ -17,9 +17,9 @@ use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
-use windlass::internals::action::Registry;
-use windlass::internals::expression::Value;
-use windlass::internals::model::{Fault, Request};
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Request};
 
 /// Kills an engine of another process that waits in [`wait_to_be_killed`].
 pub fn kill_when_it_waits(mut engine: Child) {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
-use windlass::internals::action::Registry;
-use windlass::internals::model::Fault;
+use windlass_actions::Registry;
+use windlass_model::model::Fault;
 
 async fn script(language: &str, inputs: Json) -> Result<Json, Fault> {
     soon(attempt(language, inputs)).await

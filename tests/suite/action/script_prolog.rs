@@ -8,8 +8,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use windlass::internals::action::Registry;
-use windlass::internals::model::Fault;
+use windlass_actions::Registry;
+use windlass_model::model::Fault;
 
 async fn prolog(code: &str, state: Json) -> Result<Json, Fault> {
     let inputs =

@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
-use windlass::internals::action::Registry;
-use windlass::internals::model::Fault;
+use windlass_actions::Registry;
+use windlass_model::model::Fault;
 
 async fn shell(inputs: Json) -> Result<Json, Fault> {
     soon(attempt("shell", inputs)).await

@@ -13,13 +13,13 @@ use axum::routing::{get, post};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use windlass::internals::action::Registry;
-use windlass::internals::dialect::{self, Caps};
-use windlass::internals::engine::{Engine, LoadError};
-use windlass::internals::expression::Value;
-use windlass::internals::hir::{Block, StepKind, Workflow};
-use windlass::internals::model::{Dialect, OnLimit, Request, Test};
-use windlass::internals::source::{Bundle, SourceFile};
+use windlass_actions::Registry;
+use windlass_engine::{Engine, LoadError};
+use windlass_expression::Value;
+use windlass_formats::Caps;
+use windlass_model::hir::{Block, StepKind, Workflow};
+use windlass_model::model::{Dialect, OnLimit, Request, Test};
+use windlass_source::source::{Bundle, SourceFile};
 
 fn bundle(name: &str) -> Bundle {
     let path = format!("{}/tests/azure/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -30,7 +30,7 @@ fn bundle(name: &str) -> Bundle {
 }
 
 fn read(bundle: &Bundle) -> Workflow {
-    let (workflow, diagnostics) = dialect::read(bundle, None, &Caps::default());
+    let (workflow, diagnostics) = windlass_formats::read(bundle, None, &Caps::default());
     let workflow = workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(bundle, false)));
     assert_eq!(workflow.dialect, Dialect::Azure);
     workflow
@@ -45,7 +45,7 @@ fn every_shape_of_a_definition_is_read() {
         "arm-template",
     ] {
         let bundle = bundle(name);
-        let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
         let text = diagnostics.render(&bundle, false);
         assert!(workflow.is_some() && diagnostics.is_empty(), "{text}");
     }

@@ -16,9 +16,9 @@ mod cli;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use windlass::internals::engine::{Engine, LoadError};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::RunStatus;
+use windlass_engine::{Engine, LoadError};
+use windlass_expression::Value;
+use windlass_machine::RunStatus;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/canvas")
@@ -359,8 +359,8 @@ nodes:
 /// What is looked up for a node is found without going over all of them.
 #[test]
 fn a_large_graph_is_read() {
-    use windlass::internals::dialect::{self, Caps};
-    use windlass::internals::source::Bundle;
+    use windlass_formats::Caps;
+    use windlass_source::source::Bundle;
     let mut nodes = String::from("nodes:\n");
     let mut edges = String::from("edges:\n");
     for n in 0..3000 {
@@ -377,6 +377,6 @@ fn a_large_graph_is_read() {
         }
     }
     let bundle = Bundle::single("large.yaml", format!("{nodes}{edges}"));
-    let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+    let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
     assert!(workflow.is_some(), "{}", diagnostics.render(&bundle, false));
 }

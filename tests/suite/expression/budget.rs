@@ -2,9 +2,7 @@
 //! than that, whatever it does.
 
 use serde_json::json;
-use windlass::internals::expression::{
-    Budget, Condition, Context, Env, Syntax, TableFormat, Template, Value,
-};
+use windlass_expression::{Budget, Condition, Context, Env, Syntax, TableFormat, Template, Value};
 
 /// Enough for anything that a person writes, and little enough that all of these end at once.
 const WORK: u64 = 700_000;

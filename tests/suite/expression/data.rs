@@ -1,6 +1,6 @@
 //! The data operations of Logic Apps as templates.
 
-use windlass::internals::expression::{Condition, Context, Syntax, TableFormat, Template, Value};
+use windlass_expression::{Condition, Context, Syntax, TableFormat, Template, Value};
 
 fn json(text: &str) -> Value {
     Value::from_json(text).unwrap()

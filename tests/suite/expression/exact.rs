@@ -1,6 +1,6 @@
 //! What JSON can say and no value can hold.
 
-use windlass::internals::expression::inexact_json;
+use windlass_expression::inexact_json;
 
 #[test]
 fn what_no_value_holds_is_named_with_its_place() {

@@ -1,6 +1,6 @@
 //! How values are found in texts.
 
-use windlass::internals::expression::{Extract, Value};
+use windlass_expression::{Extract, Value};
 
 #[test]
 fn paths_lead_to_one_value() {

@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 use std::time::Instant;
-use windlass::internals::expression::{Budget, Condition, Context, Env, Syntax, Template, Value};
+use windlass_expression::{Budget, Condition, Context, Env, Syntax, Template, Value};
 
 const WORLD: &str = r#"{
     "state": {"n": 2, "name": "Ada", "items": ["a", "b"], "user": {"city": "Oslo"}, "none": null,
@@ -385,12 +385,8 @@ fn the_state_is_not_converted() {
         fn variable(&self, _: &str) -> Option<Value> {
             None
         }
-        fn action(
-            &self,
-            _: &str,
-        ) -> windlass::internals::expression::Lookup<windlass::internals::expression::ActionView>
-        {
-            windlass::internals::expression::Lookup::NotRun
+        fn action(&self, _: &str) -> windlass_expression::Lookup<windlass_expression::ActionView> {
+            windlass_expression::Lookup::NotRun
         }
         fn root(&self, name: &str) -> Option<Value> {
             self.0.set(self.0.get() + 1);

@@ -12,7 +12,7 @@ mod wdl;
 
 use chrono::DateTime;
 use std::collections::BTreeSet;
-use windlass::internals::expression::{Context, Subject, Value};
+use windlass_expression::{Context, Subject, Value};
 
 /// The list of docs and specification: every one must be there, and nothing else.
 const FUNCTIONS: &str = "

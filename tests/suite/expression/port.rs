@@ -1,6 +1,6 @@
 //! What ports take.
 
-use windlass::internals::expression::{Port, PortKind, Value};
+use windlass_expression::{Port, PortKind, Value};
 
 fn value(json: &str) -> Value {
     Value::from_json(json).unwrap()

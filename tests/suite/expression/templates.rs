@@ -1,6 +1,6 @@
 //! Expressions from outside: text and a context in, a value or an error out.
 
-use windlass::internals::expression::*;
+use windlass_expression::*;
 
 fn context(json: &str) -> Context {
     let now = chrono::DateTime::from_timestamp(1_800_000_000, 0).unwrap();
@@ -206,7 +206,7 @@ impl Env for Forgiving {
     fn missing_as_null(&self) -> bool {
         true
     }
-    fn budget(&self) -> &windlass::internals::expression::Budget {
+    fn budget(&self) -> &windlass_expression::Budget {
         self.0.budget()
     }
     fn now(&self) -> chrono::DateTime<chrono::Utc> {

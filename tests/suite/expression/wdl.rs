@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 use std::time::Instant;
-use windlass::internals::expression::{Context, Subject, Value};
+use windlass_expression::{Context, Subject, Value};
 
 fn eval(text: &str) -> Result<Value, String> {
     let context = Value::from_json(r#"{"vars": {"big": 5}}"#).unwrap();

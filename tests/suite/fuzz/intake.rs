@@ -10,10 +10,10 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use windlass::internals::machine::{Change, Cursor, CursorId, Records, Wait};
-use windlass::internals::model::Dialect;
-use windlass::internals::program::{ProgramHash, StateId};
-use windlass::internals::source::Bundle;
+use windlass_machine::program::{ProgramHash, StateId};
+use windlass_machine::{Change, Cursor, CursorId, Records, Wait};
+use windlass_model::model::Dialect;
+use windlass_source::source::Bundle;
 
 /// Every YAML and JSON file of the examples and the tests, up to a size.
 fn corpus() -> Vec<String> {
@@ -229,7 +229,7 @@ fn seeds_of_the_fuzzers() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name), bytes).unwrap();
     };
-    let mut run = windlass::internals::machine::RunState::new("run".into(), ProgramHash::default());
+    let mut run = windlass_machine::RunState::new("run".into(), ProgramHash::default());
     for (n, (kind, bytes)) in records().into_iter().enumerate() {
         let whole = [vec![kind as u8], bytes].concat();
         if n < 6 && kind == 'c' {

@@ -5,12 +5,12 @@ mod lsp;
 
 use crate::support::sized;
 use std::path::PathBuf;
-use windlass::internals::dialect::{self, Caps};
-use windlass::internals::engine::{Bundle, Dialect};
-use windlass::internals::expression::{
+use windlass_engine::{Bundle, Dialect};
+use windlass_expression::{
     Context, JinjaKind, Subject, Value, jinja_functions, wdl_arities, wdl_functions,
 };
-use windlass::internals::language::{
+use windlass_formats::Caps;
+use windlass_language::{
     Completion, CompletionItem, Lines, Position, Symbol, complete, edited, hover, symbols,
 };
 
@@ -428,15 +428,15 @@ fn every_fix_puts_its_mistake_right() {
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         let bundle = Bundle::single(name, text);
-        let (_, found) = dialect::read(&bundle, None, &Caps::default());
+        let (_, found) = windlass_formats::read(&bundle, None, &Caps::default());
         let content = bundle.files[0].content();
         let lines = Lines::new(content);
         for one in found.sorted() {
             for fix in one.fixes(&lines) {
                 let new = edited(content, &fix.edits).unwrap();
                 let bundle = Bundle::single(name, new);
-                let (_, after) = dialect::read(&bundle, None, &Caps::default());
-                let same = |left: &&windlass::internals::diagnostic::Diagnostic| {
+                let (_, after) = windlass_formats::read(&bundle, None, &Caps::default());
+                let same = |left: &&windlass_source::diagnostic::Diagnostic| {
                     (left.code, &left.message) == (one.code, &one.message) && left.span == one.span
                 };
                 if let Some(left) = after.sorted().into_iter().find(same) {

@@ -5,9 +5,9 @@ use serde_json::{Value as Json, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
-use windlass::internals::action::Registry;
-use windlass::internals::engine::{Engine, Value};
-use windlass::internals::model::{Fault, Request};
+use windlass_actions::Registry;
+use windlass_engine::{Engine, Value};
+use windlass_model::model::{Fault, Request};
 
 /// A run that appends, waits for `go`, and appends again.
 const TWICE: &str = r#"

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use windlass::internals::store::StoreKind;
+use windlass_store::StoreKind;
 
 /// A loop that makes a step as often as it can.
 const BUSY: &str = r#"

@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use tokio::task::JoinSet;
-use windlass::internals::engine::{Engine, Value};
-use windlass::internals::scheduler::Update;
+use windlass_engine::scheduler::Update;
+use windlass_engine::{Engine, Value};
 
 /// Counts to its input, an iteration for each.
 const COUNTS: &str = "

@@ -9,8 +9,8 @@ use axum::extract::{Path, Query};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use windlass::internals::machine::{Change, Cursor, CursorId, Records, Wait};
-use windlass::internals::program::StateId;
+use windlass_machine::program::StateId;
+use windlass_machine::{Change, Cursor, CursorId, Records, Wait};
 
 /// Answers the first iteration, and hangs in the second one if it is to be cut there.
 async fn busy(

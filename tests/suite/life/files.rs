@@ -1,7 +1,7 @@
 //! The files that a workflow names: read from its folder and from nowhere else.
 
 use std::path::Path;
-use windlass::internals::engine::{Engine, LoadError, LoadOptions, load};
+use windlass_engine::{Engine, LoadError, LoadOptions, load};
 
 /// A workflow whose components are these files.
 fn naming(paths: &[&str]) -> String {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
-use windlass::internals::store::StoreKind;
+use windlass_store::StoreKind;
 
 /// So soon it is noticed.
 const NOTICED: Duration = Duration::from_secs(5);

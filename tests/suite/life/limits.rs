@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use windlass::internals::compile::compile;
-use windlass::internals::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
-use windlass::internals::machine::Event;
-use windlass::internals::program::{Caps, ProgramHash};
-use windlass::internals::scheduler::{self, Loaded, Loader, Scheduler};
-use windlass::internals::store::{MemoryStore, ProgramSource, Store};
+use windlass_engine::scheduler::{self, Loaded, Loader, Scheduler};
+use windlass_engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
+use windlass_machine::Event;
+use windlass_machine::compile::compile;
+use windlass_machine::program::{Caps, ProgramHash};
+use windlass_store::{MemoryStore, ProgramSource, Store};
 
 /// How many are inside at a time, and how many were at most.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 //! another is written, and each run is none the wiser.
 
 use std::sync::Arc;
-use windlass::internals::engine::{Engine, RunStatus, Value, doctor};
+use windlass_engine::{Engine, RunStatus, Value, doctor};
 
 const RUNS: i64 = 700;
 

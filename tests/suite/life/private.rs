@@ -9,7 +9,7 @@ use crate::support::kind;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use windlass::internals::store::StoreKind;
+use windlass_store::StoreKind;
 
 const APPEND: &str = r#"
 name: append

@@ -7,9 +7,9 @@ use crate::support::open_store;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use windlass::internals::expression::Value as Text;
-use windlass::internals::machine::{Change, RunStatus};
-use windlass::internals::store::Placement;
+use windlass_expression::Value as Text;
+use windlass_machine::{Change, RunStatus};
+use windlass_store::Placement;
 
 fn names(place: &Place) -> Vec<String> {
     let listed = place.json(&["list", "-o", "json", "--limit", "all"]);

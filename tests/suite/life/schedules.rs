@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use windlass::internals::engine::now;
-use windlass::internals::store::ScheduleState;
-use windlass::internals::time::Timestamp;
+use windlass_engine::now;
+use windlass_store::ScheduleState;
+use windlass_value::time::Timestamp;
 
 const EVERY_SECOND: &str = "
 name: tick

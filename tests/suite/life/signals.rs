@@ -2,9 +2,9 @@
 
 use super::process::Place;
 use serde_json::json;
-use windlass::internals::engine::{Engine, ErrorCode, StartOptions};
-use windlass::internals::expression::Value;
-use windlass::internals::model::Status;
+use windlass_engine::{Engine, ErrorCode, StartOptions};
+use windlass_expression::Value;
+use windlass_model::model::Status;
 
 const WORKFLOW: &str = "
 name: approval

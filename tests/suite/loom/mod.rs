@@ -6,14 +6,14 @@ mod nested;
 
 use serde_json::json;
 use std::collections::BTreeSet;
-use windlass::internals::dialect::{self, Caps};
-use windlass::internals::hir::Workflow;
-use windlass::internals::model::Dialect;
-use windlass::internals::source::Bundle;
+use windlass_formats::Caps;
+use windlass_model::hir::Workflow;
+use windlass_model::model::Dialect;
+use windlass_source::source::Bundle;
 
 fn read(path: &str, text: &str) -> Workflow {
     let bundle = Bundle::single(path, text);
-    let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+    let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
     workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)))
 }
 
@@ -60,7 +60,7 @@ fn the_examples_have_nothing_to_complain_about() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let bundle = Bundle::single(path.to_str().unwrap(), text);
-        let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
         assert!(
             workflow.is_some() && diagnostics.is_empty(),
             "{}",
@@ -186,7 +186,7 @@ fn the_schemas_refuse_what_is_refused() {
         let text = action(bad);
         assert!(!takes(&loom, &text).is_empty(), "{bad}");
         let bundle = Bundle::single("bad.yaml", text);
-        let (workflow, _) = dialect::read(&bundle, None, &Caps::default());
+        let (workflow, _) = windlass_formats::read(&bundle, None, &Caps::default());
         assert!(workflow.is_none(), "{bad}");
     }
     let tea = schema("tea");
@@ -215,7 +215,7 @@ fn the_schemas_refuse_what_is_refused() {
 /// An editor and the binary know the same keys: each key of any action is tried beside the type of each.
 #[test]
 fn an_action_has_the_keys_that_its_schema_says() {
-    let schema = dialect::json_schema(Dialect::Loom).unwrap();
+    let schema = windlass_formats::json_schema(Dialect::Loom).unwrap();
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let action = &schema["$defs"]["action"];
@@ -238,7 +238,7 @@ fn an_action_has_the_keys_that_its_schema_says() {
         let mut errors = validator.iter_errors(&document);
         let refused = errors.any(|error| error.to_string().contains("was unexpected"));
         let bundle = Bundle::single("keys.json", document.to_string());
-        let (_, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        let (_, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
         let unknown = diagnostics.render(&bundle, false).contains("unknown-key");
         assert_eq!(refused, unknown, "{document}");
     }
@@ -257,14 +257,14 @@ fn scopes_nest_as_deep_as_a_file_may() {
         )
     };
     let workflow = read("deep.yaml", &nested(60));
-    let source = windlass::internals::program::ProgramHash([0; 32]);
-    let caps = windlass::internals::program::Caps {
+    let source = windlass_machine::program::ProgramHash([0; 32]);
+    let caps = windlass_machine::program::Caps {
         count: 1000,
         timeout: std::time::Duration::from_secs(3600),
     };
-    assert!(windlass::internals::compile::compile(&workflow, source, caps).is_ok());
+    assert!(windlass_machine::compile::compile(&workflow, source, caps).is_ok());
     let bundle = Bundle::single("deep.yaml", nested(70));
-    let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+    let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &Caps::default());
     assert!(workflow.is_none());
     assert!(diagnostics.render(&bundle, false).contains("too-deep"));
 }

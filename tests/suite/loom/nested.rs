@@ -2,9 +2,9 @@
 
 use super::read;
 use serde_json::{Value as Json, json};
-use windlass::internals::engine::Engine;
-use windlass::internals::expression::Value;
-use windlass::internals::model::Dialect;
+use windlass_engine::Engine;
+use windlass_expression::Value;
+use windlass_model::model::Dialect;
 
 const SCHEMA: &str = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#";
 
@@ -162,9 +162,9 @@ fn a_key_is_at_one_place() {
         "condition": "@false", "actions": { "b": { "type": "Compose", "inputs": 1 } },
     } } }),
     );
-    let bundle = windlass::internals::source::Bundle::single("flow.json", text);
-    let caps = windlass::internals::dialect::Caps::default();
-    let (_, diagnostics) = windlass::internals::dialect::read(&bundle, None, &caps);
+    let bundle = windlass_source::source::Bundle::single("flow.json", text);
+    let caps = windlass_formats::Caps::default();
+    let (_, diagnostics) = windlass_formats::read(&bundle, None, &caps);
     let text = diagnostics.render(&bundle, false);
     assert!(text.contains("beside `type` and under `inputs`"), "{text}");
 }

@@ -4,9 +4,9 @@
 
 use super::build::{call, compose, of_graph, step};
 use super::play::{Answer, Call, Case, fails, json, ok};
-use windlass::internals::expression::Value;
-use windlass::internals::hir::{Block, Step, StepKind};
-use windlass::internals::machine::{Change, Output, RunStatus};
+use windlass_expression::Value;
+use windlass_machine::{Change, Output, RunStatus};
+use windlass_model::hir::{Block, Step, StepKind};
 
 const FAN: &str = r#"
 name: fan

@@ -1,7 +1,7 @@
 //! What a transition may compute: it ends when it was enough, and what exceeds the budget is a fault like any other.
 
 use super::play::{Case, Played};
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 const HEAVY: &str = "@length(string(createArray(range(0, 100000), range(0, 100000))))";
 

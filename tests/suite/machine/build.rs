@@ -1,12 +1,12 @@
 //! Trees by hand, for what no file can say yet: graphs, catches, loops as TEA has them.
 
 use super::play::{Case, json};
-use windlass::internals::expression::{Condition, Syntax, Template};
-use windlass::internals::hir::{
+use windlass_expression::{Condition, Syntax, Template};
+use windlass_model::hir::{
     Assign, Assignment, Block, Call, Edge, Graph, Loop, Node, Outputs, Step, StepKind, Workflow,
 };
-use windlass::internals::model::{AssignOp, Dialect, Name, OnLimit, Test};
-use windlass::internals::source::Span;
+use windlass_model::model::{AssignOp, Dialect, Name, OnLimit, Test};
+use windlass_source::source::Span;
 
 pub fn template(text: &str) -> Template {
     Template::parse(text, Syntax::Loom).unwrap()
@@ -128,10 +128,10 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
     Workflow {
         name: Name::from("built"),
         dialect,
-        rules: windlass::internals::dialect::rules(dialect),
+        rules: windlass_formats::rules(dialect),
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
-        places: windlass::internals::model::Places::default(),
+        places: windlass_model::model::Places::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,

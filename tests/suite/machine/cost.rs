@@ -3,8 +3,8 @@
 use super::play::{Case, ok};
 use std::sync::Arc;
 use std::time::Instant;
-use windlass::internals::expression::{Budget, Env, Lookup, Value};
-use windlass::internals::machine::{Change, IterationRow, Output, environment};
+use windlass_expression::{Budget, Env, Lookup, Value};
+use windlass_machine::{Change, IterationRow, Output, environment};
 
 fn size<T: bincode::Encode>(value: &T) -> usize {
     let config = bincode::config::standard();
@@ -241,7 +241,7 @@ fn a_state_weighs_what_it_holds() {
     let weighs = |length: usize| {
         let text = "t".repeat(length);
         let text = format!("actions: {{ a: {{ type: compose, inputs: {text} }} }}");
-        windlass::internals::hosted::state_size(&Case::yaml(&text).play().state).unwrap()
+        windlass_machine::hosted::state_size(&Case::yaml(&text).play().state).unwrap()
     };
     let (short, long) = (weighs(10), weighs(10_010));
     // As what the action gave, and as what the run gives.

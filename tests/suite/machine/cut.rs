@@ -1,7 +1,7 @@
 //! Where the cut of a timeout falls makes no difference for what comes after it.
 
 use super::play::{Answer, Case, Outside, ok};
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 /// The places where a cut may fall, after one iteration that ended.
 const CUTS: [&str; 4] = ["delay", "flight", "middle", "retry"];

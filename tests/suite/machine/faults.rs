@@ -2,8 +2,8 @@
 
 use super::build::{call_into, of_graph};
 use super::play::{Answer, Case, ok};
-use windlass::internals::hir::Block;
-use windlass::internals::model::{AssignOp, Status};
+use windlass_model::hir::Block;
+use windlass_model::model::{AssignOp, Status};
 
 fn error(text: &str) -> String {
     Case::yaml(text).play().error()
@@ -264,8 +264,8 @@ actions:
   a: { type: appendToArrayVariable, name: x, value: 1 }
 ",
     );
-    workflow.dialect = windlass::internals::model::Dialect::Azure;
-    workflow.rules = windlass::internals::dialect::rules(workflow.dialect);
+    workflow.dialect = windlass_model::model::Dialect::Azure;
+    workflow.rules = windlass_formats::rules(workflow.dialect);
     assert_eq!(
         Case::hir(&workflow).play().error(),
         "expression: variable `x` is not initialized; action a; line 3"
@@ -400,10 +400,7 @@ fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
     // One that knew is none.
     let knowing = Case::yaml(tea).world(|call| {
         let known = call.inputs.get("files").and_then(|files| files.get("/x"));
-        let from = known.map_or(
-            String::from("null"),
-            windlass::internals::expression::Value::to_json,
-        );
+        let from = known.map_or(String::from("null"), windlass_expression::Value::to_json);
         ok(&format!(
             r#"{{"path": "x", "length": 2, "rows": 1, "file": "/x", "from": {from},
                 "files": {{"x": "/x", "/x": 2}}}}"#
@@ -411,7 +408,7 @@ fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
     });
     assert_eq!(
         knowing.play().state.outcome.unwrap().status,
-        windlass::internals::model::Status::Succeeded
+        windlass_model::model::Status::Succeeded
     );
 }
 

@@ -5,9 +5,9 @@ use super::build::{
     workflow,
 };
 use super::play::{Case, fails, failure, json, ok};
-use windlass::internals::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
-use windlass::internals::machine::RunStatus;
-use windlass::internals::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
+use windlass_machine::RunStatus;
+use windlass_model::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
+use windlass_model::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
 
 #[test]
 fn a_cycle_runs_until_an_edge_leads_out() {
@@ -95,14 +95,14 @@ fn an_empty_graph_ends_at_once() {
 
 #[test]
 fn edges_that_lead_nowhere_are_refused() {
-    let caps = windlass::internals::program::Caps {
+    let caps = windlass_machine::program::Caps {
         count: 10,
         timeout: std::time::Duration::MAX,
     };
     let nodes = vec![node(set("a", "x", "1"), &[("", "nowhere")])];
     let workflow = workflow(Dialect::Tea, &[], graph("a", 9, nodes));
     let mistakes =
-        windlass::internals::compile::compile(&workflow, Default::default(), caps).unwrap_err();
+        windlass_machine::compile::compile(&workflow, Default::default(), caps).unwrap_err();
     assert!(format!("{mistakes:?}").contains("`nowhere` is not a node of this graph"));
 }
 
@@ -174,8 +174,8 @@ fn a_map_is_merged_into_the_variables() {
 }
 
 fn catching(
-    body: Vec<windlass::internals::hir::Step>,
-    handler: Vec<windlass::internals::hir::Step>,
+    body: Vec<windlass_model::hir::Step>,
+    handler: Vec<windlass_model::hir::Step>,
 ) -> Block {
     let kind = StepKind::Catch {
         body: Block::Sequence(body),
@@ -255,7 +255,7 @@ fn a_catch_within_a_retry_counts_the_retrys_attempts() {
     block.retry = Some(RetryPolicy {
         backoff: Backoff::Fixed {
             interval: std::time::Duration::from_secs(1),
-            jitter: windlass::internals::model::Jitter::None,
+            jitter: windlass_model::model::Jitter::None,
         },
         count: template("@add(1, 1)"),
         on: Vec::new(),

@@ -1,7 +1,7 @@
 //! `break_when` and `continue_when`, wherever they may stand.
 
 use super::play::{Answer, Case, ok};
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 /// A loop of five iterations around `body`, and a step after the break.
 fn five(body: &str) -> Case {

@@ -3,12 +3,10 @@
 use super::play::Played;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass::internals::machine::{
-    Change, Effect, EffectId, Event, RunState, TimerId, Transition, advance,
-};
-use windlass::internals::model::Status;
-use windlass::internals::program::Program;
-use windlass::internals::time::Timestamp;
+use windlass_machine::program::Program;
+use windlass_machine::{Change, Effect, EffectId, Event, RunState, TimerId, Transition, advance};
+use windlass_model::model::Status;
+use windlass_value::time::Timestamp;
 
 /// What a store would have: the changes so far, folded.
 pub struct Books {
@@ -170,7 +168,7 @@ pub fn same_but_later(calm: &Played, paused: &Played, later: Duration) {
     let (one, other) = (calm.outcome(), paused.outcome());
     assert_eq!(one.status, other.status);
     assert_eq!(one.output, other.output);
-    let fault = |error: &windlass::internals::machine::RunError| error.fault.clone();
+    let fault = |error: &windlass_machine::RunError| error.fault.clone();
     assert_eq!(
         one.error.as_ref().map(fault),
         other.error.as_ref().map(fault)

@@ -2,7 +2,7 @@
 
 use super::play::{Answer, Case, Outside, fails, ok};
 use std::time::Duration;
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 #[test]
 fn a_timeout_cuts_a_hanging_action_in_the_middle() {

@@ -2,7 +2,7 @@
 //! give.
 
 use super::play::{Answer, Case, fails, ok};
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 const KINDS: [&str; 4] = ["until", "while", "doUntil", "Until"];
 

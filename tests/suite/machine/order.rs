@@ -1,8 +1,8 @@
 //! foreach, parallel, runAfter, if, switch and scope.
 
 use super::play::{Answer, Case, Played, fails, failure, ok};
-use windlass::internals::machine::RunStatus;
-use windlass::internals::model::Fault;
+use windlass_machine::RunStatus;
+use windlass_model::model::Fault;
 
 fn each(more: &str) -> Case {
     Case::yaml(&format!(

@@ -2,8 +2,8 @@
 
 use super::play::{Answer, Case, Outside, START, fails, json, ok};
 use std::time::Duration;
-use windlass::internals::machine::{Event, RunState, RunStatus, advance};
-use windlass::internals::model::Name;
+use windlass_machine::{Event, RunState, RunStatus, advance};
+use windlass_model::model::Name;
 
 /// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
 fn everything() -> Case {

@@ -9,19 +9,18 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 use std::time::Duration;
-use windlass::internals::compile::compile;
-use windlass::internals::dialect;
-use windlass::internals::expression::Value;
-use windlass::internals::hir::Workflow;
-use windlass::internals::machine::{
+use windlass_expression::Value;
+use windlass_machine::compile::compile;
+use windlass_machine::program::{Caps, Program, ProgramHash};
+use windlass_machine::{
     Change, Effect, EffectId, Event, HistoryEvent, HistoryKind, IterationRow, LoopState, Outcome,
     RunState, RunStatus, TimerId, Transition, advance,
 };
-use windlass::internals::model::{Fault, Name, Request};
-use windlass::internals::program::{Caps, Program, ProgramHash};
-use windlass::internals::source::Bundle;
-use windlass::internals::store::{MemoryStore, Receipt, Store};
-use windlass::internals::time::Timestamp;
+use windlass_model::hir::Workflow;
+use windlass_model::model::{Fault, Name, Request};
+use windlass_source::source::Bundle;
+use windlass_store::{MemoryStore, Receipt, Store};
+use windlass_value::time::Timestamp;
 
 /// When every play begins.
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
@@ -318,8 +317,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 pub fn read(text: &str) -> Workflow {
     let bundle = Bundle::single("test.yaml", text);
-    let caps = dialect::Caps::unlimited();
-    let (workflow, diagnostics) = dialect::read(&bundle, None, &caps);
+    let caps = windlass_formats::Caps::unlimited();
+    let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &caps);
     workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)))
 }
 

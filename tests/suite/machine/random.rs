@@ -9,7 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 /// Writes a workflow.
 struct Author {
@@ -246,8 +246,8 @@ fn answer(seed: u64, name: &str, n: usize) -> Answer {
 fn case(seed: u64, text: &str) -> Case {
     let mut workflow = read(text);
     if seed.is_multiple_of(5) {
-        workflow.dialect = windlass::internals::model::Dialect::Azure;
-        workflow.rules = windlass::internals::dialect::rules(workflow.dialect);
+        workflow.dialect = windlass_model::model::Dialect::Azure;
+        workflow.rules = windlass_formats::rules(workflow.dialect);
     }
     let mut case = Case::hir(&workflow).world(move |call| answer(seed, call.name, call.n));
     let mut random = StdRng::seed_from_u64(seed ^ 1);

@@ -1,9 +1,9 @@
 //! Retries of actions and blocks.
 
 use super::play::{Answer, Case, Outside, Played, START, fails, failure, json, ok};
-use windlass::internals::machine::FrameKind;
-use windlass::internals::model::Fault;
-use windlass::internals::time::Timestamp;
+use windlass_machine::FrameKind;
+use windlass_model::model::Fault;
+use windlass_value::time::Timestamp;
 
 fn retried(policy: &str) -> Case {
     Case::yaml(&format!(

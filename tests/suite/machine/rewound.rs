@@ -4,13 +4,11 @@
 use super::build::{call, of_graph, template};
 use super::play::{Case, Played, START, fails, ok};
 use std::time::Duration;
-use windlass::internals::hir::{Block, RetryPolicy};
-use windlass::internals::machine::{
-    Change, FrameKind, Rewound, RunState, Target, TimerPurpose, Wait, rewind,
-};
-use windlass::internals::model::{Backoff, Name};
-use windlass::internals::source::Span;
-use windlass::internals::time::Timestamp;
+use windlass_machine::{Change, FrameKind, Rewound, RunState, Target, TimerPurpose, Wait, rewind};
+use windlass_model::hir::{Block, RetryPolicy};
+use windlass_model::model::{Backoff, Name};
+use windlass_source::source::Span;
+use windlass_value::time::Timestamp;
 
 const LATER: Duration = Duration::from_secs(3_600);
 
@@ -102,7 +100,7 @@ fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
         count: template("@add(1, 1)"),
         backoff: Backoff::Fixed {
             interval: Duration::from_secs(7),
-            jitter: windlass::internals::model::Jitter::None,
+            jitter: windlass_model::model::Jitter::None,
         },
         on: Vec::new(),
         when: None,

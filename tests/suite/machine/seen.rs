@@ -1,10 +1,9 @@
 //! What expressions see of a run from where they stand: words that no other test looks at.
 
 use super::play::{Answer, Case, failure, ok};
-use windlass::internals::dialect;
-use windlass::internals::machine::RunStatus;
-use windlass::internals::model::Fault;
-use windlass::internals::source::Bundle;
+use windlass_machine::RunStatus;
+use windlass_model::model::Fault;
+use windlass_source::source::Bundle;
 
 fn azure(actions: &str, outputs: &str) -> Case {
     Case::yaml(&definition(actions, outputs))
@@ -409,7 +408,8 @@ fn a_name_that_is_nearly_a_root_is_told_which_one() {
             "{{ variables: {{ topic: x }}, actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }} }}"
         );
         let bundle = Bundle::single("w.yaml", text);
-        let (workflow, found) = dialect::read(&bundle, None, &dialect::Caps::unlimited());
+        let (workflow, found) =
+            windlass_formats::read(&bundle, None, &windlass_formats::Caps::unlimited());
         assert!(workflow.is_none());
         found.render(&bundle, false)
     };

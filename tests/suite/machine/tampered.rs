@@ -1,11 +1,11 @@
 //! A stored run that leads in a circle: whoever walks through it comes to an end.
 
 use super::play::{Case, START};
-use windlass::internals::machine::{
+use windlass_machine::program::{ActionId, Program};
+use windlass_machine::{
     BranchState, CursorId, Event, FrameKind, Output, RunState, RunStatus, advance,
 };
-use windlass::internals::model::Name;
-use windlass::internals::program::{ActionId, Program};
+use windlass_model::model::Name;
 
 fn begun(text: &str) -> (Program, RunState) {
     let program = Case::yaml(text).program;

@@ -3,7 +3,7 @@
 //! spent.
 
 use super::play::{Answer, Case, Outside, Played, fails, json, ok};
-use windlass::internals::machine::{HistoryKind, RunStatus};
+use windlass_machine::{HistoryKind, RunStatus};
 
 /// How often an action was asked for; a repetition after a crash is none.
 fn asked(played: &Played, name: &str) -> usize {

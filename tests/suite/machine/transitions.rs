@@ -2,13 +2,13 @@
 
 use super::build::{call, loop_while, of_graph};
 use super::play::{Case, START, Step, ok};
-use windlass::internals::expression::Value;
-use windlass::internals::hir::{Block, StepKind};
-use windlass::internals::machine::{
+use windlass_expression::Value;
+use windlass_machine::{
     Change, Effect, Event, Frame, FrameKind, RunState, Transition, VariableChange, Wait, advance,
 };
-use windlass::internals::model::OnLimit;
-use windlass::internals::time::Timestamp;
+use windlass_model::hir::{Block, StepKind};
+use windlass_model::model::OnLimit;
+use windlass_value::time::Timestamp;
 
 fn seconds(at: Timestamp) -> String {
     format!("{}s", (at.0 - START.0) / 1000)

@@ -1,7 +1,7 @@
 //! Loops that stand still, and what a loop tells its next iteration of its condition.
 
 use super::play::{Case, Outside, ok};
-use windlass::internals::machine::RunStatus;
+use windlass_machine::RunStatus;
 
 /// A poll whose check gives these answers, the last one for ever.
 fn poll(limit: &str, more: &str, answers: &'static [&'static str]) -> Case {

@@ -5,16 +5,16 @@ use crate::machine::build::{condition, node, step, template};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
-use windlass::internals::expression::{Template, Value};
-use windlass::internals::hir::{
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{
     After, Assign, Assignment, Block, Call, DagStep, ForEach, Graph, Keep, Loop, Outputs,
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
-use windlass::internals::model::{
+use windlass_model::model::{
     AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnRepeat, Pages, Status,
     Take, Test, Unchanged,
 };
-use windlass::internals::source::Span;
+use windlass_source::source::Span;
 
 /// The signals that workflows wait for and that come from outside.
 pub const SIGNALS: [&str; 2] = ["go", "stop"];

@@ -7,18 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
-use windlass::internals::expression::Sealer;
-use windlass::internals::machine::{
-    Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
-};
-use windlass::internals::model::{Name, Request, Status};
-use windlass::internals::program::ProgramHash;
-use windlass::internals::store::{
+use windlass_expression::Sealer;
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState};
+use windlass_model::model::{Name, Request, Status};
+use windlass_store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
     MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
     StoredWorkflow, WorkflowVersion,
 };
-use windlass::internals::time::Timestamp;
+use windlass_value::time::Timestamp;
 
 /// How a process ends, or what its store does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

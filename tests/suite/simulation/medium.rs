@@ -5,7 +5,7 @@ use crate::store::damage::copy;
 use crate::support::alone;
 use std::sync::Arc;
 use tempfile::TempDir;
-use windlass::internals::store::{self, MemoryStore, Retention, Store, StoreKind, StoreOptions};
+use windlass_store::{MemoryStore, Retention, Store, StoreKind, StoreOptions};
 
 pub enum Medium {
     Memory(Arc<MemoryStore>),
@@ -23,7 +23,7 @@ impl Medium {
             ..StoreOptions::default()
         };
         let dir = tempfile::tempdir().unwrap();
-        let store = store::open_with(dir.path(), Some(kind), options).unwrap();
+        let store = windlass_store::open_with(dir.path(), Some(kind), options).unwrap();
         Self::Database(store, dir, options)
     }
 
@@ -41,7 +41,7 @@ impl Medium {
             Self::Database(_, left, options) => {
                 let dir = tempfile::tempdir().unwrap();
                 copy(left.path(), dir.path());
-                let store = alone(|| store::open_with(dir.path(), None, options)).unwrap();
+                let store = alone(|| windlass_store::open_with(dir.path(), None, options)).unwrap();
                 Self::Database(store, dir, options)
             }
         }

@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use windlass::internals::action::Registry;
-use windlass::internals::compile::compile;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Event, HistoryKind, LoopEnd, RunStatus, Wait};
-use windlass::internals::model::{Dialect, Name, Origin};
-use windlass::internals::program::{Caps, Program, ProgramHash};
-use windlass::internals::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
-use windlass::internals::source::Bundle;
-use windlass::internals::store::{ProgramSource, Retention, Store, StoreKind};
-use windlass::internals::time::Timestamp;
+use windlass_actions::Registry;
+use windlass_engine::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
+use windlass_expression::Value;
+use windlass_machine::compile::compile;
+use windlass_machine::program::{Caps, Program, ProgramHash};
+use windlass_machine::{Event, HistoryKind, LoopEnd, RunStatus, Wait};
+use windlass_model::model::{Dialect, Name, Origin};
+use windlass_source::source::Bundle;
+use windlass_store::{ProgramSource, Retention, Store, StoreKind};
+use windlass_value::time::Timestamp;
 
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -523,7 +523,7 @@ enum Waiting {
 impl Waiting {
     /// Whether there is one that says that it was taken or never will be.
     fn heard(&mut self) -> bool {
-        use windlass::internals::scheduler::ScheduleError as E;
+        use windlass_engine::scheduler::ScheduleError as E;
         let taken = |error: Option<E>| !matches!(error, Some(E::Store(_)));
         match self {
             Self::Start(answer) => answer.try_recv().is_ok_and(|answer| taken(answer.err())),
@@ -541,7 +541,7 @@ fn limits_are_exact(run: &Name, book: &Book) {
             assert_eq!(row.iteration, row.max_iterations, "{run}: {row:?}");
         }
     }
-    let paused = |event: &windlass::internals::machine::HistoryEvent| {
+    let paused = |event: &windlass_machine::HistoryEvent| {
         matches!(event.what, HistoryKind::RunPaused { .. })
     };
     if book.history.iter().any(paused) {

@@ -9,10 +9,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use windlass::internals::action::{Attempt, Executor};
-use windlass::internals::expression::Value;
-use windlass::internals::model::{Fault, Name, Request};
-use windlass::internals::time::Timestamp;
+use windlass_actions::{Attempt, Executor};
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Name, Request};
+use windlass_value::time::Timestamp;
 
 type Answer = Result<Value, Fault>;
 

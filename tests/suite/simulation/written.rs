@@ -4,10 +4,9 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use windlass::internals::dialect;
-use windlass::internals::hir::{Block, Step, StepKind, Workflow};
-use windlass::internals::model::Dialect;
-use windlass::internals::source::Bundle;
+use windlass_model::hir::{Block, Step, StepKind, Workflow};
+use windlass_model::model::Dialect;
+use windlass_source::source::Bundle;
 
 /// A workflow of one of the two formats.
 pub fn workflow(seed: u64) -> Workflow {
@@ -17,7 +16,8 @@ pub fn workflow(seed: u64) -> Workflow {
         _ => (Dialect::Canvas, canvas(&mut random)),
     };
     let bundle = Bundle::single("written.yaml", text.as_str());
-    let (workflow, mistakes) = dialect::read(&bundle, Some(dialect), &dialect::Caps::unlimited());
+    let (workflow, mistakes) =
+        windlass_formats::read(&bundle, Some(dialect), &windlass_formats::Caps::unlimited());
     let mut workflow =
         workflow.unwrap_or_else(|| panic!("{}\n{text}", mistakes.render(&bundle, false)));
     asked_outside(&mut workflow.body);

@@ -1,6 +1,6 @@
 //! The files of a workflow.
 
-use windlass::internals::source::{Bundle, SourceFile};
+use windlass_source::source::{Bundle, SourceFile};
 
 fn bundle() -> Bundle {
     let mut bundle = Bundle::single("some/where/main.yaml", "");

@@ -2,8 +2,8 @@
 
 mod bundle;
 
-use windlass::internals::expression::Value;
-use windlass::internals::source::{Bundle, Kind, Node, parse};
+use windlass_expression::Value;
+use windlass_source::source::{Bundle, Kind, Node, parse};
 
 fn read(text: &str) -> Node {
     let (node, mistakes) = parse(&Bundle::single("w.yaml", text), 0);

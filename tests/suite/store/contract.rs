@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{
+use windlass_expression::Value;
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{
     Change, HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Records, RunState,
     RunStatus,
 };
-use windlass::internals::model::{Dialect, Origin, Status};
-use windlass::internals::program::ProgramHash;
-use windlass::internals::source::{Bundle, SourceFile};
-use windlass::internals::store::{
+use windlass_model::model::{Dialect, Origin, Status};
+use windlass_source::source::{Bundle, SourceFile};
+use windlass_store::{
     Commit, EndedIteration, MemoryStore, Placement, ProgramSource, Retention, RunHeader, Store,
     StoreError, StoreKind, StoreOptions, StoredWorkflow, open_with,
 };
-use windlass::internals::time::Timestamp;
+use windlass_value::time::Timestamp;
 
 /// Opens a store in a directory; what forgets everything gives none the second time.
 type Open = fn(&Path) -> Arc<dyn Store>;

@@ -10,13 +10,13 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
+use windlass_store::{
     DiskStore, MemoryStore, Placement, Retention, Store, StoreError, StoreKind, StoreOptions,
     StoredWorkflow, raw_record,
 };
-use windlass::internals::time::Timestamp;
+use windlass_value::time::Timestamp;
 
 /// Deterministic numbers for places.
 pub struct Dice(pub u64);

@@ -13,13 +13,11 @@ use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use windlass::internals::engine::doctor::repair;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{
-    Placement, Retention, SledStore, Store, StoreError, StoreOptions,
-};
-use windlass::internals::time::Timestamp;
+use windlass_engine::doctor::repair;
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
+use windlass_store::{Placement, Retention, SledStore, Store, StoreError, StoreOptions};
+use windlass_value::time::Timestamp;
 
 const SEGMENT: usize = 2 << 20;
 const RUNS: u64 = 5;

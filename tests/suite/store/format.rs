@@ -5,15 +5,14 @@ use crate::store::damage::database;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-use windlass::internals::compile::compile;
-use windlass::internals::dialect;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Event, RunState, RunStatus, advance};
-use windlass::internals::model::{Dialect, Origin};
-use windlass::internals::program::{Caps, ProgramHash};
-use windlass::internals::source::Bundle;
-use windlass::internals::store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
-use windlass::internals::time::Timestamp;
+use windlass_expression::Value;
+use windlass_machine::compile::compile;
+use windlass_machine::program::{Caps, ProgramHash};
+use windlass_machine::{Event, RunState, RunStatus, advance};
+use windlass_model::model::{Dialect, Origin};
+use windlass_source::source::Bundle;
+use windlass_store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
+use windlass_value::time::Timestamp;
 
 const WORKFLOW: &str = "\
 actions:
@@ -31,8 +30,8 @@ const END: &str = "```\n<!-- end of hexdump -->";
 fn write(dir: &Path) {
     let store = SledStore::open(dir).unwrap();
     let bundle = Bundle::single("a.yaml", WORKFLOW);
-    let caps = dialect::Caps::unlimited();
-    let (workflow, _) = dialect::read(&bundle, None, &caps);
+    let caps = windlass_formats::Caps::unlimited();
+    let (workflow, _) = windlass_formats::read(&bundle, None, &caps);
     let caps = Caps {
         count: 5_000,
         timeout: Duration::from_secs(3_600),
@@ -91,7 +90,7 @@ fn write(dir: &Path) {
     commit(2, later, Event::TimerFired { id: due });
 }
 
-fn state_timer(store: &SledStore) -> windlass::internals::machine::TimerId {
+fn state_timer(store: &SledStore) -> windlass_machine::TimerId {
     let stored = store.load("r1").unwrap();
     let sleeps = stored.state.timers.iter();
     let mut sleeps = sleeps.filter(|(_, timer)| timer.due_at.0 == 1_700_000_060_000);

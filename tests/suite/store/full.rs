@@ -6,11 +6,11 @@ use crate::support::{alone, lacking, open_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use windlass::internals::engine::doctor::examine;
-use windlass::internals::engine::{EngineError, Inspector};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::Change;
-use windlass::internals::store::StoreError;
+use windlass_engine::doctor::examine;
+use windlass_engine::{EngineError, Inspector};
+use windlass_expression::Value;
+use windlass_machine::Change;
+use windlass_store::StoreError;
 
 /// A small file system in memory; unmounted when it is dropped.
 struct Small(PathBuf);

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windlass::internals::engine::report::{DumpFilter, dump};
-use windlass::internals::engine::{
+use windlass_engine::report::{DumpFilter, dump};
+use windlass_engine::{
     Engine, Inspector, RunStatus, StartOptions, StoreKind, Timestamp, Value, doctor,
 };
 
@@ -107,7 +107,7 @@ async fn generate_of(kind: StoreKind) {
     engine.pause("waits").await.unwrap();
     engine.stop().await;
     drop(engine);
-    let format = windlass::internals::store::FORMAT;
+    let format = windlass_store::FORMAT;
     let to = golden().join(format!("store-{format}-{kind}"));
     let store = to.join("store");
     let _ = fs::remove_dir_all(&to);
@@ -163,7 +163,7 @@ async fn every_golden_store_opens_and_goes_on() {
         let mut expected: Json = serde_json::from_str(&text).unwrap();
         let mut shown = dumped(place.path());
         // It is read as one of this format, in which its changes may take other room.
-        let format = Json::from(windlass::internals::store::FORMAT);
+        let format = Json::from(windlass_store::FORMAT);
         if std::mem::replace(&mut expected["format"], format.clone()) != format {
             for run in expected["runs"].as_array_mut().unwrap() {
                 run["sizes"].as_object_mut().unwrap().remove("tail_bytes");

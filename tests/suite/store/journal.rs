@@ -10,13 +10,13 @@ use crate::support::{alone, this_test_binary};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use windlass::internals::expression::Value;
-use windlass::internals::machine::Change;
-use windlass::internals::store::{self, StoreKind};
+use windlass_expression::Value;
+use windlass_machine::Change;
+use windlass_store::StoreKind;
 
 /// A store of fjall whose journal has several megabytes that are in tables.
 fn large(dir: &Path) {
-    let mut writer = this_test_binary("store::power::writer");
+    let mut writer = this_test_binary("windlass_store::power::writer");
     let ended = writer
         .envs([
             ("WINDLASS_STORE", "fjall"),
@@ -34,7 +34,7 @@ fn journal(dir: &Path) -> u64 {
 
 /// All that is read of the runs in a store.
 fn runs(dir: &Path) -> Vec<String> {
-    let store = alone(|| store::open(dir, None)).unwrap();
+    let store = alone(|| windlass_store::open(dir, None)).unwrap();
     let listed = store.list(None, usize::MAX).unwrap();
     let of = |id: &str| {
         let stored = store.load(id).unwrap();
@@ -73,7 +73,7 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
     let dir = place.path().join("state");
     let text = noise(7, 50_000);
     let turn = |revision: u64| {
-        let store = alone(|| store::open(&dir, Some(StoreKind::Fjall))).unwrap();
+        let store = alone(|| windlass_store::open(&dir, Some(StoreKind::Fjall))).unwrap();
         let mut commit = commit("run", revision);
         commit.changes = vec![Change::set("text".into(), Value::text(text.clone()))];
         store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
@@ -90,7 +90,7 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
     let lost = lost.expect("the text is not compressed");
     bytes[lost..lost + middle.len()].fill(0);
     fs::write(&path, bytes).unwrap();
-    let store = alone(|| store::open(&dir, None)).unwrap();
+    let store = alone(|| windlass_store::open(&dir, None)).unwrap();
     assert_eq!(store.header("run").unwrap().revision, 1);
     assert!(store.iterations("run", None, usize::MAX).is_ok());
 }
@@ -104,7 +104,7 @@ fn a_repair_keeps_what_is_in_tables() {
     let ended = alone_of(|| list(&dir).output().unwrap());
     assert!(ended.status.success(), "{ended:?}");
     let revisions = || -> Vec<(String, u64)> {
-        let store = alone(|| store::open(&dir, None)).unwrap();
+        let store = alone(|| windlass_store::open(&dir, None)).unwrap();
         let listed = store.list(None, usize::MAX).unwrap().into_iter();
         listed
             .map(|run| (run.id.to_string(), run.revision))

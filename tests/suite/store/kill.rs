@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{DiskStore, Placement, Store, StoreKind};
-use windlass::internals::time::Timestamp;
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
+use windlass_store::{DiskStore, Placement, Store, StoreKind};
+use windlass_value::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
 const RUNS: usize = 8;
@@ -74,7 +74,7 @@ fn id(n: usize) -> String {
 }
 
 /// Everything a commit writes bears its revision.
-fn step(state: &mut RunState, revision: u64) -> windlass::internals::store::Commit {
+fn step(state: &mut RunState, revision: u64) -> windlass_store::Commit {
     let next = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&state.id, revision);
     let size = [40, 300, 20_000][usize::try_from(revision % 3).unwrap()];

@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use windlass::internals::expression::Value as Text;
-use windlass::internals::machine::Change;
-use windlass::internals::store::{self, StoreKind};
+use windlass_expression::Value as Text;
+use windlass_machine::Change;
+use windlass_store::StoreKind;
 
 const WORKFLOW: &str = "
 name: counts
@@ -76,7 +76,7 @@ fn migrate(place: &Path, to: &str) -> Command {
 }
 
 fn answers(dir: &Path) -> Vec<String> {
-    let store = alone(|| store::open(dir, None)).unwrap();
+    let store = alone(|| windlass_store::open(dir, None)).unwrap();
     let answers = everything(&*store).into_iter();
     answers.map(Result::unwrap).collect()
 }
@@ -155,7 +155,7 @@ fn a_large_store_is_copied_restored_compacted_and_moved() {
         println!("{}: {:?}", args[0], begun.elapsed());
     }
     for dir in [Path::new(state), &copy, &other] {
-        let store = alone(|| store::open(dir, None)).unwrap();
+        let store = alone(|| windlass_store::open(dir, None)).unwrap();
         assert_eq!(store.list(None, usize::MAX).unwrap().len() as u64, runs);
     }
 }

@@ -9,8 +9,8 @@ use crate::store::damage::{Dice, copy, from_env, open_again};
 use crate::support::{alone, sized};
 use std::fs;
 use std::path::Path;
-use windlass::internals::engine::doctor::{examine, repair};
-use windlass::internals::store::{SledStore, Store, StoreError, open_read_only};
+use windlass_engine::doctor::{examine, repair};
+use windlass_store::{SledStore, Store, StoreError, open_read_only};
 
 /// A store that three processes have written to, each a run; gives the mark as each left it.
 fn three_runs(place: &Place) -> Vec<Vec<u8>> {

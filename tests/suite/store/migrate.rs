@@ -7,8 +7,8 @@ use crate::support::{alone, this_test_binary};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use windlass::internals::engine::doctor::repair;
-use windlass::internals::store::{SledStore, open_read_only};
+use windlass_engine::doctor::repair;
+use windlass_store::{SledStore, open_read_only};
 
 const DIR: &str = "WINDLASS_TEST_MIGRATE_DIR";
 const STORES: [&str; 2] = ["store-1", "changes-1"];

@@ -4,11 +4,11 @@ use crate::store::contract::{commit, hash, iteration, noise};
 use crate::store::damage::{database, open_again};
 use crate::support::{alone, kind, open_store};
 use std::path::Path;
-use windlass::internals::engine::doctor::{examine, repair};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{Commit, DiskStore, Store, StoreKind};
-use windlass::internals::time::Timestamp;
+use windlass_engine::doctor::{examine, repair};
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
+use windlass_store::{Commit, DiskStore, Store, StoreKind};
+use windlass_value::time::Timestamp;
 
 const COMMITS: u64 = 300;
 
@@ -46,7 +46,7 @@ fn filled(dir: &Path) -> RunState {
 
 fn rows(store: &dyn DiskStore) -> usize {
     let mut rows = 0;
-    let mut count = |row: windlass::internals::store::RawRow| {
+    let mut count = |row: windlass_store::RawRow| {
         assert_eq!(row.error, None);
         rows += usize::from(row.what.starts_with("changes ") && row.record.is_some());
     };

@@ -14,10 +14,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{Placement, Store, StoreKind};
-use windlass::internals::time::Timestamp;
+use windlass_expression::Value;
+use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
+use windlass_store::{Placement, Store, StoreKind};
+use windlass_value::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_POWER_DIR";
 const GROUPS: &str = "WINDLASS_TEST_POWER_GROUPS";
@@ -38,7 +38,7 @@ fn text(run: u64, revision: u64) -> String {
     noise(run << 32 | revision, size)
 }
 
-fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::internals::store::Commit {
+fn next(state: &mut RunState, run: u64, revision: u64) -> windlass_store::Commit {
     let number = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&id(run), revision);
     commit.changes = vec![

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use windlass::internals::engine::doctor::{examine, repair};
-use windlass::internals::machine::{RunState, RunStatus};
-use windlass::internals::store::{Placement, StoredWorkflow};
-use windlass::internals::time::Timestamp;
+use windlass_engine::doctor::{examine, repair};
+use windlass_machine::{RunState, RunStatus};
+use windlass_store::{Placement, StoredWorkflow};
+use windlass_value::time::Timestamp;
 
 /// Every state that a run of the sample ever had, by revision.
 fn states_of(dir: &Path) -> BTreeMap<String, (u64, RunState)> {

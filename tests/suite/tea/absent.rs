@@ -1,6 +1,6 @@
 //! Actions that only TEA has: what the manual says to write instead is what the errors say.
 
-use windlass::internals::engine::Engine;
+use windlass_engine::Engine;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_tea_has_is_told_with_what_to_write_instead() {

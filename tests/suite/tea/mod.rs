@@ -27,8 +27,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use windlass::internals::engine::{Engine, EngineError, LoadError, Workflow, report};
-use windlass::internals::expression::Value;
+use windlass_engine::{Engine, EngineError, LoadError, Workflow, report};
+use windlass_expression::Value;
 
 /// A model's server with its answers written down.
 #[derive(Clone, Default)]
@@ -334,19 +334,18 @@ actions:
 /// States and scopes without names and places. Of a loop, what the formats themselves differ in:
 /// one has no deadline and does not look at its condition when the count is spent.
 fn shape(text: &str) -> String {
-    use windlass::internals::model::Name;
-    use windlass::internals::program::ScopeKind;
-    use windlass::internals::source::{Bundle, Span};
+    use windlass_machine::program::ScopeKind;
+    use windlass_model::model::Name;
+    use windlass_source::source::{Bundle, Span};
     let bundle = Bundle::single("workflow.yaml", text);
-    let caps = windlass::internals::dialect::Caps::default();
-    let (workflow, diagnostics) = windlass::internals::dialect::read(&bundle, None, &caps);
+    let caps = windlass_formats::Caps::default();
+    let (workflow, diagnostics) = windlass_formats::read(&bundle, None, &caps);
     let workflow = workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)));
-    let caps = windlass::internals::program::Caps {
+    let caps = windlass_machine::program::Caps {
         count: 1000,
         timeout: std::time::Duration::from_secs(86_400),
     };
-    let program =
-        windlass::internals::compile::compile(&workflow, Default::default(), caps).unwrap();
+    let program = windlass_machine::compile::compile(&workflow, Default::default(), caps).unwrap();
     let unnamed = Name::from("");
     let mut states = program.states.clone();
     for state in &mut states {
@@ -390,9 +389,7 @@ fn equal_loops_are_equal_programs() {
 
 #[test]
 fn the_schema_for_editors_takes_what_is_taken() {
-    let schema =
-        windlass::internals::dialect::json_schema(windlass::internals::model::Dialect::Tea)
-            .unwrap();
+    let schema = windlass_formats::json_schema(windlass_model::model::Dialect::Tea).unwrap();
     let schema: Json = serde_json::from_str(schema).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let (mut taken, mut refused) = (0, 0);

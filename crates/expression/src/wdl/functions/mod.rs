@@ -199,7 +199,6 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// All names, and how many arguments they take.
-#[cfg_attr(not(feature = "internals"), allow(dead_code, reason = "for a test"))]
 pub(crate) fn arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
     let functions = TABLES.iter().copied().flatten();
     functions.map(|function| (function.name, function.min, function.max))

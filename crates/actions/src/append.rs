@@ -1,0 +1,485 @@
+//! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
+//! after its last append, and before its first one. What is behind that is cut off only when it is
+//! what this very append left behind, in an attempt before; anything else belongs to somebody else.
+//! It never appends to what it does not know the length of, and never overwrites what others wrote.
+//! With `replace` the rows go to a sibling of the file: see `replace`.
+
+mod replace;
+
+use super::execution_context::{made_before, resolved, state};
+use super::inputs::{Inputs, invalid, mismatch};
+use super::sink;
+use super::{Attempt, Executor};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Fault, Request, fault_kind};
+
+/// So often a file that another process writes to is tried again.
+const TRIES: u32 = 100;
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+#[derive(Default)]
+pub(super) struct AppendFile {
+    /// Who appended last to each file in this process, by the file's canonical path. It is held
+    /// while a file is written, so that an attempt that was cut and the next one do not mix.
+    last: Arc<Mutex<HashMap<String, Last>>>,
+}
+
+struct Last {
+    key: String,
+    length: u64,
+}
+
+struct Job {
+    path: PathBuf,
+    /// The engine's state directory: its store is no sink.
+    state: Option<Arc<Path>>,
+    shown: String,
+    /// How long files were when the run last committed an append, by their canonical paths; and
+    /// the canonical paths of those that are called by other ones.
+    files: Object,
+    measure: bool,
+    replace: bool,
+    data: Vec<u8>,
+    rows: usize,
+    key: String,
+    /// Whether what is behind the known end may be of this very append.
+    repeated: bool,
+}
+
+impl Executor for AppendFile {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(async {
+            let job = Work::read(request)?;
+            let last = Arc::clone(&self.last);
+            let shown = job.shown().to_owned();
+            let done = tokio::task::spawn_blocking(move || job.run(&last));
+            match done.await {
+                Ok(outcome) => outcome,
+                Err(error) => Err(Fault::new(
+                    fault_kind::INPUT,
+                    format!("appending to {shown} broke off: {error}"),
+                )),
+            }
+        })
+    }
+}
+
+enum Work {
+    Append(Job),
+    /// Put what was written anew in the place of the files, at the end of a run that succeeds.
+    Put {
+        files: Object,
+        repeated: bool,
+    },
+}
+
+impl Work {
+    fn read(request: &Request) -> Result<Self, Fault> {
+        let inputs = Inputs::of(request)?;
+        let files = match inputs.get("files") {
+            None => Object::new(),
+            Some(Value::Object(files)) => files.as_ref().clone(),
+            Some(other) => return Err(mismatch("files", "a map of lengths", other)),
+        };
+        if inputs.get("put") == Some(&Value::Bool(true)) {
+            let repeated = made_before() || request.attempt > 1;
+            return Ok(Self::Put { files, repeated });
+        }
+        Job::read(request, inputs, files).map(Self::Append)
+    }
+
+    fn shown(&self) -> &str {
+        match self {
+            Self::Append(job) => &job.shown,
+            Self::Put { .. } => "the files of a run",
+        }
+    }
+
+    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
+        match self {
+            Self::Append(job) => job.run(last),
+            Self::Put { files, repeated } => {
+                // An attempt that was cut may still be writing.
+                let _alone = last.lock().unwrap_or_else(PoisonError::into_inner);
+                replace::put(&files, repeated)
+            }
+        }
+    }
+}
+
+/// What the request gives in a simulation. Nothing is written, and every file is empty before the first append.
+///
+/// # Errors
+/// Inputs that cannot be used.
+pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
+    let job = match Work::read(request)? {
+        Work::Append(job) => job,
+        Work::Put { files, .. } => return Ok(replace::replaced_output(&files)),
+    };
+    let target = job.shown.clone();
+    let real = match job.replace {
+        true => replace::sibling(&target, run_of(&job.key)),
+        false => target.clone(),
+    };
+    let known = job.known(&target, &real)?.unwrap_or(0);
+    let length = match job.measure {
+        true => known,
+        false => known + job.data.len() as u64,
+    };
+    Ok(job.output(&target, &real, length))
+}
+
+/// Whether the request is a step of our own, which no author wrote.
+#[must_use]
+pub fn is_append_bookkeeping(request: &Request) -> bool {
+    let set = |key: &str| request.inputs.get(key) == Some(&Value::Bool(true));
+    &*request.executor == "appendFile" && (set("measure") || set("put"))
+}
+
+impl Job {
+    fn read(request: &Request, inputs: Inputs<'_>, files: Object) -> Result<Self, Fault> {
+        let shown = inputs.required_text("path")?.to_owned();
+        let (data, rows) = data(inputs)?;
+        Ok(Self {
+            path: resolved(&shown),
+            state: state(),
+            shown,
+            files,
+            measure: inputs.get("measure") == Some(&Value::Bool(true)),
+            replace: inputs.get("replace") == Some(&Value::Bool(true)),
+            data,
+            rows,
+            key: request.key.clone(),
+            repeated: made_before() || request.attempt > 1,
+        })
+    }
+
+    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
+        let told = |error: io::Error| {
+            let message = format!("cannot write {}: {error}", self.shown);
+            Fault::new(fault_kind::INPUT, message)
+        };
+        let place = self.place(&told)?;
+        let left = self.left(&place).filter(|length| *length > 0);
+        let opened = sink::open(&place.path, self.state.as_deref(), left.is_none());
+        let file = opened.map_err(|error| match left {
+            Some(length) if error.kind() == io::ErrorKind::NotFound => invalid(format!(
+                "{} is gone: this run left it with {length} bytes; nothing was written",
+                place.path.display()
+            )),
+            _ => told(error),
+        })?;
+        let file = file.ok_or_else(|| {
+            let message = format!(
+                "{} is in the engine's own store: nothing was written",
+                self.shown
+            );
+            Fault::new(fault_kind::DENIED, message)
+        })?;
+        if let Some(target) = &place.target
+            && let Ok(old) = std::fs::metadata(target)
+        {
+            // Who may not read the file may not read the rows that are to replace it.
+            file.set_permissions(old.permissions()).map_err(told)?;
+        }
+        // However it is called, it is one file.
+        let path = std::fs::canonicalize(&place.path).map_err(told)?;
+        let real = path.display().to_string();
+        let target = place.target.unwrap_or_else(|| real.clone());
+        let known = self.known(&target, &real)?;
+        if known.is_none() {
+            // It may be new.
+            sink::sync_name(&path).map_err(told)?;
+        }
+        let known = known.or(place.known);
+        let mut file = self.locked(file)?;
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = length_of(&mut file).map_err(told)?;
+        if self.measure {
+            return Ok(self.output(&target, &real, known.unwrap_or(now)));
+        }
+        self.check(&mut file, known, now, last.get(&real))?;
+        // What nobody knows of is what is written anew, or was there.
+        let from = known.unwrap_or(if self.replace { 0 } else { now });
+        let length = from + self.data.len() as u64;
+        let written = write(&mut file, from, now, &self.data);
+        let key = self.key.clone();
+        let ends = match &written {
+            Ok(()) => length,
+            Err(_) => {
+                // As if it had not begun, when the disk lets that happen.
+                let _ = file.set_len(from);
+                length_of(&mut file).map_err(told)?
+            }
+        };
+        last.insert(real.clone(), Last { key, length: ends });
+        written.map_err(told)?;
+        Ok(self.output(&target, &real, length))
+    }
+
+    fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<Place, Fault> {
+        if !self.replace {
+            return Ok(Place {
+                path: self.path.clone(),
+                target: None,
+                known: None,
+            });
+        }
+        let target = replace::target(&self.path).map_err(told)?;
+        let target = target.display().to_string();
+        let sibling = replace::sibling(&target, run_of(&self.key));
+        let known = match self.files.get(&*target).and_then(Value::as_str) {
+            Some(before) if before != sibling => {
+                let length = replace::length(self.files.get(before)).unwrap_or_default();
+                replace::copy(before, &sibling, length)?;
+                Some(length)
+            }
+            _ => None,
+        };
+        Ok(Place {
+            path: PathBuf::from(sibling),
+            target: Some(target),
+            known,
+        })
+    }
+
+    /// How long the file was when the run last committed an append to it.
+    fn known(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
+        let called = self.files.get(self.shown.as_str());
+        if let Some(before) = called.and_then(Value::as_str)
+            && before != target
+            && self.shown != target
+        {
+            return Err(invalid(format!(
+                "{} is another file than before: it was {before}, and is {target}",
+                self.shown
+            )));
+        }
+        let mixed = match self.files.get(target) {
+            Some(Value::String(_)) => !self.replace,
+            Some(_) => self.replace,
+            None => false,
+        };
+        if mixed {
+            return Err(invalid(format!(
+                "this run both appends to {} and replaces it: every action that writes to it \
+                 must have `replace: true`, or none",
+                self.shown
+            )));
+        }
+        let Some(known) = self.files.get(real) else {
+            return Ok(None);
+        };
+        match replace::length(Some(known)) {
+            Some(length) => Ok(Some(length)),
+            None => Err(mismatch("files", "a map of lengths", known)),
+        }
+    }
+
+    /// The same, whether the file is there or not.
+    fn left(&self, place: &Place) -> Option<u64> {
+        let real = match &place.target {
+            Some(_) => place.path.to_str()?,
+            // It may be called by its canonical path.
+            None => {
+                let called = self.files.get(self.shown.as_str())?;
+                called.as_str().unwrap_or(&self.shown)
+            }
+        };
+        replace::length(self.files.get(real))
+    }
+
+    /// The file, once no other process writes to it.
+    fn locked(&self, file: File) -> Result<Locked, Fault> {
+        let mut file = file;
+        for _ in 0..TRIES {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => return Ok(Locked::Alone(locked)),
+                Err((open, Errno::EWOULDBLOCK | Errno::EINTR)) => {
+                    file = open;
+                    std::thread::sleep(PAUSE);
+                }
+                // A file system without locks.
+                Err((open, _)) => return Ok(Locked::Open(open)),
+            }
+        }
+        let message = format!("{} is locked by another process", self.shown);
+        Err(Fault::new(fault_kind::INPUT, message).transient())
+    }
+
+    /// Nothing but this append's own bytes may be behind the end that is known.
+    fn check(
+        &self,
+        file: &mut File,
+        known: Option<u64>,
+        now: u64,
+        last: Option<&Last>,
+    ) -> Result<(), Fault> {
+        let own = last.is_some_and(|last| last.key == self.key);
+        let other = last.is_some_and(|last| last.key != self.key && run(last) == run_of(&self.key));
+        let at_once = || {
+            invalid(format!(
+                "another action appended to {} at the same time: rows for one file must be \
+                 appended one after the other",
+                self.shown
+            ))
+        };
+        let Some(from) = known else {
+            return match self.replace || !self.repeated {
+                _ if other => Err(at_once()),
+                true => Ok(()),
+                false => Err(invalid(format!(
+                    "an append to {} was cut, and how long it was before is not known: nothing \
+                     was written",
+                    self.shown
+                ))),
+            };
+        };
+        let grown_by_own = own && last.is_some_and(|last| last.length == now);
+        if now == from || (now > from && grown_by_own) {
+            return Ok(());
+        }
+        let left = (now > from && (self.repeated || own))
+            .then(|| self.is_own(file, from, now))
+            .transpose();
+        match left {
+            Ok(Some(true)) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => {
+                return Err(invalid(format!("cannot read {}: {error}", self.shown)));
+            }
+        }
+        if other && last.is_some_and(|last| last.length == now) {
+            return Err(at_once());
+        }
+        Err(invalid(format!(
+            "{} was changed by somebody else: this run left it with {from} bytes, and it has \
+             {now}; nothing was written",
+            self.shown
+        )))
+    }
+
+    /// Whether what is behind the known end is what an attempt at this append left: its bytes, as
+    /// far as it came. What a power cut left unwritten in between reads as zeros.
+    fn is_own(&self, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
+        if now - from > self.data.len() as u64 {
+            return Ok(false);
+        }
+        let mut left = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(self.data.len() as u64).read_to_end(&mut left)?;
+        let mut pairs = left.iter().zip(&self.data);
+        Ok(pairs.all(|(left, own)| left == own || *left == 0))
+    }
+
+    fn output(&self, target: &str, real: &str, length: u64) -> Value {
+        let from = self.files.get(real).cloned().unwrap_or_default();
+        let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
+        let rows = Value::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        // What it is called comes first: it may be the canonical path itself.
+        let mut files = vec![(self.shown.as_str(), Value::text(target))];
+        if target == real {
+            files.push((real, length.clone()));
+        } else {
+            files.push((target, Value::text(real)));
+            files.push((real, replace::known(target, &length)));
+        }
+        Value::from_pairs([
+            ("path", Value::text(&self.shown)),
+            ("length", length),
+            ("rows", rows),
+            ("file", Value::text(real)),
+            ("from", from),
+            ("files", Value::from_pairs(files)),
+        ])
+    }
+}
+
+struct Place {
+    path: PathBuf,
+    /// The file that this replaces, when it is not the file itself.
+    target: Option<String>,
+    /// How long it is, when an earlier run wrote it.
+    known: Option<u64>,
+}
+
+/// The run that appended last.
+fn run(last: &Last) -> &str {
+    run_of(&last.key)
+}
+
+fn run_of(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(run, _)| run)
+}
+
+/// An open file, locked where that is possible.
+enum Locked {
+    Alone(Flock<File>),
+    Open(File),
+}
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
+    }
+}
+
+/// Asked without its times: see `Inode`.
+fn length_of(file: &mut File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
+/// Cuts the file, which has `now` bytes, to what was committed and puts the data behind it, durably.
+fn write(file: &mut File, from: u64, now: u64, data: &[u8]) -> io::Result<()> {
+    if now != from {
+        file.set_len(from)?;
+    }
+    file.seek(SeekFrom::Start(from))?;
+    file.write_all(data)?;
+    file.sync_data()
+}
+
+fn data(inputs: Inputs<'_>) -> Result<(Vec<u8>, usize), Fault> {
+    let line = |value: &Value| {
+        let mut line = value.to_json();
+        line.push('\n');
+        line
+    };
+    match (inputs.get("rows"), inputs.get("text")) {
+        (Some(Value::Array(rows)), _) => {
+            let text: String = rows.iter().map(line).collect();
+            Ok((text.into_bytes(), rows.len()))
+        }
+        (Some(other), _) => Err(mismatch("rows", "a list", other)),
+        (None, Some(Value::String(text))) => Ok((text.as_bytes().to_vec(), 1)),
+        (None, Some(other)) => Err(mismatch("text", "a string", other)),
+        // Null is a row too.
+        (None, None) => Ok(match inputs.all().find(|(key, _)| *key == "row") {
+            Some((_, row)) => (line(row).into_bytes(), 1),
+            None => (Vec::new(), 0),
+        }),
+    }
+}

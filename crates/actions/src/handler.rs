@@ -1,0 +1,365 @@
+//! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. They never
+//! learn which run they serve; the idempotency key is all they need to tell a repetition from
+//! something new.
+
+use super::activity::{ActivityContext, Closure};
+use super::execution_context::is_quiet;
+use super::http::{Client, Reply};
+use super::inputs::Inputs;
+use super::json;
+use super::process::{Finished, ProcessError, Processes, Spec};
+use super::secrets::MASK;
+use super::shell::files;
+use super::stub::Stubs;
+use super::{Attempt, Executor};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+use windlass_expression::Value;
+use windlass_model::model::{
+    Fault, HANDLER_NAMES, HandlerTarget, Name, Policy, Request, fault_kind,
+};
+use windlass_source::diagnostic::nearest;
+
+#[derive(Clone)]
+pub(super) enum Target {
+    Closure(Closure),
+    Command(Vec<String>),
+    Url(String),
+    /// A URL that a guest's workflow names.
+    GuestUrl(String),
+    /// A command that a guest's workflow names and may not run.
+    Denied,
+}
+
+/// The handlers by name; the executor of `activity`, `actor`, `connector` and
+/// `runner`.
+#[derive(Clone)]
+pub(super) struct Handlers {
+    targets: BTreeMap<Name, Target>,
+    stubs: Stubs,
+    client: Arc<Client>,
+    /// For what guests name: it reaches the public internet only.
+    guests: Arc<Client>,
+    processes: Arc<Processes>,
+}
+
+impl Handlers {
+    /// The executors whose work handlers do.
+    pub(super) const EXECUTORS: [&'static str; 4] = ["activity", "actor", "connector", "runner"];
+
+    pub(super) fn new(client: Arc<Client>, guests: Arc<Client>, processes: Arc<Processes>) -> Self {
+        Self {
+            targets: BTreeMap::new(),
+            stubs: Stubs::default(),
+            client,
+            guests,
+            processes,
+        }
+    }
+
+    pub(super) fn add(&mut self, name: Name, target: HandlerTarget) {
+        let target = match target {
+            HandlerTarget::Command(argv) => Target::Command(argv),
+            HandlerTarget::Url(url) => Target::Url(url),
+            HandlerTarget::Stub(answers) => return self.stubs.add(name, answers),
+        };
+        self.targets.insert(name, target);
+    }
+
+    /// Adds a handler that a workflow declares, as far as the policy lets it.
+    pub(super) fn add_declared(&mut self, name: Name, target: HandlerTarget, policy: Policy) {
+        match target {
+            HandlerTarget::Command(_) if !policy.shell => {
+                self.targets.insert(name, Target::Denied);
+            }
+            HandlerTarget::Url(url) if !policy.private_network => {
+                self.targets.insert(name, Target::GuestUrl(url));
+            }
+            other => self.add(name, other),
+        }
+    }
+
+    pub(super) fn add_closure(&mut self, name: Name, closure: Closure) {
+        self.targets.insert(name, Target::Closure(closure));
+    }
+
+    /// The handler of a name; of a connector's operation, else of the connector.
+    pub(super) fn target(&self, name: &str) -> Option<&Target> {
+        self.targets.get(name).or_else(|| {
+            let (connector, _) = name.split_once('/')?;
+            self.targets.get(connector)
+        })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.targets.keys().map(|name| &**name)
+    }
+
+    /// Whether a handler or a stub answers an action that asks for this handler.
+    pub(super) fn answers(&self, name: &str, action: &str) -> bool {
+        self.target(name).is_some() || self.stubs.know(name, action)
+    }
+
+    /// Whether a stub answers a call to a server.
+    pub(super) fn stubs_http(&self, action: &str) -> bool {
+        self.stubs.know("Http", action)
+    }
+
+    /// The names of all stubs.
+    pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
+        self.stubs.names()
+    }
+
+    async fn call(&self, request: &Request) -> Result<Value, Fault> {
+        if &*request.executor == "runner" {
+            return self.runner(request).await;
+        }
+        let (name, input) = name_and_input(request)?;
+        let value = self.ask(self.chosen(name, request), input, request).await?;
+        match &*request.executor {
+            "connector" => of_connector(value),
+            _ => Ok(value),
+        }
+    }
+
+    /// The first name of a request that has a handler, else the first that has a stub, else the
+    /// name itself.
+    fn chosen<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
+        let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
+        let others = others.into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<&str> = [name].into_iter().chain(others).collect();
+        let registered = names.iter().find(|name| self.target(name).is_some());
+        let stubbed = || {
+            let mut names = names.iter();
+            names.find(|name| self.stubs.know(name, &request.action))
+        };
+        registered.or_else(stubbed).copied().unwrap_or(name)
+    }
+
+    /// What a stub answers instead of a server: that of the action, else of all its calls.
+    pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
+        let answer = self.stubs.answer("Http", request)?;
+        Some(answer.map_err(retried).and_then(as_reply))
+    }
+
+    /// What a handler answers to this input.
+    pub(super) async fn ask(
+        &self,
+        name: &str,
+        input: Value,
+        request: &Request,
+    ) -> Result<Value, Fault> {
+        match self.target(name) {
+            None => match self.stubs.answer(name, request) {
+                Some(answer) => answer.map_err(retried),
+                None => Err(unknown("handler", name, self.names())),
+            },
+            Some(Target::Closure(closure)) => {
+                closure(ActivityContext {
+                    input,
+                    idempotency_key: request.key.clone(),
+                    attempt: request.attempt,
+                    action: Arc::clone(&request.action),
+                })
+                .await
+            }
+            Some(Target::Command(argv)) => self.command(request, name, argv, &input).await,
+            Some(Target::Url(url)) => {
+                let reply = self.client.post_json(url, &input, request).await;
+                answer(name, reply).map_err(retried)
+            }
+            Some(Target::Denied) => {
+                let message = format!("the handler `{name}` may not run a command: --allow-shell");
+                Err(Fault::new(fault_kind::DENIED, message))
+            }
+            Some(Target::GuestUrl(url)) => {
+                let reply = self.guests.post_json(url, &input, request).await;
+                answer(name, reply).map_err(retried)
+            }
+        }
+    }
+
+    async fn command(
+        &self,
+        request: &Request,
+        name: &str,
+        argv: &[String],
+        input: &Value,
+    ) -> Result<Value, Fault> {
+        let mut spec = Spec::new(argv.to_vec(), request);
+        spec.stdin = Some(input.to_json().into_bytes());
+        // Without `input`, all keys are the input.
+        if request.inputs.get("input").is_some() {
+            spec.files = files(Inputs::of(request)?)?;
+        }
+        let finished = self.run(name, spec).await?;
+        parse_or_text(&finished.stdout)
+    }
+
+    /// A command that must do what it should.
+    pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<Finished, Fault> {
+        let finished = self.processes.run(spec).await.map_err(|error| {
+            let message = format!("the handler `{name}`: {error}");
+            match error {
+                ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
+                ProcessError::Unusable { .. } => Fault::new(fault_kind::INPUT, message),
+                ProcessError::Start { .. } | ProcessError::Broken(_) => failed(message),
+            }
+        })?;
+        if finished.code == 0 {
+            let stderr = if is_quiet() { MASK } else { &finished.stderr };
+            tracing::debug!(handler = name, stderr, "handler done");
+            return Ok(finished);
+        }
+        Err(exit(name, &finished))
+    }
+}
+
+impl Executor for Handlers {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(self.call(request))
+    }
+
+    /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        let own = request.timeout_ms.map(Duration::from_millis);
+        let default = || match self.target(self.chosen(name_and_input(request).ok()?.0, request))? {
+            Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
+            Target::Closure(_) | Target::Command(_) | Target::Denied => None,
+        };
+        own.or_else(default)
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        let (name, _) = name_and_input(request).ok()?;
+        match self.target(self.chosen(name, request))? {
+            Target::Url(url) | Target::GuestUrl(url) => Url::parse(url).ok(),
+            Target::Closure(_) | Target::Command(_) | Target::Denied => None,
+        }
+    }
+}
+
+/// The handler's name, and `input` or else everything beside the name: the seeds write
+/// `{"activityType": "search", "query": …}` as well.
+fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
+    let inputs = Inputs::of(request)?;
+    let key = format!("{}Type", request.executor);
+    let name = inputs.required_text(&key)?;
+    let input = match request.inputs.get("input") {
+        Some(input) => input.clone(),
+        None => inputs.without(&key),
+    };
+    Ok((name, input))
+}
+
+/// A stub's answer as the output of a call: what has none of its keys is the body. A status of 400
+/// or above fails the action, as a server's would.
+pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
+    let parts = ["statusCode", "headers", "body"];
+    let whole = parts.iter().any(|key| answer.get(key).is_some());
+    let part = |key: &str, default: Value| match whole {
+        true => answer.get(key).cloned().unwrap_or(default),
+        false => default,
+    };
+    let body = match whole {
+        true => part("body", Value::Null),
+        false => answer.clone(),
+    };
+    let status = part("statusCode", Value::Int(200));
+    let output = Value::from_pairs([
+        ("statusCode", status.clone()),
+        ("headers", part("headers", Value::from_pairs::<&str>([]))),
+        ("body", body),
+    ]);
+    match refused(&output) {
+        Some(fault) => Err(fault.output(output)),
+        None => Ok(output),
+    }
+}
+
+/// A connector's answer: expressions of a definition read `body('x')` of it.
+pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
+    if value.get("body").is_none() && value.get("statusCode").is_none() {
+        return Ok(Value::from_pairs([("body", value)]));
+    }
+    match refused(&value) {
+        Some(fault) => Err(fault.output(value)),
+        None => Ok(value),
+    }
+}
+
+/// What a status of 400 or above is, of a server or of a connector.
+fn refused(answer: &Value) -> Option<Fault> {
+    let code = answer.get("statusCode")?.as_int()?;
+    if code < 400 {
+        return None;
+    }
+    let message = format!("its handler or stub answered {code}");
+    let mut fault = Fault::new(fault_kind::HTTP, message).code(code);
+    fault.transient = code >= 500 || code == 408 || code == 429;
+    Some(fault)
+}
+
+/// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it
+/// cannot use and answers that cannot be taken stay what they are.
+pub(super) fn retried(fault: Fault) -> Fault {
+    let kinds = [
+        fault_kind::INPUT,
+        fault_kind::TOO_LARGE,
+        fault_kind::INEXACT,
+    ];
+    if kinds.contains(&&*fault.kind) {
+        return fault;
+    }
+    fault.transient()
+}
+
+fn failed(message: String) -> Fault {
+    Fault::new(fault_kind::HANDLER, message).transient()
+}
+
+fn exit(name: &str, finished: &Finished) -> Fault {
+    failed(format!("the handler `{name}` {}", finished.describe()))
+        .code(finished.code)
+        .output(finished.output())
+}
+
+/// A handler's own words for what went wrong with its URL: the status stays the code.
+fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
+    match reply {
+        Ok(reply) => Ok(reply.body),
+        Err(fault) if &*fault.kind == fault_kind::HTTP => Err(Fault {
+            kind: Name::from(fault_kind::HANDLER),
+            message: format!("the handler `{name}`: {}", fault.message),
+            ..fault
+        }),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// JSON if it is JSON, null if there is nothing, else the text without the line ends at its end.
+fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
+    let text = stdout.trim_end_matches(['\n', '\r']);
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let parsed = json::parsed(text, "standard output")?;
+    Ok(parsed.unwrap_or_else(|| Value::text(text)))
+}
+
+/// The fault for a name that nothing has.
+pub(super) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Fault {
+    let hint = nearest(name, known)
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Fault::new(
+        fault_kind::INPUT,
+        format!("there is no {what} `{name}`{hint}"),
+    )
+}

@@ -1,0 +1,202 @@
+//! The connections: shared by everything that speaks HTTP, made when first needed, because reading
+//! the machine's certificates takes longer than a whole short run. A connection is served by the runtime
+//! that opened it, so the scheduler's own thread has connections of its own.
+
+use super::egress;
+use super::fault::{connection_fault, shown};
+use super::redirect;
+use super::reply::Reply;
+use super::request;
+use super::tokens::Tokens;
+use super::trust::Trust;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::OnceCell;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Request, fault_kind};
+
+/// How long a connection may take to come about, within the attempt's own time.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// So many redirects are followed.
+const MAX_REDIRECTS: usize = 10;
+
+const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
+
+#[derive(Default)]
+pub(crate) struct Client {
+    /// Of runtimes with workers.
+    workers: Connections,
+    /// Of runtimes with one thread.
+    alone: Connections,
+    tokens: Tokens,
+    /// It reaches the public internet only.
+    public_only: bool,
+}
+
+#[derive(Default)]
+struct Connections {
+    /// Knows no certificates, which makes it quick to build.
+    plain: OnceCell<reqwest::Client>,
+    /// Speaks TLS as well; once it is there, it does everything.
+    secure: OnceCell<reqwest::Client>,
+    /// Those with a CA or a certificate of their own.
+    own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
+}
+
+/// Of more than so many clients with TLS of their own, all are made anew.
+const MAX_OWN: usize = 64;
+
+impl Client {
+    /// A client for guests: it reaches the public internet only, and uses no proxy, which would
+    /// resolve names itself.
+    pub(crate) fn public_only() -> Self {
+        Self {
+            public_only: true,
+            ..Self::default()
+        }
+    }
+
+    fn builder(&self) -> reqwest::ClientBuilder {
+        let builder = builder();
+        if !self.public_only {
+            return builder;
+        }
+        builder
+            .dns_resolver(Arc::new(egress::PublicOnly))
+            .no_proxy()
+    }
+
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Calls, follows redirects, and reads the whole reply.
+    pub(crate) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
+        self.call_with(call, None).await
+    }
+
+    /// The same with TLS of its own, which holds for the server that is called and for no other.
+    pub(super) async fn call_with(
+        &self,
+        mut call: reqwest::Request,
+        trust: Option<&Trust>,
+    ) -> Result<Reply, Fault> {
+        let home = call.url().origin();
+        for _ in 0..=MAX_REDIRECTS {
+            let url = call.url().clone();
+            let trust = trust.filter(|_| url.origin() == home);
+            if self.public_only {
+                egress::check(&url)
+                    .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
+            }
+            let method = call.method().clone();
+            let again = call.try_clone();
+            let response = match trust {
+                Some(trust) => self.own(trust).await?.execute(call).await,
+                None => self.send(call).await,
+            };
+            let response = response.map_err(|error| connection_fault(&url, error))?;
+            match redirect::next(again, &response)? {
+                None => return Reply::read(&method, response).await,
+                Some(next) => call = next,
+            }
+        }
+        let message = format!("{} redirects too often", shown(call.url()));
+        Err(Fault::new(fault_kind::HTTP, message))
+    }
+
+    /// Posts a value as JSON, as handlers and models are called.
+    pub(crate) async fn post_json(
+        &self,
+        url: &str,
+        body: &Value,
+        request: &Request,
+    ) -> Result<Reply, Fault> {
+        self.call(request::post_json(url, body, request)?).await
+    }
+
+    /// Posts a value as JSON with these headers.
+    pub(crate) async fn post(
+        &self,
+        url: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: &Value,
+        request: &Request,
+    ) -> Result<Reply, Fault> {
+        let mut call = request::post_json(url, body, request)?;
+        call.headers_mut().extend(headers);
+        self.call(call).await
+    }
+
+    fn connections(&self) -> &Connections {
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::CurrentThread => &self.alone,
+            _ => &self.workers,
+        }
+    }
+
+    async fn send(&self, call: reqwest::Request) -> reqwest::Result<reqwest::Response> {
+        if call.url().scheme() == "https" || self.connections().secure.initialized() {
+            return self.secure().await?.execute(call).await;
+        }
+        self.plain().await?.execute(call).await
+    }
+
+    /// The client with this TLS: making one reads files.
+    async fn own(&self, trust: &Trust) -> Result<reqwest::Client, Fault> {
+        let key = trust.key();
+        let own = &self.connections().own;
+        let own = || own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = own().get(&key) {
+            return Ok(client.clone());
+        }
+        let builder = trust.put_on(self.builder())?;
+        let built = tokio::task::spawn_blocking(|| builder.build()).await;
+        let built = built.map_err(|error| Fault::new(fault_kind::CONNECTION, error.to_string()))?;
+        // Not what is wrong with it: that may hold a part of the key.
+        let client = built.map_err(|_| {
+            Fault::new(
+                fault_kind::INPUT,
+                "`tls` has a certificate or key that cannot be used",
+            )
+        })?;
+        let mut own = own();
+        if own.len() >= MAX_OWN {
+            own.clear();
+        }
+        own.insert(key, client.clone());
+        Ok(client)
+    }
+
+    async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
+        let build = || async { self.builder().tls_built_in_root_certs(false).build() };
+        let plain = &self.connections().plain;
+        plain.get_or_try_init(build).await
+    }
+
+    async fn secure(&self) -> reqwest::Result<&reqwest::Client> {
+        let build = || async {
+            // Reads files.
+            let builder = self.builder();
+            match tokio::task::spawn_blocking(|| builder.build()).await {
+                Ok(built) => built,
+                Err(_) => self.builder().build(),
+            }
+        };
+        let secure = &self.connections().secure;
+        secure.get_or_try_init(build).await
+    }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        // They are followed here, where what must stay behind is known.
+        .redirect(Policy::none())
+}

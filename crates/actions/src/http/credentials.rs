@@ -1,0 +1,180 @@
+//! How a call signs in (docs/actions.md): with a header that is known beforehand, with a token that is
+//! fetched, or with a signature over the call.
+
+use super::fault::shown;
+use super::signature::Signer;
+use super::tokens::Asked;
+use crate::inputs::{Inputs, invalid, mismatch};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use windlass_expression::Value;
+use windlass_model::model::{Fault, fault_kind};
+
+/// Where Microsoft gives tokens, unless `authority` says otherwise (Logic Apps reference).
+const MICROSOFT: &str = "https://login.microsoftonline.com/";
+
+/// Types in words of a message.
+const TYPES: &str = "Basic, Bearer, Raw, OAuth2, ActiveDirectoryOAuth or AwsSigV4";
+
+pub(super) enum Credentials {
+    None,
+    Header(HeaderValue),
+    Token(Asked),
+    Signature(Signer),
+}
+
+impl Credentials {
+    /// Those of `{type: Basic | Bearer | …}`; types are read without case, as Logic Apps do.
+    pub(super) fn of(inputs: Inputs<'_>) -> Result<Self, Fault> {
+        let Some(given) = inputs.get("authentication") else {
+            return Ok(Self::None);
+        };
+        let given = Keys(Inputs::from_value("authentication", given)?);
+        let kind = given.need("type")?;
+        match kind.to_lowercase().as_str() {
+            "none" => Ok(Self::None),
+            "basic" => {
+                let pair = format!("{}:{}", given.need("username")?, given.need("password")?);
+                header(&format!("Basic {}", BASE64.encode(pair))).map(Self::Header)
+            }
+            "bearer" => {
+                let token = given.need("token").or_else(|_| given.need("value"))?;
+                bearer(token).map(Self::Header)
+            }
+            "raw" => header(given.need("value")?).map(Self::Header),
+            "oauth2" => oauth2(given).map(Self::Token),
+            "activedirectoryoauth" => active_directory(given).map(Self::Token),
+            "awssigv4" => Ok(Self::Signature(Signer {
+                key_id: given.need("accessKeyId")?.to_owned(),
+                secret: given.need("secretAccessKey")?.to_owned(),
+                session: given.text("sessionToken")?.map(str::to_owned),
+                region: given.need("region")?.to_owned(),
+                service: given.need("service")?.to_owned(),
+            })),
+            _ => Err(invalid(format!(
+                "`authentication.type` must be {TYPES}, not {kind:?}"
+            ))),
+        }
+    }
+
+    /// Puts them on a call, or says which token must be fetched for it.
+    pub(super) fn put_on(&self, call: &mut reqwest::Request) -> Result<Option<&Asked>, Fault> {
+        match self {
+            Self::None => {}
+            Self::Token(asked) => return Ok(Some(asked)),
+            Self::Signature(signer) => signer.sign(call)?,
+            Self::Header(value) => {
+                call.headers_mut().insert(AUTHORIZATION, value.clone());
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// RFC 6749, 4.4: client credentials.
+fn oauth2(given: Keys<'_>) -> Result<Asked, Fault> {
+    let (id, secret) = (given.need("clientId")?, given.need("clientSecret")?);
+    let mut form = vec![("grant_type", "client_credentials")];
+    for key in ["scope", "audience", "resource"] {
+        if let Some(value) = given.text(key)? {
+            form.push((key, value));
+        }
+    }
+    let sent_in = given.text("clientAuthentication")?.unwrap_or("header");
+    let basic = match sent_in {
+        "header" => Some((id, secret)),
+        "body" => {
+            form.extend([("client_id", id), ("client_secret", secret)]);
+            None
+        }
+        other => {
+            return Err(invalid(format!(
+                "`authentication.clientAuthentication` must be header or body, not {other:?}"
+            )));
+        }
+    };
+    Ok(Asked::new(
+        token_url(given.need("tokenUrl")?)?,
+        &form,
+        basic,
+    ))
+}
+
+/// Logic Apps reference, "Microsoft Entra ID OAuth authentication", with a secret.
+fn active_directory(given: Keys<'_>) -> Result<Asked, Fault> {
+    let authority = given.text("authority")?.unwrap_or(MICROSOFT);
+    let tenant = given.need("tenant")?;
+    let url = format!("{}/{tenant}/oauth2/token", authority.trim_end_matches('/'));
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", given.need("clientId")?),
+        ("client_secret", given.need("secret")?),
+        ("resource", given.need("audience")?),
+    ];
+    Ok(Asked::new(token_url(&url)?, &form, None))
+}
+
+fn token_url(text: &str) -> Result<Url, Fault> {
+    let url = Url::parse(text).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.ok_or_else(|| invalid("the address of the token is no http:// or https:// URL"))
+}
+
+pub(super) fn bearer(token: &str) -> Result<HeaderValue, Fault> {
+    header(&format!("Bearer {token}"))
+}
+
+fn header(text: &str) -> Result<HeaderValue, Fault> {
+    let mut value = HeaderValue::from_str(text)
+        .map_err(|_| invalid("`authentication` has characters that no header can have"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// That no token came is told as the fault of the call, without the other server's answer.
+pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
+    let words = fault.output.as_ref().and_then(|output| {
+        let body = output.get("body")?;
+        let word = body.get("error")?.as_str()?;
+        let more = body.get("error_description").and_then(Value::as_str);
+        Some(match more {
+            Some(more) => format!("{word}: {more}"),
+            None => word.to_owned(),
+        })
+    });
+    let message = match (words, &fault.code) {
+        (Some(words), Some(code)) => format!("{} answered {code}: {words}", shown(url)),
+        _ => fault.message.clone(),
+    };
+    Fault {
+        message: format!("no token for the call: {message}"),
+        output: None,
+        ..fault
+    }
+}
+
+pub(super) fn unusable(url: &Url, what: &str) -> Fault {
+    let message = format!("no token for the call: the answer of {} {what}", shown(url));
+    Fault::new(fault_kind::HTTP, message)
+}
+
+/// The keys of `authentication`.
+#[derive(Clone, Copy)]
+struct Keys<'a>(Inputs<'a>);
+
+impl<'a> Keys<'a> {
+    fn text(self, key: &str) -> Result<Option<&'a str>, Fault> {
+        let text = |value: &'a Value| {
+            let text = value.as_str();
+            text.ok_or_else(|| mismatch(&format!("authentication.{key}"), "a string", value))
+        };
+        self.0.get(key).map(text).transpose()
+    }
+
+    fn need(self, key: &str) -> Result<&'a str, Fault> {
+        let missing = || invalid(format!("`authentication.{key}` is missing"));
+        self.text(key)?.ok_or_else(missing)
+    }
+}

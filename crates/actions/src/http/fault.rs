@@ -1,0 +1,68 @@
+//! What is said of a call that brought no whole reply.
+
+use super::egress::Denied;
+use reqwest::Url;
+use std::error::Error;
+use windlass_model::model::{Fault, fault_kind};
+
+/// The URL as it may be shown: without user, password, query and fragment, where secrets are.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs that cannot have any.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// The fault for a call that brought no whole reply: what went wrong, down to its root.
+pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
+    if let Some(denied) = source_of::<Denied>(&error) {
+        return Fault::new(fault_kind::DENIED, denied.to_string());
+    }
+    let shown = shown(error.url().unwrap_or(url));
+    let what = if error.is_connect() || error.is_request() {
+        format!("cannot reach {shown}")
+    } else {
+        format!("the answer of {shown} broke off")
+    };
+    let refused = error.is_builder();
+    let message = match causes(&error.without_url()) {
+        causes if causes.is_empty() => what,
+        causes => format!("{what}: {causes}"),
+    };
+    if refused {
+        Fault::new(fault_kind::INPUT, message)
+    } else {
+        Fault::new(fault_kind::CONNECTION, message).transient()
+    }
+}
+
+/// The causes below the first, each said once: libraries like to repeat what is underneath.
+fn causes(error: &dyn Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        said.retain(|above| !text.contains(above.as_str()));
+        let news = !said.iter().any(|above| above.contains(&text));
+        // The layers of the client say only that they are layers.
+        if news && !text.starts_with("client error") {
+            said.push(text);
+        }
+        next = cause.source();
+    }
+    said.join(": ")
+}
+
+fn source_of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref::<T>() {
+            return Some(found);
+        }
+        next = cause.source();
+    }
+    None
+}

@@ -1,0 +1,99 @@
+//! The `Link` headers of a response (RFC 8288), which many APIs page with: relation to URL. It
+//! never follows one.
+
+use super::text::header_text;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, LINK};
+use windlass_expression::{Object, Value};
+
+/// Every relation with its URL, made absolute; the first of a relation counts.
+pub(super) fn parse(headers: &HeaderMap, base: &Url) -> Object {
+    let mut links = Object::new();
+    for value in headers.get_all(LINK) {
+        for (target, relations) in parse_value(&header_text(value)) {
+            let url = base.join(&target).map_or(target, String::from);
+            for relation in relations {
+                links
+                    .entry(relation.into())
+                    .or_insert_with(|| Value::text(url.as_str()));
+            }
+        }
+    }
+    links
+}
+
+/// The links of one header: targets and their relations.
+fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
+    split(text, ',')
+        .into_iter()
+        .filter_map(|link| {
+            let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+            let relations = split(parameters, ';').into_iter().find_map(|parameter| {
+                let (name, value) = parameter.split_once('=')?;
+                let is_relation = name.trim().eq_ignore_ascii_case("rel");
+                is_relation.then(|| value.trim().trim_matches('"'))
+            })?;
+            // Those that are registered are compared without regard to case (section 2.1.1).
+            let relations = relations.split_whitespace();
+            let relations = relations.map(str::to_ascii_lowercase).collect();
+            Some((target.trim().to_owned(), relations))
+        })
+        .collect()
+}
+
+/// Splits at a separator that stands neither in a URL nor in quotes.
+fn split(text: &str, separator: char) -> Vec<&str> {
+    let (mut in_url, mut in_quotes, mut escaped) = (false, false, false);
+    text.split(|c: char| {
+        let was_escaped = std::mem::take(&mut escaped);
+        match c {
+            '\\' if in_quotes => escaped = !was_escaped,
+            '"' if !in_url && !was_escaped => in_quotes = !in_quotes,
+            '<' if !in_quotes => in_url = true,
+            '>' if !in_quotes => in_url = false,
+            _ => {}
+        }
+        c == separator && !in_url && !in_quotes
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use reqwest::Url;
+    use reqwest::header::{HeaderMap, HeaderValue, LINK};
+
+    fn links(values: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(LINK, HeaderValue::from_str(value).unwrap());
+        }
+        let base = Url::parse("https://api.test/v1/items?page=2").unwrap();
+        windlass_expression::Value::object(parse(&headers, &base)).to_json()
+    }
+
+    #[test]
+    fn relations_get_their_urls() {
+        assert_eq!(
+            links(&[r#"<https://api.test/items?page=3>; rel="next", </items?a=1,2;3>; rel=last"#]),
+            r#"{"next":"https://api.test/items?page=3","last":"https://api.test/items?a=1,2;3"}"#
+        );
+    }
+
+    #[test]
+    fn quotes_hide_separators_and_hold_several_relations() {
+        assert_eq!(
+            links(&[
+                r#"<?page=1>; title="a, \"b\"; c"; REL="First prev"; rel=ignored"#,
+                "<x>;rel=first"
+            ]),
+            r#"{"first":"https://api.test/v1/items?page=1","prev":"https://api.test/v1/items?page=1"}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_link_is_left_out() {
+        assert_eq!(links(&["nonsense", "<x", "<x>", "", "<x>; rel"]), "{}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a redirect leads, and what goes along. To another origin (scheme, host, port) nothing goes
+//! that could be a secret: no header but those that say how to read, no address and no body that
+//! holds a secret of the program. It never sends anything.
+
+use super::fault::shown;
+use crate::execution_context;
+use reqwest::header::{
+    ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LOCATION,
+    TRANSFER_ENCODING, USER_AGENT,
+};
+use reqwest::{Method, Request, Response, StatusCode, Url};
+use windlass_model::model::{Fault, fault_kind};
+
+/// The headers that go to another origin too.
+const CARRIED: [HeaderName; 6] = [
+    ACCEPT,
+    ACCEPT_LANGUAGE,
+    CONTENT_ENCODING,
+    CONTENT_TYPE,
+    USER_AGENT,
+    HeaderName::from_static("idempotency-key"),
+];
+
+/// What speaks of a body that does not go along.
+const OF_BODY: [HeaderName; 4] = [
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    TRANSFER_ENCODING,
+];
+
+/// The call that a response to `call` leads to; none when it is the answer.
+pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<Request>, Fault> {
+    let Some((mut call, to)) = call.zip(target(response)) else {
+        return Ok(None);
+    };
+    let stays = matches!(*call.method(), Method::GET | Method::HEAD);
+    let repeats = matches!(
+        response.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    if !repeats {
+        if !stays {
+            *call.method_mut() = Method::GET;
+        }
+        *call.body_mut() = None;
+        for name in &OF_BODY {
+            call.headers_mut().remove(name);
+        }
+    }
+    if to.origin() != call.url().origin() {
+        leave_home(&mut call, &to)?;
+    }
+    *call.url_mut() = to;
+    Ok(Some(call))
+}
+
+/// Where a redirect points to, if it is one that can be followed.
+fn target(response: &Response) -> Option<Url> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?;
+    let to = response.url().join(location.to_str().ok()?).ok()?;
+    matches!(to.scheme(), "http" | "https").then_some(to)
+}
+
+/// Takes away what another origin must not see.
+fn leave_home(call: &mut Request, to: &Url) -> Result<(), Fault> {
+    let headers = std::mem::take(call.headers_mut());
+    for (name, value) in &headers {
+        if CARRIED.contains(name) && !execution_context::holds_secret(value.as_bytes()) {
+            call.headers_mut().append(name, value.clone());
+        }
+    }
+    let body = call.body().and_then(|body| body.as_bytes());
+    let body = body.is_some_and(execution_context::holds_secret);
+    if !body && !execution_context::holds_secret(to.as_str().as_bytes()) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} redirects to {}, and a secret would go along: call that address itself",
+        shown(call.url()),
+        shown(to)
+    );
+    Err(Fault::new(fault_kind::HTTP, message))
+}

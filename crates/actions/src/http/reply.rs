@@ -1,0 +1,329 @@
+//! From a server's response to the output of an action, or to its fault. It never follows what a
+//! response points to.
+
+use super::fault::{connection_fault, shown};
+use super::links;
+use super::multipart::{self, ReadPart};
+use super::text::{header_text, latin1};
+use crate::json;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode, Url};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use windlass_expression::{Object, Value, shared_key};
+use windlass_model::model::{Fault, fault_kind};
+
+/// Most bytes of a body, after decompression.
+const MAX_BODY: usize = 16 << 20;
+
+/// Characters of a body that an error message quotes.
+const EXCERPT: usize = 200;
+
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    /// By lower-case name; repeated values are joined with `, `.
+    pub(crate) headers: Object,
+    pub(crate) body: Value,
+    links: Object,
+    /// Where it came from, after redirects.
+    url: Url,
+}
+
+impl Reply {
+    pub(super) async fn read(method: &Method, response: Response) -> Result<Self, Fault> {
+        let status = response.status();
+        let url = response.url().clone();
+        let headers = response.headers().clone();
+        let bytes = read_body(response).await?;
+        let (body, refused) = parse_body(headers.get(CONTENT_TYPE), bytes);
+        let reply = Self {
+            status,
+            headers: header_map(&headers),
+            links: links::parse(&headers, &url),
+            body,
+            url,
+        };
+        if status.as_u16() < 400 {
+            return match refused {
+                None => Ok(reply),
+                Some(fault) if fault.output.is_some() => Err(fault.output(reply.into_value())),
+                Some(fault) => Err(fault),
+            };
+        }
+        let mut message = format!("{method} {} answered {status}", shown(&reply.url));
+        if let Some(words) = excerpt(&reply.body) {
+            message = format!("{message}: {words}");
+        }
+        Err(Fault {
+            retry_after_ms: retry_after(&headers),
+            transient: is_transient(status),
+            ..Fault::new(fault_kind::HTTP, message)
+                .code(status.as_u16())
+                .output(reply.into_value())
+        })
+    }
+
+    /// The output of one page: with `url`, which a relative address of the next page starts from.
+    pub(super) fn into_page(mut self) -> Value {
+        // Only a URL without a host refuses these.
+        let _ = self.url.set_username("");
+        let _ = self.url.set_password(None);
+        let url = Value::text(self.url.as_str());
+        let mut output = self.into_object();
+        output.insert(shared_key("url"), url);
+        Value::object(output)
+    }
+
+    /// `{statusCode, headers, body}`, and `links` when there are any.
+    pub(super) fn into_value(self) -> Value {
+        Value::object(self.into_object())
+    }
+
+    fn into_object(self) -> Object {
+        let mut output = Object::with_capacity(3 + usize::from(!self.links.is_empty()));
+        let status = i64::from(self.status.as_u16());
+        output.insert(shared_key("statusCode"), Value::Int(status));
+        output.insert(shared_key("headers"), Value::object(self.headers));
+        output.insert(shared_key("body"), self.body);
+        if !self.links.is_empty() {
+            output.insert(shared_key("links"), Value::object(self.links));
+        }
+        output
+    }
+}
+
+/// Whether the same call may go better later (docs/loom.md).
+fn is_transient(status: StatusCode) -> bool {
+    status.is_server_error()
+        || status == StatusCode::REQUEST_TIMEOUT
+        || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
+    let url = response.url().clone();
+    let too_large = || {
+        let message = format!("the body of {} is larger than 16 MiB", shown(&url));
+        Fault::new(fault_kind::TOO_LARGE, message)
+    };
+    let announced = response.content_length().unwrap_or(0);
+    if usize::try_from(announced).map_or(true, |length| length > MAX_BODY) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(body),
+            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => return Err(too_large()),
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Err(error) => return Err(connection_fault(&url, error)),
+        }
+    }
+}
+
+fn header_map(headers: &HeaderMap) -> Object {
+    let mut map = Object::with_capacity(headers.keys_len());
+    for name in headers.keys() {
+        let values: Vec<_> = headers.get_all(name).iter().map(header_text).collect();
+        map.insert(shared_key(name.as_str()), Value::text(values.join(", ")));
+    }
+    map
+}
+
+/// How a body of a content type is read.
+enum Form {
+    Json,
+    Text,
+    Bytes,
+    Unknown,
+}
+
+fn form(essence: &str) -> Form {
+    match essence {
+        "" => Form::Unknown,
+        "application/json" | "text/json" => Form::Json,
+        _ if essence.ends_with("+json") => Form::Json,
+        _ if essence.starts_with("text/") || essence.ends_with("+xml") => Form::Text,
+        "application/xml"
+        | "application/javascript"
+        | "application/yaml"
+        | "application/x-yaml"
+        | "application/x-ndjson"
+        | "application/jsonl"
+        | "application/x-www-form-urlencoded" => Form::Text,
+        _ => Form::Bytes,
+    }
+}
+
+/// JSON by its content type, text as text, and anything else as Logic Apps have it,
+/// `{"$content-type", "$content": base64}`, in several parts too. Nothing is null, but the empty text where a text was
+/// promised. With the fault of JSON that cannot be taken, which is text like all that is no JSON.
+fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
+    let content_type = content_type.map(header_text).unwrap_or_default();
+    let mut parts = content_type
+        .split(';')
+        .map(|part| part.trim().to_lowercase());
+    let essence = parts.next().unwrap_or_default();
+    let charset = parts.find_map(|part| {
+        let charset = part.strip_prefix("charset=")?;
+        Some(charset.trim_matches('"').to_owned())
+    });
+    let is_latin1 = matches!(charset.as_deref(), Some("iso-8859-1" | "latin1"));
+    if essence.starts_with("multipart/")
+        && let Some(parts) = multipart::parts(&content_type, &bytes)
+    {
+        return (several(&content_type, parts), None);
+    }
+    let form = form(&essence);
+    let bytes = match form {
+        Form::Json | Form::Text if is_latin1 => latin1(&bytes).into_bytes(),
+        _ => bytes,
+    };
+    let body = match form {
+        Form::Bytes | Form::Json | Form::Unknown if bytes.is_empty() => Value::Null,
+        Form::Bytes => binary(&content_type, &bytes),
+        Form::Json => return json_or_text(&content_type, bytes),
+        Form::Text | Form::Unknown => text_or_binary(&content_type, bytes),
+    };
+    (body, None)
+}
+
+/// A server that says JSON and sends something else is taken at its bytes.
+fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
+    match json_of(&bytes) {
+        Ok(Some(value)) => (value, None),
+        Ok(None) => (text_or_binary(content_type, bytes), None),
+        Err(refused) => (text_or_binary(content_type, bytes), Some(refused)),
+    }
+}
+
+/// The value of JSON; none of what is none. Fails where it cannot be taken.
+fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    match std::str::from_utf8(text) {
+        Ok(text) => json::parsed(text, "the body"),
+        Err(_) => Ok(None),
+    }
+}
+
+/// An answer whose body is parsed if it is JSON, whatever the server called it.
+pub(super) fn with_json(answer: Value) -> Result<Value, Fault> {
+    let Some(members) = answer.as_object() else {
+        return Ok(answer);
+    };
+    let bytes = match members.get("body") {
+        Some(Value::String(text)) => text.as_str().as_bytes().to_vec(),
+        Some(Value::Object(body)) => {
+            let content = body.get("$content").and_then(Value::as_str);
+            let Some(Ok(bytes)) = content.map(|content| BASE64.decode(content)) else {
+                return Ok(answer);
+            };
+            bytes
+        }
+        _ => return Ok(answer),
+    };
+    let Some(value) = json_of(&bytes)? else {
+        return Ok(answer);
+    };
+    let mut members = members.clone();
+    members.insert(shared_key("body"), value);
+    Ok(Value::object(members))
+}
+
+fn text_or_binary(content_type: &str, bytes: Vec<u8>) -> Value {
+    match String::from_utf8(bytes) {
+        Ok(text) => Value::text(text.strip_prefix('\u{FEFF}').unwrap_or(&text)),
+        Err(error) => binary(content_type, error.as_bytes()),
+    }
+}
+
+fn binary(content_type: &str, bytes: &[u8]) -> Value {
+    let kind = match content_type {
+        "" => "application/octet-stream",
+        kind => kind,
+    };
+    let pairs: [(Arc<str>, Value); 2] = [
+        ("$content-type".into(), Value::text(kind)),
+        ("$content".into(), Value::text(BASE64.encode(bytes))),
+    ];
+    Value::from_pairs(pairs)
+}
+
+/// Parts as Logic Apps have them: each with its headers, and its body as bytes.
+fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
+    let part = |(headers, bytes): ReadPart<'_>| {
+        let kind = headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let body = binary(kind.map_or("", |(_, kind)| kind), bytes);
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| (Arc::<str>::from(name), Value::text(value)));
+        let headers = Value::from_pairs(headers);
+        Value::from_pairs([("headers", headers), ("body", body)])
+    };
+    let parts = parts.into_iter().map(part).collect();
+    Value::from_pairs([
+        ("$content-type", Value::text(content_type)),
+        ("$multipart", Value::array(parts)),
+    ])
+}
+
+/// The beginning of a body on one line; none when there is nothing to read for people.
+fn excerpt(body: &Value) -> Option<String> {
+    let text = match body {
+        Value::Null => return None,
+        Value::String(text) => text.as_str().to_owned(),
+        Value::Object(map) if map.contains_key("$content") => return None,
+        other => other.to_json(),
+    };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = words.chars().take(EXCERPT).collect();
+    match short {
+        short if short.is_empty() => None,
+        short if short.len() < words.len() => Some(format!("{short}…")),
+        short => Some(short),
+    }
+}
+
+/// What `Retry-After` asks for, in milliseconds: seconds or a date (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        let wait = Duration::try_from_secs_f64(seconds).ok()?;
+        return u64::try_from(wait.as_millis()).ok();
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    // The date is the server's wall clock; only the wall clock can answer it.
+    #[allow(clippy::disallowed_methods)]
+    let now = SystemTime::now();
+    let wait = date.duration_since(now).unwrap_or_default();
+    u64::try_from(wait.as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charset_counts_for_text_and_for_json() {
+        for (kind, bytes, body) in [
+            (
+                "text/plain; charset=ISO-8859-1",
+                b"\"h\xE9\"".as_slice(),
+                r#""\"hé\"""#,
+            ),
+            (
+                "application/json; charset=\"iso-8859-1\"",
+                b"\"h\xE9\"",
+                "\"hé\"",
+            ),
+            ("application/json", "\"hé\"".as_bytes(), "\"hé\""),
+        ] {
+            let kind = HeaderValue::from_static(kind);
+            let (value, refused) = parse_body(Some(&kind), bytes.to_vec());
+            assert_eq!((value.to_json().as_str(), refused.is_none()), (body, true));
+        }
+    }
+}

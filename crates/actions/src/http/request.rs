@@ -1,0 +1,376 @@
+//! From the inputs of an action to a request without credentials. It never sends anything.
+
+use super::multipart::{self, Part};
+use crate::execution_context::traceparent;
+use crate::inputs::{Inputs, invalid, scalar};
+use crate::secrets::MASK;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use percent_encoding::percent_decode_str;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
+};
+use reqwest::{Method, Url};
+use url::form_urlencoded;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Request};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The input with the address of the page that named `page`; a format adds it from the last output.
+pub(super) const PAGE_BASE: &str = "page_base";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The call that an action makes first, and whether it goes to the server that its inputs name: a
+/// `page` leads to where the page before said.
+pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
+    let inputs = Inputs::of(request)?;
+    let home = uri(inputs)?;
+    if inputs.get("page").is_none() {
+        let mut call = from_inputs(&home, home.clone(), request)?;
+        add_queries(&mut call, inputs)?;
+        return Ok((call, true));
+    }
+    let page = address(request)?;
+    if home.origin() == page.origin() {
+        return Ok((from_inputs(&home, page, request)?, true));
+    }
+    match method(inputs)? {
+        Method::GET => Ok((reqwest::Request::new(Method::GET, page), false)),
+        other => Err(invalid(format!(
+            "the next page is at another server, {}, and {other} goes to that of `uri` only",
+            page.origin().ascii_serialization()
+        ))),
+    }
+}
+
+/// Where that call goes.
+pub(super) fn address(request: &Request) -> Result<Url, Fault> {
+    let inputs = Inputs::of(request)?;
+    let uri = uri(inputs)?;
+    let Some(page) = inputs.text("page")? else {
+        return Ok(uri);
+    };
+    let base = page_base(inputs, &uri, page)?;
+    let next = base.join(page);
+    served(next.map_err(|error| invalid(format!("`page` is not a valid URL: {error}")))?)
+}
+
+/// The address of the page that named `page`, which a relative one starts from (RFC 3986, 5.1.3).
+fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
+    let Some(base) = inputs.text(PAGE_BASE)? else {
+        return Ok(uri.clone());
+    };
+    let base = Url::parse(base)
+        .map_err(|error| invalid(format!("`{PAGE_BASE}` is not a valid URL: {error}")))?;
+    let segments = |url: &Url| -> Vec<String> {
+        let segments = url.path_segments().into_iter().flatten();
+        segments.map(str::to_owned).collect()
+    };
+    let known = segments(&base);
+    let is_masked = |segment: &String| segment.contains(MASK);
+    if page.starts_with('/') || Url::parse(page).is_ok() || !known.iter().any(is_masked) {
+        return Ok(base);
+    }
+    // A secret in the path is masked in every output. The path of `uri` has it, if it is the same path.
+    let own = segments(uri);
+    let same = |(known, own): (&String, &String)| is_masked(known) || known == own;
+    if known.len() == own.len() && known.iter().zip(&own).all(same) {
+        return Ok(uri.clone());
+    }
+    Err(invalid(
+        "`page` is relative to an address with a secret in its path, which is not stored: \
+         send the secret in a header",
+    ))
+}
+
+/// A call to an address of the server that the inputs name.
+fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Request, Fault> {
+    let inputs = Inputs::of(request)?;
+    let mut call = reqwest::Request::new(method(inputs)?, to);
+    *call.headers_mut() = headers(inputs)?;
+    if let Some(body) = inputs.get("body") {
+        set_body(&mut call, body)?;
+    }
+    sign_in(&mut call, home)?;
+    set_no_length(&mut call);
+    set_key(&mut call, request);
+    Ok(call)
+}
+
+/// The user and the password of an address become Basic authentication, unless the action has
+/// credentials of its own (RFC 7617). What does not name them has those of the server's own address.
+fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
+    let named = |url: &Url| !url.username().is_empty() || url.password().is_some();
+    let from = if named(call.url()) { call.url() } else { home };
+    if !named(from) {
+        return Ok(());
+    }
+    let mut pair: Vec<u8> = percent_decode_str(from.username()).collect();
+    pair.push(b':');
+    pair.extend(percent_decode_str(from.password().unwrap_or_default()));
+    let mut basic = HeaderValue::try_from(format!("Basic {}", BASE64.encode(pair)))
+        .map_err(|_| invalid("the user and the password of `uri` are no usable header"))?;
+    basic.set_sensitive(true);
+    call.headers_mut().entry(AUTHORIZATION).or_insert(basic);
+    // Only a URL without a host refuses these.
+    let _ = call.url_mut().set_username("");
+    let _ = call.url_mut().set_password(None);
+    Ok(())
+}
+
+/// A server may refuse a method that sends something without a length (RFC 9110, 8.6).
+fn set_no_length(call: &mut reqwest::Request) {
+    let sends = [Method::POST, Method::PUT, Method::PATCH].contains(call.method());
+    let body = call.body().and_then(reqwest::Body::as_bytes);
+    if sends && body.is_none_or(<[u8]>::is_empty) {
+        call.headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+}
+
+pub(super) fn post_json(
+    url: &str,
+    body: &Value,
+    request: &Request,
+) -> Result<reqwest::Request, Fault> {
+    let url = parse_url(url)?;
+    let mut call = reqwest::Request::new(Method::POST, url.clone());
+    set_json(&mut call, body);
+    sign_in(&mut call, &url)?;
+    set_key(&mut call, request);
+    Ok(call)
+}
+
+/// A look at where a 202 pointed to, and whether it is the server of the call: only that one gets the
+/// headers and the credentials.
+pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
+    let inputs = Inputs::of(request)?;
+    let mut call = reqwest::Request::new(Method::GET, url.clone());
+    let home = uri(inputs)?;
+    let at_home = home.origin() == url.origin();
+    if at_home {
+        *call.headers_mut() = headers(inputs)?;
+        sign_in(&mut call, &home)?;
+    }
+    Ok((call, at_home))
+}
+
+fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
+    let method = inputs.text("method")?.unwrap_or("GET").to_uppercase();
+    Method::from_bytes(method.as_bytes())
+        .map_err(|_| invalid(format!("`method` is no HTTP method: {method:?}")))
+}
+
+fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
+    match (inputs.text("uri")?, inputs.get("url")) {
+        (Some(uri), _) => parse_url(uri),
+        (None, Some(_)) => Err(invalid("`uri` is missing; it is not called `url`")),
+        (None, None) => Err(invalid("`uri` is missing")),
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, Fault> {
+    // The text is not repeated: it may hold a password.
+    served(Url::parse(text).map_err(|error| invalid(format!("`uri` is no URL: {error}")))?)
+}
+
+fn served(url: Url) -> Result<Url, Fault> {
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(invalid(format!(
+            "`uri` must begin with http:// or https://, not {scheme}:"
+        ))),
+    }
+}
+
+fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fault> {
+    let mut pairs = Vec::new();
+    for (name, value) in inputs.members("queries")? {
+        pairs.extend(repeated("queries", name, value)?);
+    }
+    if !pairs.is_empty() {
+        // In a query, unlike in a form, not every server reads `+` as a blank.
+        let added = encoded(pairs).replace('+', "%20");
+        let url = call.url_mut();
+        let query = match url.query() {
+            Some(query) if !query.is_empty() => format!("{query}&{added}"),
+            _ => added,
+        };
+        url.set_query(Some(&query));
+    }
+    Ok(())
+}
+
+/// A name with its value, or with each of its values; without any for null.
+fn repeated<'a>(key: &str, name: &'a str, value: &Value) -> Result<Vec<(&'a str, String)>, Fault> {
+    let key = format!("{key}.{name}");
+    let values = match value {
+        Value::Array(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let texts: Result<Vec<_>, _> = values.iter().map(|value| scalar(&key, value)).collect();
+    Ok(texts?
+        .into_iter()
+        .flatten()
+        .map(|text| (name, text))
+        .collect())
+}
+
+fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in inputs.members("headers")? {
+        for (name, text) in repeated("headers", name, value)? {
+            let bad = |what| invalid(format!("`headers.{name}` is no usable {what}"));
+            let header: HeaderName = name.parse().map_err(|_| bad("name of a header"))?;
+            let value = HeaderValue::from_str(&text)
+                .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
+                .map_err(|_| bad("header: it has control characters"))?;
+            // How long the body is follows from the body.
+            if header != CONTENT_LENGTH && header != TRANSFER_ENCODING {
+                headers.append(header, value);
+            }
+        }
+    }
+    if let Some(cookie) = inputs.text("cookie")? {
+        let value = HeaderValue::from_str(cookie)
+            .map_err(|_| invalid("`cookie` is no usable header: it has control characters"))?;
+        headers.append(COOKIE, value);
+    }
+    Ok(headers)
+}
+
+fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let sent_as = call.headers().get(CONTENT_TYPE);
+    let is_form = sent_as
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.to_lowercase().starts_with(FORM));
+    match body {
+        Value::String(text) => {
+            default_type(call, "text/plain; charset=utf-8");
+            *call.body_mut() = Some(text.as_str().to_owned().into());
+        }
+        Value::Object(_) if body.get("$multipart").is_some() => set_multipart(call, body)?,
+        Value::Object(_) if body.get("$content").is_some() => set_binary(call, body)?,
+        Value::Object(_) if is_form => {
+            *call.body_mut() = Some(form(body)?.into());
+        }
+        other => set_json(call, other),
+    }
+    Ok(())
+}
+
+fn set_json(call: &mut reqwest::Request, body: &Value) {
+    default_type(call, "application/json");
+    *call.body_mut() = Some(body.to_json().into());
+}
+
+/// Bytes as Logic Apps write them: `{"$content-type": …, "$content": base64}`.
+fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let (kind, bytes) = binary(body)?;
+    default_type(call, kind.unwrap_or("application/octet-stream"));
+    *call.body_mut() = Some(bytes.into());
+    Ok(())
+}
+
+/// The content type and the bytes of such a value.
+fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let bytes = BASE64
+        .decode(inputs.required_text("$content")?)
+        .map_err(|error| invalid(format!("`body.$content` is no base64: {error}")))?;
+    Ok((inputs.text("$content-type")?, bytes))
+}
+
+/// Parts as Logic Apps write them: `{"$content-type": …, "$multipart": [{headers, body}]}`.
+fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let Some(Value::Array(items)) = inputs.get("$multipart") else {
+        return Err(invalid("`body.$multipart` must be a list of parts"));
+    };
+    let parts: Result<Vec<Part>, Fault> = items.iter().map(part).collect();
+    let parts = parts?;
+    let sent_as = call.headers().get(CONTENT_TYPE);
+    let sent_as = sent_as.and_then(|value| value.to_str().ok());
+    let kind = sent_as.or(inputs.text("$content-type")?);
+    let kind = kind.unwrap_or("multipart/form-data");
+    let (kind, bytes) = multipart::written(kind, &parts);
+    let kind = HeaderValue::from_str(&kind)
+        .map_err(|_| invalid("`body.$content-type` is no usable header"))?;
+    call.headers_mut().insert(CONTENT_TYPE, kind);
+    *call.body_mut() = Some(bytes.into());
+    Ok(())
+}
+
+fn part(item: &Value) -> Result<Part, Fault> {
+    let inputs = Inputs::from_value("body.$multipart", item)?;
+    let headers = headers(inputs)?;
+    let (kind, bytes) = match inputs.get("body") {
+        None => (None, Vec::new()),
+        Some(Value::String(text)) => (None, text.as_bytes().to_vec()),
+        Some(body) if body.get("$content").is_some() => binary(body)?,
+        Some(other) => (Some("application/json"), other.to_json().into_bytes()),
+    };
+    let kind = kind.map(str::to_owned);
+    Ok(Part {
+        headers,
+        kind,
+        bytes,
+    })
+}
+
+fn form(body: &Value) -> Result<String, Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let mut pairs = Vec::new();
+    for (name, value) in inputs.all() {
+        pairs.extend(repeated("body", name, value)?);
+    }
+    Ok(encoded(pairs))
+}
+
+/// Pairs as a form has them: a blank is `+`.
+fn encoded(pairs: Vec<(&str, String)>) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
+}
+
+fn default_type(call: &mut reqwest::Request, kind: &str) {
+    if let Ok(value) = HeaderValue::from_str(kind) {
+        call.headers_mut().entry(CONTENT_TYPE).or_insert(value);
+    }
+}
+
+/// Sends the key, and which span calls, unless the author chose others.
+fn set_key(call: &mut reqwest::Request, request: &Request) {
+    if let Ok(value) = HeaderValue::from_str(&printable(&request.key)) {
+        call.headers_mut().entry(IDEMPOTENCY_KEY).or_insert(value);
+    }
+    let span = traceparent(request).and_then(|span| HeaderValue::try_from(span).ok());
+    if let Some(span) = span {
+        call.headers_mut().entry(TRACEPARENT).or_insert(span);
+    }
+}
+
+/// The key holds names of actions, in any script; a header takes visible ASCII.
+fn printable(key: &str) -> String {
+    key.bytes().fold(String::new(), |mut text, byte| {
+        match byte {
+            b'!'..=b'~' => text.push(char::from(byte)),
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn a_key_is_printable() {
+        assert_eq!(printable("run/loop[3]/a"), "run/loop[3]/a");
+        assert_eq!(printable("prüfen 1"), "pr%C3%BCfen%201");
+    }
+}

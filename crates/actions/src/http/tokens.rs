@@ -1,0 +1,136 @@
+//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and kept in memory
+//! alone until shortly before they expire.
+
+use super::client::Client;
+use super::credentials::{no_token, unusable};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, Url};
+use ring::digest::{SHA256, digest};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use url::form_urlencoded::{Serializer, byte_serialize};
+use windlass_expression::Value;
+use windlass_model::model::Fault;
+
+/// How long a token is taken to live when its server does not say.
+const UNTOLD: Duration = Duration::from_secs(300);
+
+/// It is fetched anew so long before its end, or after nine tenths of a short life.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// Of more than so many different tokens, all are fetched anew.
+const MAX_KEPT: usize = 1_000;
+
+/// A request for a token: its server, the form, and how the client names itself.
+pub(super) struct Asked {
+    url: Url,
+    form: String,
+    basic: Option<HeaderValue>,
+}
+
+impl Asked {
+    pub(super) fn new(url: Url, form: &[(&str, &str)], basic: Option<(&str, &str)>) -> Self {
+        // Both are encoded like a form before they are joined (RFC 6749, 2.3.1).
+        let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+        let basic = basic.and_then(|(id, secret)| {
+            let pair = BASE64.encode(format!("{}:{}", encoded(id), encoded(secret)));
+            HeaderValue::from_str(&format!("Basic {pair}")).ok()
+        });
+        let form = Serializer::new(String::new()).extend_pairs(form).finish();
+        Self { url, form, basic }
+    }
+
+    /// What tells tokens apart; secrets are not kept for it.
+    fn key(&self) -> [u8; 32] {
+        let basic = self.basic.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+        let whole = [self.url.as_str().as_bytes(), self.form.as_bytes(), basic].join(&b'\n');
+        let mut key = [0; 32];
+        key.copy_from_slice(digest(&SHA256, &whole).as_ref());
+        key
+    }
+
+    fn call(&self) -> reqwest::Request {
+        let mut call = reqwest::Request::new(Method::POST, self.url.clone());
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        call.headers_mut().insert(CONTENT_TYPE, form);
+        let json = HeaderValue::from_static("application/json");
+        call.headers_mut().insert(ACCEPT, json);
+        if let Some(basic) = &self.basic {
+            call.headers_mut().insert(AUTHORIZATION, basic.clone());
+        }
+        *call.body_mut() = Some(self.form.clone().into());
+        call
+    }
+}
+
+struct Kept {
+    token: String,
+    until: Instant,
+}
+
+/// A place for one token. Who holds it fetches; the others wait and take what came.
+type Place = Arc<tokio::sync::Mutex<Option<Kept>>>;
+
+#[derive(Default)]
+pub(super) struct Tokens {
+    places: Mutex<BTreeMap<[u8; 32], Place>>,
+}
+
+impl Tokens {
+    /// The token that is asked for; another than the `refused` one.
+    pub(super) async fn get(
+        &self,
+        client: &Client,
+        asked: &Asked,
+        refused: Option<&str>,
+    ) -> Result<String, Fault> {
+        let place = self.place(asked.key());
+        let mut place = place.lock().await;
+        if let Some(kept) = &*place
+            && kept.until > Instant::now()
+            && refused != Some(&*kept.token)
+        {
+            return Ok(kept.token.clone());
+        }
+        *place = None;
+        let reply = client.call(asked.call()).await;
+        let reply = reply.map_err(|fault| no_token(&asked.url, fault))?;
+        let Some(token) = reply.body.get("access_token").and_then(Value::as_str) else {
+            return Err(unusable(&asked.url, "has no `access_token`"));
+        };
+        let kind = reply.body.get("token_type").and_then(Value::as_str);
+        if kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+            return Err(unusable(&asked.url, "is no token of type Bearer"));
+        }
+        let life = reply.body.get("expires_in").and_then(seconds);
+        let life = life.unwrap_or(UNTOLD);
+        let life = life.saturating_sub(MARGIN.min(life / 10));
+        let token = token.to_owned();
+        *place = Some(Kept {
+            token: token.clone(),
+            until: Instant::now() + life.min(Duration::from_secs(24 * 3600)),
+        });
+        Ok(token)
+    }
+
+    fn place(&self, key: [u8; 32]) -> Place {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= MAX_KEPT && !places.contains_key(&key) {
+            places.clear();
+        }
+        Arc::clone(places.entry(key).or_default())
+    }
+}
+
+/// Servers send a number, and Microsoft's a text with one.
+fn seconds(value: &Value) -> Option<Duration> {
+    let seconds = match value {
+        Value::String(text) => text.as_str().trim().parse().ok()?,
+        other => other.to_json().parse::<f64>().ok()?,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}

@@ -1,0 +1,78 @@
+//! What a call trusts and shows over TLS: a CA of its own, and a certificate of the client.
+
+use crate::inputs::{Inputs, invalid};
+use reqwest::{Certificate, ClientBuilder, Identity};
+use ring::digest::{SHA256, digest};
+use windlass_model::model::Fault;
+
+/// `tls: {ca, certificate, key}` of a call, each a text in PEM.
+pub(super) struct Trust {
+    ca: Option<String>,
+    /// The certificate with those above it, and its key.
+    identity: Option<String>,
+}
+
+impl Trust {
+    pub(super) fn of(inputs: Inputs<'_>) -> Result<Option<Self>, Fault> {
+        let Some(given) = inputs.get("tls") else {
+            return Ok(None);
+        };
+        let given = Inputs::from_value("tls", given)?;
+        for (key, _) in given.all() {
+            if !["ca", "certificate", "key"].contains(&key) {
+                let message =
+                    format!("`tls.{key}` is not known: there are ca, certificate and key");
+                return Err(invalid(message));
+            }
+        }
+        let pair = (pem(given, "certificate")?, pem(given, "key")?);
+        let identity = match pair {
+            (Some(certificate), Some(key)) => Some(format!("{certificate}\n{key}")),
+            (None, None) => None,
+            (Some(_), None) => return Err(invalid("`tls.certificate` needs `tls.key`")),
+            (None, Some(_)) => return Err(invalid("`tls.key` needs `tls.certificate`")),
+        };
+        let ca = pem(given, "ca")?.map(str::to_owned);
+        Ok(Some(Self { ca, identity }))
+    }
+
+    /// What tells clients apart.
+    pub(super) fn key(&self) -> [u8; 32] {
+        let part = |text: &Option<String>| text.clone().unwrap_or_default();
+        let whole = format!("{}\0{}", part(&self.ca), part(&self.identity));
+        let mut key = [0; 32];
+        key.copy_from_slice(digest(&SHA256, whole.as_bytes()).as_ref());
+        key
+    }
+
+    /// With a CA of its own, a call trusts no other.
+    pub(super) fn put_on(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, Fault> {
+        // Not what is wrong with it: that may hold a part of the key.
+        if let Some(identity) = &self.identity {
+            let identity = Identity::from_pem(identity.as_bytes())
+                .map_err(|_| invalid("`tls.certificate` and `tls.key` are no pair in PEM"))?;
+            builder = builder.identity(identity);
+        }
+        if let Some(ca) = &self.ca {
+            let found = Certificate::from_pem_bundle(ca.as_bytes()).unwrap_or_default();
+            if found.is_empty() {
+                return Err(invalid("`tls.ca` has no certificate in PEM"));
+            }
+            builder = builder.tls_built_in_root_certs(false);
+            for certificate in found {
+                builder = builder.add_root_certificate(certificate);
+            }
+        }
+        Ok(builder)
+    }
+}
+
+fn pem<'a>(given: Inputs<'a>, key: &str) -> Result<Option<&'a str>, Fault> {
+    let text = given.text(key)?;
+    match text {
+        Some(text) if !text.contains("-----BEGIN ") => Err(invalid(format!(
+            "`tls.{key}` must be text in PEM, for example \"${{secret:{key}.pem}}\""
+        ))),
+        text => Ok(text),
+    }
+}

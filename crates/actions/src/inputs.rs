@@ -1,0 +1,86 @@
+//! Reads the rendered inputs of an action. What does not fit is a fault of kind `input` that
+//! names the key. It never decides what the inputs mean.
+
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Fault, Request, fault_kind};
+
+pub(super) fn invalid(message: impl Into<String>) -> Fault {
+    Fault::new(fault_kind::INPUT, message)
+}
+
+/// The inputs of one action, by key. A null counts as not given.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs<'a> {
+    map: &'a Object,
+}
+
+impl<'a> Inputs<'a> {
+    /// The inputs of a request, which must be a map.
+    pub(super) fn of(request: &'a Request) -> Result<Self, Fault> {
+        Self::from_value("inputs", &request.inputs)
+    }
+
+    pub(super) fn from_value(key: &str, value: &'a Value) -> Result<Self, Fault> {
+        match value {
+            Value::Object(map) => Ok(Self { map }),
+            other => Err(mismatch(key, "a map", other)),
+        }
+    }
+
+    pub(super) fn get(self, key: &str) -> Option<&'a Value> {
+        self.map.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(self, key: &str) -> Result<Option<&'a str>, Fault> {
+        self.get(key)
+            .map(|value| {
+                value
+                    .as_str()
+                    .ok_or_else(|| mismatch(key, "a string", value))
+            })
+            .transpose()
+    }
+
+    pub(super) fn required_text(self, key: &str) -> Result<&'a str, Fault> {
+        self.text(key)?
+            .ok_or_else(|| invalid(format!("`{key}` is missing")))
+    }
+
+    /// The members of the map under a key; none when it is not given.
+    pub(super) fn members(self, key: &str) -> Result<Vec<(&'a str, &'a Value)>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        Ok(Self::from_value(key, value)?.all().collect())
+    }
+
+    pub(super) fn all(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.map.iter().map(|(name, value)| (&**name, value))
+    }
+
+    pub(super) fn without(self, key: &str) -> Value {
+        let rest = self.map.iter().filter(|(name, _)| ***name != *key);
+        Value::object(
+            rest.map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
+    }
+}
+
+/// A single value as text, as headers, queries and variables of the environment need it; none for
+/// null.
+pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.as_str().to_owned())),
+        Value::Decimal(decimal) => Ok(Some(decimal.to_string())),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(Some(value.to_json())),
+        Value::Array(_) | Value::Object(_) | Value::Secure(_) => {
+            Err(mismatch(key, "a single value", value))
+        }
+    }
+}
+
+pub(super) fn mismatch(key: &str, wanted: &str, value: &Value) -> Fault {
+    invalid(format!("`{key}` must be {wanted}, not {}", value.kind()))
+}

@@ -1,0 +1,110 @@
+//! Executors: what an effect is, done for real. They get one rendered [`Request`] and give a value or a [`Fault`].
+//!
+//! [`Registry`] knows them by name and is what a driver calls. To add a kind of action, write an
+//! [`Executor`] in a file of its own and name it in [`Registry::new`], or hand it to
+//! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
+//! are the registry's care, so that an executor has only its own work to do.
+//!
+//! They never see the machine or a run.
+//!
+//! The most important types: [`Registry`], [`Executor`], [`Attempt`], [`SecretSources`], [`ActivityContext`].
+//!
+//! Test it alone with `cargo test -p windlass-actions`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+// What only the features that are left out would use.
+#![cfg_attr(
+    not(all(feature = "http", feature = "llm", feature = "lua", feature = "tea")),
+    allow(dead_code, unused_imports)
+)]
+
+mod activity;
+mod append;
+#[cfg(feature = "tea")]
+mod compute;
+#[cfg(feature = "tea")]
+mod data;
+mod encodings;
+mod execution_context;
+#[cfg(feature = "tea")]
+mod extraction;
+#[cfg(feature = "tea")]
+mod files;
+mod handler;
+#[cfg_attr(not(feature = "http"), path = "http_off.rs")]
+mod http;
+mod identity;
+mod inputs;
+mod json;
+#[cfg(feature = "tea")]
+mod json_mistake;
+mod live;
+#[cfg(feature = "llm")]
+mod llm;
+mod process;
+mod reaper;
+#[cfg(feature = "tea")]
+mod reflection;
+mod registry;
+mod runner;
+#[cfg(feature = "tea")]
+mod schema;
+mod script;
+mod secret_command;
+mod secrets;
+mod secure;
+mod shell;
+mod sink;
+mod stub;
+mod untrusted;
+
+pub use activity::{ActivityContext, ActivityError};
+pub use append::{is_append_bookkeeping, simulate_append};
+pub use identity::{IDENTITIES, has_secret};
+pub use live::{Listener, OutputStream};
+pub use registry::{Registry, left_out};
+pub use script::{interpreter, lua_worker, syntax_mistakes};
+pub use secrets::{MASK, SecretSources};
+pub use stub::stand_in;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use url::Url;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Request};
+
+/// The future of one attempt. Dropping it must cut the attempt: close the connection, kill the
+/// process group.
+pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>;
+
+/// Does one kind of action.
+pub trait Executor: Send + Sync + 'static {
+    /// One attempt.
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
+
+    /// The URL that an attempt goes to, as far as that is known before.
+    fn destination(&self, request: &Request) -> Option<Url> {
+        let _ = request;
+        None
+    }
+
+    /// How long an attempt may take; none: as long as it likes, or the executor bounds it itself.
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        request.timeout_ms.map(Duration::from_millis)
+    }
+}
+
+/// A first attempt of an action, for tests.
+#[cfg(test)]
+fn asking(executor: &str, inputs: &str) -> Request {
+    Request {
+        executor: executor.into(),
+        action: "a".into(),
+        inputs: Value::from_json(inputs).unwrap(),
+        key: String::new(),
+        attempt: 1,
+        timeout_ms: None,
+    }
+}

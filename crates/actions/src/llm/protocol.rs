@@ -1,0 +1,184 @@
+//! Questions and answers as the protocols have them; nothing is sent here. An answer that is not
+//! what the protocol promises is a fault of kind `ai`, never an empty text.
+
+use super::settings::{Provider, Settings};
+use crate::json;
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Fault, fault_kind};
+
+/// Characters of an answer that a message quotes.
+const EXCERPT: usize = 200;
+
+pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
+    let mut body = Object::new();
+    body.insert("model".into(), Value::text(&settings.model));
+    body.insert("messages".into(), Value::array(settings.messages.clone()));
+    body.insert("stream".into(), Value::Bool(false));
+    match provider {
+        Provider::OpenAi | Provider::Azure => {
+            if let Some(temperature) = settings.temperature {
+                body.insert("temperature".into(), Value::Float(temperature));
+            }
+            body.extend(settings.others.clone());
+        }
+        Provider::Ollama => {
+            let mut options = Object::new();
+            if let Some(temperature) = settings.temperature {
+                options.insert("temperature".into(), Value::Float(temperature));
+            }
+            for (key, value) in &settings.others {
+                match &**key {
+                    "max_tokens" | "max_completion_tokens" => {
+                        options.insert("num_predict".into(), value.clone());
+                    }
+                    "response_format" => {
+                        body.insert("format".into(), ollama_format(value));
+                    }
+                    "tools" => {
+                        body.insert(key.clone(), value.clone());
+                    }
+                    _ => {
+                        options.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            body.insert("options".into(), Value::object(options));
+        }
+    }
+    Value::object(body)
+}
+
+/// `json`, or the schema that OpenAI's form wraps.
+fn ollama_format(format: &Value) -> Value {
+    let schema = format
+        .get("json_schema")
+        .and_then(|wrapped| wrapped.get("schema"));
+    schema.cloned().unwrap_or_else(|| Value::text("json"))
+}
+
+/// `{content, usage}` of an answer.
+pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
+    // Some servers call their JSON text.
+    let parsed = body
+        .as_str()
+        .map(|text| json::parsed(text, "the model's answer"));
+    let parsed = parsed.transpose()?.flatten();
+    let body = parsed.as_ref().unwrap_or(body);
+    if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
+        let words = error.get("message").and_then(Value::as_str);
+        let words = words.map_or_else(|| error.to_json(), str::to_owned);
+        return Err(malformed(
+            format!("the model's server failed: {}", short(&words)),
+            body,
+        ));
+    }
+    let (message, usage) = match provider {
+        Provider::OpenAi | Provider::Azure => {
+            let choices = body.get("choices").and_then(Value::as_array);
+            let first = choices.and_then(|choices| choices.first());
+            let message = first.and_then(|choice| choice.get("message"));
+            (message, body.get("usage").cloned())
+        }
+        Provider::Ollama => (body.get("message"), Some(ollama_usage(body))),
+    };
+    let message = message
+        .ok_or_else(|| malformed(format!("the model gave no answer: {}", excerpt(body)), body))?;
+    let usage = usage.filter(|usage| usage.as_object().is_some());
+    let usage = usage.unwrap_or_else(|| Value::object(Object::new()));
+    if let Some(text) = content(message.get("content")) {
+        return Ok(with_tools(given(&text, usage), message));
+    }
+    if message
+        .get("tool_calls")
+        .is_some_and(|calls| !calls.is_null())
+    {
+        return Ok(with_tools(given("", usage), message));
+    }
+    let refusal = message.get("refusal").and_then(Value::as_str);
+    Err(malformed(
+        match refusal {
+            Some(words) => format!("the model refused: {}", short(words)),
+            None => format!("the model gave no text: {}", excerpt(body)),
+        },
+        body,
+    ))
+}
+
+/// `{content, usage}`.
+pub(super) fn given(content: &str, usage: Value) -> Value {
+    Value::from_pairs([("content", Value::text(content)), ("usage", usage)])
+}
+
+fn with_tools(given: Value, message: &Value) -> Value {
+    match (message.get("tool_calls"), given.as_object()) {
+        (Some(calls @ Value::Array(items)), Some(map)) if !items.is_empty() => {
+            let mut map = map.clone();
+            map.insert("tool_calls".into(), calls.clone());
+            Value::object(map)
+        }
+        _ => given,
+    }
+}
+
+/// Text, or the text of its parts.
+fn content(content: Option<&Value>) -> Option<String> {
+    match content? {
+        Value::String(text) => Some(text.as_str().to_owned()),
+        Value::Array(parts) => {
+            let text = |part: &Value| part.get("text").and_then(Value::as_str).map(str::to_owned);
+            let parts: Option<Vec<String>> = parts.iter().map(text).collect();
+            Some(parts?.concat())
+        }
+        _ => None,
+    }
+}
+
+fn ollama_usage(body: &Value) -> Value {
+    let count = |key: &str| body.get(key).and_then(Value::as_int).unwrap_or(0);
+    let (prompt, completion) = (count("prompt_eval_count"), count("eval_count"));
+    Value::from_pairs([
+        ("prompt_tokens", Value::Int(prompt)),
+        ("completion_tokens", Value::Int(completion)),
+        (
+            "total_tokens",
+            Value::Int(prompt.saturating_add(completion)),
+        ),
+    ])
+}
+
+fn malformed(message: String, body: &Value) -> Fault {
+    Fault::new(fault_kind::AI, message)
+        .output(Value::from_pairs([("body", body.clone())]))
+        .transient()
+}
+
+fn excerpt(body: &Value) -> String {
+    match body {
+        Value::Null => String::from("nothing at all"),
+        Value::String(text) if text.trim().is_empty() => String::from("nothing at all"),
+        Value::String(text) => short(text),
+        other => short(&other.to_json()),
+    }
+}
+
+fn short(words: &str) -> String {
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut short: String = words.chars().take(EXCERPT).collect();
+    if short.len() < words.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// The messages as one text, as a command reads them.
+pub(super) fn as_text(messages: &[Value]) -> String {
+    let texts = messages.iter().map(|message| {
+        let text = content(message.get("content")).unwrap_or_default();
+        match message.get("role").and_then(Value::as_str) {
+            Some("system") => format!("System: {text}"),
+            Some("assistant") => format!("Assistant: {text}"),
+            _ => text,
+        }
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}

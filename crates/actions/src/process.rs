@@ -1,0 +1,422 @@
+//! Runs one command to its end: bounded output, no deadlock between its pipes, and no process of
+//! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
+//! the command says.
+
+use super::execution_context;
+use super::live::{Lines, OutputStream};
+use super::reaper::Reaper;
+use super::secrets;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use windlass_expression::Value;
+use windlass_model::model::Request;
+
+const MAX_STDOUT: usize = 16 << 20;
+
+/// Bytes of standard error that are kept: the last ones.
+const MAX_STDERR: usize = 1 << 20;
+
+/// How long processes that a command left in the background may still hold its pipes.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(super) struct Spec {
+    pub(super) argv: Vec<String>,
+    /// Changes to the engine's environment, of which secrets are no part; none removes a variable.
+    pub(super) env: Vec<(String, Option<String>)>,
+    /// Where it runs; the engine's own folder without it.
+    pub(super) cwd: Option<PathBuf>,
+    /// What it reads; without it, standard input is empty.
+    pub(super) stdin: Option<Vec<u8>>,
+    /// Texts that it finds in files: the variable that has the path, and the text.
+    pub(super) files: Vec<(String, String)>,
+}
+
+impl Spec {
+    /// A command with the environment that every script gets (docs/architecture.md).
+    pub(super) fn new(argv: Vec<String>, request: &Request) -> Self {
+        let env = [
+            ("WINDLASS_IDEMPOTENCY_KEY", request.key.clone()),
+            ("WINDLASS_ATTEMPT", request.attempt.to_string()),
+        ];
+        let span = execution_context::traceparent(request).map(|span| ("TRACEPARENT", span));
+        Self {
+            argv,
+            env: env
+                .into_iter()
+                .chain(span)
+                .map(|(name, value)| (name.to_owned(), Some(value)))
+                .collect(),
+            cwd: execution_context::folder().map(|folder| folder.to_path_buf()),
+            stdin: None,
+            files: Vec::new(),
+        }
+    }
+}
+
+pub(super) struct Finished {
+    /// Its exit code; 128 and the signal's number when a signal killed it, as shells have it.
+    pub(super) code: i32,
+    signal: Option<i32>,
+    /// What it wrote to standard output; bytes that are no UTF-8 are replaced.
+    pub(super) stdout: String,
+    /// The end of what it wrote to standard error.
+    pub(super) stderr: String,
+}
+
+impl Finished {
+    fn new(status: ExitStatus, stdout: &[u8], stderr: VecDeque<u8>) -> Self {
+        let signal = status.signal();
+        Self {
+            code: status
+                .code()
+                .or(signal.map(|signal| 128 + signal))
+                .unwrap_or(-1),
+            signal,
+            stdout: String::from_utf8_lossy(stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&Vec::from(stderr)).into_owned(),
+        }
+    }
+
+    /// How it ended, for people, with up to ten lines of standard error.
+    pub(super) fn describe(&self) -> String {
+        let how = match self.signal {
+            Some(signal) => format!("was killed by signal {signal}"),
+            None => format!("ended with exit code {}", self.code),
+        };
+        match &*error_lines(&self.stderr) {
+            [] => how,
+            [line] => format!("{how}: {}", line.trim_start()),
+            lines => format!("{how}:\n  {}", lines.join("\n  ")),
+        }
+    }
+
+    /// `{exitCode, stdout, stderr}`.
+    pub(super) fn output(&self) -> Value {
+        Value::from_pairs([
+            ("exitCode", Value::Int(i64::from(self.code))),
+            ("stdout", Value::text(self.stdout.as_str())),
+            ("stderr", Value::text(self.stderr.as_str())),
+        ])
+    }
+}
+
+/// How many lines of standard error a message quotes.
+const MAX_ERROR_LINES: usize = 10;
+
+/// How many characters of each.
+const MAX_ERROR_LINE: usize = 200;
+
+/// The lines of standard error that a message quotes. Interpreters name the error last, before or after the frames of
+/// a stack, and compilers name it first, above an excerpt with a caret: of more lines than fit, frames are left
+/// out first, and then those in the middle.
+pub(super) fn error_lines(stderr: &str) -> Vec<String> {
+    let all = stderr.lines().map(str::trim_end);
+    let mut lines: Vec<&str> = all.filter(|line| !line.is_empty()).collect();
+    if lines.len() > MAX_ERROR_LINES {
+        lines.retain(|line| !line.starts_with("    at "));
+    }
+    let mut lines: Vec<String> = lines
+        .into_iter()
+        .map(|line| line.chars().take(MAX_ERROR_LINE).collect())
+        .collect();
+    if lines.len() > MAX_ERROR_LINES {
+        let head = MAX_ERROR_LINES / 2;
+        let tail = lines.len() - (MAX_ERROR_LINES - head - 1);
+        lines.splice(head..tail, ["...".to_owned()]);
+    }
+    lines
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProcessError {
+    /// Nothing could be started with these words.
+    #[error("{reason}")]
+    Unusable { reason: String },
+    #[error("cannot start `{program}`: {reason}")]
+    Start { program: String, reason: String },
+    #[error("more than {} MiB on standard output", limit >> 20)]
+    TooLarge { limit: usize },
+    /// Its end could not be waited for.
+    #[error("lost sight of the process: {0}")]
+    Broken(#[source] io::Error),
+}
+
+/// Runs commands, and sees to it that none outlives the engine.
+#[derive(Default)]
+pub(super) struct Processes {
+    reaper: Arc<Reaper>,
+}
+
+impl Processes {
+    /// Runs a command to its end. Dropping the future kills its process group; so does its end,
+    /// for what it left in the background.
+    pub(super) async fn run(&self, mut spec: Spec) -> Result<Finished, ProcessError> {
+        let _files = given_files(&mut spec)?;
+        // The group is dropped before the child, so while its id is still its own.
+        let Running { mut child, group } = self.start(&spec)?;
+        let mut stdout = Vec::new();
+        let mut stderr = VecDeque::new();
+        let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let status = {
+            let pipes = async {
+                // Too much output ends this at once, and with it the command.
+                tokio::try_join!(
+                    feed(stdin, spec.stdin),
+                    read_all(out, &mut stdout),
+                    read_tail(err, &mut stderr),
+                )
+            };
+            tokio::pin!(pipes);
+            tokio::select! {
+                read = &mut pipes => {
+                    read?;
+                    child.wait().await.map_err(ProcessError::Broken)?
+                }
+                ended = child.wait() => {
+                    let status = ended.map_err(ProcessError::Broken)?;
+                    match tokio::time::timeout(GRACE, &mut pipes).await {
+                        Ok(read) => {
+                            read?;
+                        }
+                        Err(_) => {
+                            drop(group);
+                            // Only a process that left the group can still hold the pipes.
+                            if let Ok(read) = tokio::time::timeout(GRACE, pipes).await {
+                                read?;
+                            }
+                        }
+                    }
+                    status
+                }
+            }
+        };
+        Ok(Finished::new(status, &stdout, stderr))
+    }
+
+    /// Starts a command that goes on until it ends or what is given is dropped, which kills its
+    /// process group. Who starts it feeds and reads it.
+    pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
+        let mut command = command(spec)?;
+        self.reaper.prepare();
+        let child = command.spawn().map_err(|error| start_error(spec, error))?;
+        let group = Group::new(child.id(), &self.reaper);
+        Ok(Running { group, child })
+    }
+}
+
+pub(super) struct Running {
+    /// Dropped before the child, so while its id is still its own.
+    group: Group,
+    pub(super) child: Child,
+}
+
+impl Running {
+    /// Kills what is left of it and says how it ended, with the end of what it wrote to standard
+    /// error.
+    pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<Finished, ProcessError> {
+        let Self { mut child, group } = self;
+        let status = match tokio::time::timeout(GRACE, child.wait()).await {
+            Ok(status) => status,
+            Err(_) => {
+                drop(group);
+                child.wait().await
+            }
+        };
+        Ok(Finished::new(
+            status.map_err(ProcessError::Broken)?,
+            &[],
+            stderr,
+        ))
+    }
+}
+
+/// A process group that is killed when this is dropped.
+struct Group {
+    id: Option<i32>,
+    reaper: Arc<Reaper>,
+}
+
+impl Group {
+    fn new(leader: Option<u32>, reaper: &Arc<Reaper>) -> Self {
+        // 0 and 1 would mean the engine's own group and everybody.
+        let id = leader
+            .and_then(|id| i32::try_from(id).ok())
+            .filter(|id| *id > 1);
+        if let Some(id) = id {
+            reaper.watch(id);
+        }
+        Self {
+            id,
+            reaper: Arc::clone(reaper),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            // Fails when nobody is left, which is as well: a group's number is not given away
+            // while it has a member, and without one it was the last to be given.
+            let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+            self.reaper.forget(id);
+        }
+    }
+}
+
+fn command(spec: &Spec) -> Result<Command, ProcessError> {
+    let unusable = |reason: &str| ProcessError::Unusable {
+        reason: reason.to_owned(),
+    };
+    let (program, arguments) = spec
+        .argv
+        .split_first()
+        .filter(|(program, _)| !program.is_empty())
+        .ok_or_else(|| unusable("the command is empty"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(match spec.stdin {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        if secrets::is_own(&name) {
+            command.env_remove(name);
+        }
+    }
+    for (name, value) in &spec.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(unusable("the name of a variable in `env` is not usable"));
+        }
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    Ok(command)
+}
+
+/// Writes the files of a command, which only its user may read. They go when this is dropped.
+fn given_files(spec: &mut Spec) -> Result<Option<Folder>, ProcessError> {
+    if spec.files.is_empty() {
+        return Ok(None);
+    }
+    let unusable = |error: io::Error| ProcessError::Unusable {
+        reason: format!("its `files` cannot be written: {error}"),
+    };
+    let folder = Folder::make().map_err(unusable)?;
+    for (index, (name, text)) in std::mem::take(&mut spec.files).into_iter().enumerate() {
+        let path = folder.0.join(index.to_string());
+        std::fs::write(&path, text).map_err(unusable)?;
+        let path = path.to_string_lossy().into_owned();
+        spec.env.push((name, Some(path)));
+    }
+    Ok(Some(folder))
+}
+
+/// A folder that is removed when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("windlass-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // One of an engine that was killed, which had the same process id.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
+    let program = spec.argv.first().cloned().unwrap_or_default();
+    // The system says "not found" of a missing directory too, which leads people astray.
+    let missing = |cwd: &&PathBuf| !Path::new(cwd).is_dir();
+    let reason = match spec.cwd.as_ref().filter(missing) {
+        Some(cwd) => format!("{} is not a directory", cwd.display()),
+        None => error.to_string(),
+    };
+    if error.kind() == io::ErrorKind::InvalidInput {
+        return ProcessError::Unusable { reason };
+    }
+    ProcessError::Start { program, reason }
+}
+
+/// Writes everything and closes the pipe. A command need not read what it is given.
+async fn feed(pipe: Option<ChildStdin>, text: Option<Vec<u8>>) -> Result<(), ProcessError> {
+    if let (Some(mut pipe), Some(text)) = (pipe, text) {
+        let _ = pipe.write_all(&text).await;
+        let _ = pipe.shutdown().await;
+    }
+    Ok(())
+}
+
+async fn read_all(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+) -> Result<(), ProcessError> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut lines = Lines::of(OutputStream::Stdout);
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let length = pipe.read(&mut buffer).await.map_err(ProcessError::Broken)?;
+        let read = buffer.get(..length).unwrap_or_default();
+        if read.is_empty() {
+            lines.end();
+            return Ok(());
+        }
+        into.extend_from_slice(read);
+        if into.len() > MAX_STDOUT {
+            return Err(ProcessError::TooLarge { limit: MAX_STDOUT });
+        }
+        lines.take(read);
+    }
+}
+
+async fn read_tail(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut VecDeque<u8>,
+) -> Result<(), ProcessError> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut lines = Lines::of(OutputStream::Stderr);
+    let mut buffer = vec![0; 16 << 10];
+    // What was read until a pipe breaks is as good as all of it.
+    while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
+        into.extend(buffer.iter().take(length));
+        lines.take(buffer.get(..length).unwrap_or_default());
+        let excess = into.len().saturating_sub(MAX_STDERR);
+        into.drain(..excess);
+    }
+    lines.end();
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! `reflection.evaluate`: how good an output is, by a JSON Schema or by a model (docs/tea.md). It
+//! gives `{valid, score, errors, suggestions}`; an answer of the model that is none of this is a
+//! fault, never a silent pass.
+
+use super::compute::compute;
+use super::inputs::{Inputs, invalid, mismatch};
+use super::json;
+use super::llm::Ai;
+use super::schema::{Schema, coerced};
+use super::{Attempt, Executor};
+use std::sync::Arc;
+use url::Url;
+use windlass_expression::{Budget, Object, Value};
+use windlass_model::model::{Fault, Request, fault_kind};
+
+const INSTRUCTIONS: &str = "You judge the output of another program. Answer with nothing but one \
+JSON object of this form: {\"valid\": true or false, \"score\": a number from 0.0 to 1.0, \
+\"reason\": \"why, in a sentence\", \"suggestions\": [\"how to make it better\"]}";
+
+const PROMPT: &str = "Is this output valid and correct?";
+
+/// Inputs that are not the model's.
+const OWN: [&str; 12] = [
+    "data",
+    "output",
+    "evaluator_type",
+    "type",
+    "schema",
+    "schemas",
+    "coerce",
+    "prompt",
+    "system",
+    "examples",
+    "messages",
+    "errors",
+];
+
+pub(super) struct Evaluate {
+    ai: Arc<Ai>,
+}
+
+impl Evaluate {
+    pub(super) fn new(ai: Arc<Ai>) -> Self {
+        Self { ai }
+    }
+
+    async fn run(&self, request: &Request) -> Result<Value, Fault> {
+        let inputs = Inputs::of(request)?;
+        let data = inputs.get("data").or(inputs.get("output"));
+        let data = data.unwrap_or(&Value::Null);
+        let kind = inputs.text("evaluator_type")?.or(inputs.text("type")?);
+        match kind.unwrap_or("schema") {
+            "schema" => {
+                let request = request.clone();
+                let judged = compute(move |budget| {
+                    let inputs = Inputs::of(&request)?;
+                    let data = inputs.get("data").or(inputs.get("output"));
+                    by_schema(inputs, data.unwrap_or(&Value::Null), budget)
+                });
+                judged.await
+            }
+            "llm" => self.by_model(inputs, data, request).await,
+            other => Err(invalid(format!(
+                "`evaluator_type` must be schema or llm, not {other:?}"
+            ))),
+        }
+    }
+
+    async fn by_model(
+        &self,
+        inputs: Inputs<'_>,
+        data: &Value,
+        request: &Request,
+    ) -> Result<Value, Fault> {
+        let settings = inputs.all().filter(|(key, _)| !OWN.contains(key));
+        let mut question: Object = settings
+            .map(|(key, value)| (key.into(), value.clone()))
+            .collect();
+        question.insert("messages".into(), messages(inputs, data)?);
+        let given = self.ai.ask(&Value::object(question), request).await?;
+        let text = given.get("content").and_then(Value::as_str);
+        judgement(text.unwrap_or_default())
+    }
+}
+
+impl Executor for Evaluate {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(self.run(request))
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        self.ai.destination(request)
+    }
+}
+
+fn evaluation(valid: bool, score: f64, errors: Vec<Value>, suggestions: Vec<Value>) -> Value {
+    Value::from_pairs([
+        ("valid", Value::Bool(valid)),
+        ("score", Value::Float(score)),
+        ("errors", Value::array(errors)),
+        ("suggestions", Value::array(suggestions)),
+    ])
+}
+
+/// 1 or 0; values are coerced for the check only.
+fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value, Fault> {
+    let schema = Schema::of(inputs)?;
+    let is_coerced = inputs.get("coerce") != Some(&Value::Bool(false));
+    let errors = match inputs.get("schema") {
+        Some(written) if is_coerced => {
+            let documents = inputs.get("schemas").and_then(Value::as_object);
+            schema.errors(&coerced(data, written, documents), budget)?
+        }
+        _ => schema.errors(data, budget)?,
+    };
+    let suggestions = errors.iter().filter_map(suggestion).collect();
+    let valid = errors.is_empty();
+    let score = if valid { 1.0 } else { 0.0 };
+    Ok(evaluation(valid, score, errors, suggestions))
+}
+
+/// What The Edge Agent suggests for an error, word for word.
+fn suggestion(error: &Value) -> Option<Value> {
+    let message = error.get("message")?.as_str()?.to_lowercase();
+    let path = match error.get("path")?.as_str()? {
+        "" => "root",
+        path => path,
+    };
+    if message.contains("required") {
+        return Some(Value::text(format!(
+            "Add missing required field at path: {path}"
+        )));
+    }
+    message
+        .contains("type")
+        .then(|| Value::text(format!("Fix type at path: {path}")))
+}
+
+/// What the model is told, the examples as a conversation before it, and the question.
+fn messages(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
+    let message = |role: &str, content: String| {
+        Value::from_pairs([
+            ("role", Value::text(role)),
+            ("content", Value::text(content)),
+        ])
+    };
+    let system = match inputs.text("system")? {
+        Some(system) => format!("{system}\n\n{INSTRUCTIONS}"),
+        None => INSTRUCTIONS.to_owned(),
+    };
+    let mut all = vec![message("system", system)];
+    let examples = match inputs.get("examples") {
+        None => &[],
+        Some(Value::Array(examples)) => examples.as_slice(),
+        Some(other) => return Err(mismatch("examples", "a list", other)),
+    };
+    for (index, example) in examples.iter().enumerate() {
+        let (Some(input), Some(output)) = (example.get("input"), example.get("output")) else {
+            return Err(invalid(format!(
+                "`examples[{index}]` must have `input` and `output`"
+            )));
+        };
+        all.push(message("user", text_of(input)));
+        all.push(message("assistant", text_of(output)));
+    }
+    let prompt = match inputs.get("prompt") {
+        Some(prompt) => text_of(prompt),
+        None => format!("{PROMPT}\n\nThe output:\n{}", text_of(data)),
+    };
+    all.push(message("user", prompt));
+    Ok(Value::array(all))
+}
+
+fn text_of(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_json(), str::to_owned)
+}
+
+fn judgement(answer: &str) -> Result<Value, Fault> {
+    let refused = |why: &str| {
+        let short: String = answer.chars().take(200).collect();
+        let message = format!("the model's evaluation cannot be used: {why}: {short}");
+        Fault::new(fault_kind::AI, message)
+            .output(Value::from_pairs([("content", Value::text(answer))]))
+            .transient()
+    };
+    let mut judged = None;
+    for text in [Some(answer.trim()), fenced(answer), in_braces(answer)] {
+        let found = text.map(|text| json::parsed(text, "the model's evaluation"));
+        let Some(found) = found.transpose()?.flatten() else {
+            continue;
+        };
+        let is_map = found.as_object().is_some();
+        if is_map || judged.is_none() {
+            judged = Some(found);
+        }
+        if is_map {
+            break;
+        }
+    }
+    let judged = judged.ok_or_else(|| refused("it is no JSON"))?;
+    // Models are also asked for `pass`.
+    let valid = ["valid", "pass", "passed"].iter();
+    let valid = valid.filter_map(|key| judged.get(key)).next();
+    let Some(Value::Bool(valid)) = valid else {
+        return Err(refused("`valid` is not true or false"));
+    };
+    let score = match judged.get("score") {
+        None | Some(Value::Null) => f64::from(u8::from(*valid)),
+        // Prompts of one's own may ask for a score from 1 to 10, and models put it in quotes.
+        Some(score) => match score.to_json().trim_matches('"').parse() {
+            Ok(score) if f64::is_finite(score) => score,
+            _ => return Err(refused("`score` is no number")),
+        },
+    };
+    let suggestions = match judged.get("suggestions") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(all)) => all.as_ref().clone(),
+        Some(_) => return Err(refused("`suggestions` is no list")),
+    };
+    let reasons = judged.get("reason").or_else(|| judged.get("feedback"));
+    let errors = match reasons {
+        _ if *valid => Vec::new(),
+        None | Some(Value::Null) => vec![reason("the model gave no reason")],
+        Some(Value::String(words)) => vec![reason(words)],
+        Some(_) => return Err(refused("`reason` is no text")),
+    };
+    Ok(evaluation(*valid, score, errors, suggestions))
+}
+
+fn reason(words: &str) -> Value {
+    Value::from_pairs([("message", Value::text(words))])
+}
+
+/// The text of the first code fence, also after other words: models like to put JSON into one.
+fn fenced(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("```")?;
+    let (_, rest) = rest.split_once('\n')?;
+    rest.split_once("```").map(|(inner, _)| inner.trim())
+}
+
+/// From the first brace to the last.
+fn in_braces(text: &str) -> Option<&str> {
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    text.get(start..=end)
+}

@@ -1,0 +1,119 @@
+//! `runner`: asks a configured program, prompt on standard input, answer on standard output
+//! (docs/canvas.md). It never reads what the answer says, and never puts the prompt or a
+//! session where a shell could read it as code.
+
+use super::handler::unknown;
+use super::handler::{Handlers, Target};
+use super::inputs::{Inputs, invalid};
+use super::process::Spec;
+use std::borrow::Cow;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Request};
+
+/// The name in a command's words for which the session of a conversation is put in.
+const SESSION: &str = "session_id";
+
+impl Handlers {
+    /// One answer: `{content}`, the text without the line ends at its end.
+    pub(super) async fn runner(&self, request: &Request) -> Result<Value, Fault> {
+        let inputs = Inputs::of(request)?;
+        let name = inputs.required_text("runnerType")?;
+        let prompt = match inputs.get("prompt") {
+            None => return Err(invalid("`prompt` is missing")),
+            Some(Value::String(text)) => Cow::Borrowed(&***text),
+            Some(other) => Cow::Owned(other.to_json()),
+        };
+        let session = session(inputs)?;
+        let content = match self.target(name) {
+            None if !self.answers(name, &request.action) => {
+                return Err(unknown("runner", name, self.names()));
+            }
+            Some(Target::Command(argv)) => {
+                let mut spec = Spec::new(with_session(argv, session.as_deref()), request);
+                spec.stdin = Some(prompt.as_bytes().to_vec());
+                let finished = self.run(name, spec).await?;
+                Value::text(finished.stdout.trim_end_matches(['\n', '\r']))
+            }
+            _ => {
+                let session = session.as_deref().map_or(Value::Null, Value::text);
+                let input =
+                    Value::from_pairs([("prompt", Value::text(&*prompt)), (SESSION, session)]);
+                self.ask(name, input, request).await?
+            }
+        };
+        Ok(Value::from_pairs([("content", content)]))
+    }
+}
+
+/// The session to go on with. It came from a program: it must not read as an option of another.
+fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
+    let session = match inputs.get(SESSION) {
+        None => return Ok(None),
+        Some(Value::String(text)) => Cow::Borrowed(&***text),
+        Some(other) => Cow::Owned(other.to_json()),
+    };
+    if session.starts_with('-') || session.contains('\0') {
+        let message = format!("a session cannot be called {session:?}");
+        return Err(invalid(message));
+    }
+    Ok(Some(session).filter(|session| !session.is_empty()))
+}
+
+/// The words of a command with the session put in for `{{ session_id }}`. Without a session, a
+/// word that asks for one is left out, and so is the option before it.
+fn with_session(argv: &[String], session: Option<&str>) -> Vec<String> {
+    let mut words: Vec<String> = Vec::with_capacity(argv.len());
+    for word in argv {
+        match (placeholder(word), session) {
+            (None, _) => words.push(word.clone()),
+            (Some((before, after)), Some(session)) => {
+                words.push(format!("{before}{session}{after}"));
+            }
+            (Some((before, after)), None) => {
+                let whole = before.is_empty() && after.is_empty();
+                // Never the program itself.
+                if whole
+                    && words.len() > 1
+                    && words.last().is_some_and(|word| word.starts_with('-'))
+                {
+                    words.pop();
+                }
+            }
+        }
+    }
+    words
+}
+
+/// What is before and after `{{ session_id }}`.
+fn placeholder(word: &str) -> Option<(&str, &str)> {
+    let (before, rest) = word.split_once("{{")?;
+    let (name, after) = rest.split_once("}}")?;
+    (name.trim() == SESSION).then_some((before, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_session;
+
+    fn words(argv: &[&str], session: Option<&str>) -> Vec<String> {
+        let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+        with_session(&argv, session)
+    }
+
+    #[test]
+    fn a_session_is_a_word_or_a_part_of_one() {
+        let argv = ["agent", "-p", "--resume", "{{ session_id }}", "--last"];
+        assert_eq!(
+            words(&argv, Some("s 1")),
+            ["agent", "-p", "--resume", "s 1", "--last"]
+        );
+        assert_eq!(words(&argv, None), ["agent", "-p", "--last"]);
+        let argv = ["agent", "--resume={{session_id}}", "{{ other }}"];
+        assert_eq!(
+            words(&argv, Some("s")),
+            ["agent", "--resume=s", "{{ other }}"]
+        );
+        assert_eq!(words(&argv, None), ["agent", "{{ other }}"]);
+        assert_eq!(words(&["agent", "{{ session_id }}"], None), ["agent"]);
+    }
+}

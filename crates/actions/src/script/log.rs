@@ -1,0 +1,101 @@
+//! What scripts print: lines for the log, bounded. It never reaches an output.
+
+use futures_util::FutureExt;
+use std::collections::VecDeque;
+use tokio::io::AsyncReadExt;
+use tokio::process::ChildStderr;
+
+/// Most bytes of what one script prints that reach the log.
+pub(super) const MAX_LOG: usize = 1 << 20;
+
+/// A line is cut into pieces of so many bytes.
+const MAX_LINE: usize = 8 << 10;
+
+/// Lines of a script's output that are logged when it is read at its end.
+pub(super) const MAX_LINES: usize = 10_000;
+
+/// Bytes that are kept to tell why a process ended.
+const LAST_WORDS: usize = 4 << 10;
+
+/// Writes one line of a script to the log.
+pub(crate) fn line(action: &str, text: &str) {
+    tracing::info!(target: "script", action, "{text}");
+}
+
+/// The standard error of a process that runs scripts.
+pub(super) struct Log {
+    /// None at its end.
+    pipe: Option<ChildStderr>,
+    action: String,
+    unfinished: Vec<u8>,
+    /// Bytes that may still be logged.
+    left: usize,
+    last: VecDeque<u8>,
+}
+
+impl Log {
+    pub(super) fn new(pipe: ChildStderr) -> Self {
+        Self {
+            pipe: Some(pipe),
+            action: String::new(),
+            unfinished: Vec::new(),
+            left: MAX_LOG,
+            last: VecDeque::new(),
+        }
+    }
+
+    /// From here on it is this action that prints.
+    pub(super) fn begin(&mut self, action: &str) {
+        self.finish_line();
+        action.clone_into(&mut self.action);
+        self.left = MAX_LOG;
+        self.last.clear();
+    }
+
+    /// Waits for some of it and logs that. Never ends after the last of it.
+    pub(super) async fn read(&mut self) {
+        let mut buffer = [0; 4 << 10];
+        let Some(pipe) = &mut self.pipe else {
+            return std::future::pending().await;
+        };
+        match pipe.read(&mut buffer).await {
+            Ok(length @ 1..) => self.take(buffer.get(..length).unwrap_or_default()),
+            _ => self.pipe = None,
+        }
+    }
+
+    /// Logs what has been printed up to now, unfinished lines included.
+    pub(super) fn drain(&mut self) {
+        while self.pipe.is_some() && self.read().now_or_never().is_some() {}
+        self.finish_line();
+    }
+
+    /// The end of what was printed.
+    pub(super) fn last_words(&mut self) -> VecDeque<u8> {
+        std::mem::take(&mut self.last)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.last.extend(bytes);
+        let excess = self.last.len().saturating_sub(LAST_WORDS);
+        self.last.drain(..excess);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.unfinished.extend(piece);
+            if piece.ends_with(b"\n") || self.unfinished.len() >= MAX_LINE {
+                self.finish_line();
+            }
+        }
+    }
+
+    fn finish_line(&mut self) {
+        let bytes = std::mem::take(&mut self.unfinished);
+        if bytes.is_empty() || self.left == 0 {
+            return;
+        }
+        self.left = self.left.saturating_sub(bytes.len());
+        line(&self.action, String::from_utf8_lossy(&bytes).trim_end());
+        if self.left == 0 {
+            line(&self.action, "(it prints more than is logged)");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `lua`: Lua 5.4 without anything that reaches outside of it. A script runs in a process of its own,
+//! because nothing else can end all that it may do: a search for a pattern, one of Lua's other
+//! functions, or the collector. The process is this program once more, or the `windlass` command
+//! where this program is another one.
+
+use super::pool::Pool;
+use super::{Job, Outcome};
+use crate::process::Processes;
+use crate::{Attempt, Executor};
+use mlua::StdLib;
+use mlua::chunk::ChunkMode;
+use mlua::prelude::{LuaError, LuaOptions};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use windlass_model::model::Request;
+
+mod convert;
+mod work;
+
+/// Bytes of memory of a script when the action does not say.
+const DEFAULT_MEMORY: usize = 64 << 20;
+
+/// The first word of a worker's arguments; the version follows, because both ends must agree.
+const WORD: &str = "__lua";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether this program called [`lua_worker`], so that it can be started as a worker.
+static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
+
+/// Lets this program run Lua scripts. A program that uses the library calls it first in `main`, and
+/// leaves with the code if there is one:
+///
+/// ```
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     if let Some(code) = windlass::lua_worker() {
+///         return code;
+///     }
+///     // What the program does.
+///     ExitCode::SUCCESS
+/// }
+/// ```
+///
+/// A script runs in a process of its own, which is this program with arguments that only this
+/// function knows. A program that does not call it needs the `windlass` command of this version
+/// beside it, in the folder above, or on the `PATH`; without that, files with Lua are refused.
+#[must_use]
+pub fn lua_worker() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|word| word != WORD) {
+        IS_WORKER_TOO.store(true, Ordering::Relaxed);
+        return None;
+    }
+    Some(match arguments.next() {
+        Some(version) if version == VERSION => work::work(),
+        _ => {
+            eprintln!("this is windlass {VERSION}, and a script of another version was to be run");
+            ExitCode::from(2)
+        }
+    })
+}
+
+/// The program that runs scripts.
+///
+/// # Errors
+/// When there is none, with what to do.
+pub(super) fn program() -> Result<PathBuf, String> {
+    // Also when its file has been replaced since it was started.
+    let own = Path::new("/proc/self/exe");
+    let this = std::env::current_exe().ok();
+    if IS_WORKER_TOO.load(Ordering::Relaxed) {
+        let found = own.exists().then(|| own.to_owned()).or(this);
+        return found.ok_or_else(|| String::from("where this program is cannot be found out"));
+    }
+    let folders = this
+        .iter()
+        .flat_map(|this| this.ancestors().skip(1).take(2));
+    let mut beside = folders.map(|folder| folder.join("windlass"));
+    let beside = beside.find(|file| super::can_run(file));
+    beside
+        .or_else(|| super::on_path("windlass"))
+        .ok_or_else(|| {
+            String::from(
+                "a Lua script runs in a process of its own, and there is no program for it: call \
+             `windlass::lua_worker` first in `main`, or put the `windlass` command on the \
+             PATH",
+            )
+        })
+}
+
+fn command() -> Result<Vec<String>, String> {
+    let program = program()?.to_string_lossy().into_owned();
+    Ok(vec![program, WORD.to_owned(), VERSION.to_owned()])
+}
+
+/// What is wrong with the syntax of a script; it is compiled and never run.
+pub(super) fn mistake(code: &str) -> Option<(usize, String)> {
+    let lua = mlua::Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
+    let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
+    let Err(LuaError::SyntaxError { message, .. }) = chunk.into_function() else {
+        return None;
+    };
+    let (line, message) = message.strip_prefix("script:")?.split_once(": ")?;
+    Some((line.parse().ok()?, message.to_owned()))
+}
+
+pub(crate) struct Lua {
+    pool: Pool,
+}
+
+impl Lua {
+    pub(crate) fn new(processes: Arc<Processes>) -> Self {
+        Self {
+            pool: Pool::new("lua", command, processes),
+        }
+    }
+}
+
+impl Executor for Lua {
+    fn timeout(&self, _: &Request) -> Option<Duration> {
+        None
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(async {
+            let job = Job::read(request, DEFAULT_MEMORY)?;
+            let outcome = self.pool.run(&job, request).await?;
+            // The script had a copy.
+            let state = job.state();
+            Ok(Outcome { state, ..outcome }.into_value())
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that
+//! `{}` is an object; a whole number comes back as an integer (docs/tea.md).
+
+use crate::script::MAX_OUTPUT;
+use mlua::Table;
+use mlua::prelude::{Lua as State, LuaResult, LuaValue};
+use windlass_expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};
+
+/// Doubles up to here are exact integers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A value that JSON cannot hold.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` {what}", path.chars().take(200).collect::<String>())]
+pub(super) struct Refused {
+    path: String,
+    what: What,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum What {
+    #[error("is a {0}, which is no JSON value")]
+    Kind(&'static str),
+    #[error("is {0}, which is no JSON number")]
+    Number(f64),
+    #[error("is text that is not valid UTF-8")]
+    Bytes,
+    #[error("has a key of type {0}")]
+    Key(&'static str),
+    #[error("nests deeper than {MAX_RESULT_DEPTH} levels")]
+    Deep,
+    #[error("is larger than {} MiB", MAX_OUTPUT >> 20)]
+    Large,
+    #[error("cannot be read: {0}")]
+    Unreadable(mlua::Error),
+}
+
+impl Refused {
+    /// It is of a type that JSON lacks.
+    pub(super) fn is_no_data(&self) -> bool {
+        matches!(self.what, What::Kind(_) | What::Key(_))
+    }
+
+    pub(super) fn is_too_large(&self) -> bool {
+        matches!(self.what, What::Large | What::Deep)
+    }
+}
+
+/// A value in a state. Null is nil, so that members with it are not there.
+pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
+    Ok(match value {
+        Value::Null => LuaValue::Nil,
+        Value::Bool(value) => LuaValue::Boolean(*value),
+        Value::Int(value) => LuaValue::Integer(*value),
+        Value::Float(value) => LuaValue::Number(*value),
+        Value::Decimal(decimal) => {
+            LuaValue::Number(decimal.to_string().parse().unwrap_or(f64::NAN))
+        }
+        Value::String(text) => LuaValue::String(lua.create_string(text.as_bytes())?),
+        Value::Array(items) => {
+            let table = lua.create_table_with_capacity(items.len(), 0)?;
+            for (index, item) in (1_i64..).zip(items.iter()) {
+                table.raw_set(index, to_lua(lua, item)?)?;
+            }
+            LuaValue::Table(table)
+        }
+        Value::Object(map) => {
+            let table = lua.create_table_with_capacity(0, map.len())?;
+            for (key, item) in map.iter() {
+                table.raw_set(&**key, to_lua(lua, item)?)?;
+            }
+            LuaValue::Table(table)
+        }
+        Value::Secure(_) => LuaValue::String(lua.create_string(SECURE_MASK)?),
+    })
+}
+
+/// A value out of a state; `name` is what a refusal calls it.
+pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, Refused> {
+    let mut reader = Reader {
+        left: MAX_OUTPUT,
+        path: vec![name.to_owned()],
+    };
+    reader.value(value).map_err(|what| Refused {
+        path: reader.path.concat(),
+        what,
+    })
+}
+
+struct Reader {
+    /// Bytes, about, that may still come: tables that are shared count each time.
+    left: usize,
+    /// Where it is; left as it is when something is refused.
+    path: Vec<String>,
+}
+
+impl Reader {
+    fn value(&mut self, value: &LuaValue) -> Result<Value, What> {
+        self.spend(8)?;
+        match value {
+            LuaValue::Nil => Ok(Value::Null),
+            LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
+            LuaValue::Integer(value) => Ok(Value::Int(*value)),
+            LuaValue::Number(number) => float(*number),
+            LuaValue::String(text) => {
+                self.spend(text.as_bytes().len())?;
+                let text = text.to_str().map_err(|_| What::Bytes)?;
+                Ok(Value::text(&*text))
+            }
+            LuaValue::Table(table) => self.table(table),
+            other => Err(What::Kind(other.type_name())),
+        }
+    }
+
+    fn table(&mut self, table: &Table) -> Result<Value, What> {
+        self.spend(128)?;
+        if self.path.len() > MAX_RESULT_DEPTH {
+            return Err(What::Deep);
+        }
+        let length = table.raw_len();
+        let mut items = Vec::new();
+        for index in 1..=length {
+            let item: LuaValue = table.raw_get(index).map_err(What::Unreadable)?;
+            items.push(item);
+        }
+        let mut others = Vec::new();
+        for pair in table.pairs::<LuaValue, LuaValue>() {
+            let (key, item) = pair.map_err(What::Unreadable)?;
+            let is_item =
+                |index: i64| usize::try_from(index).is_ok_and(|i| (1..=length).contains(&i));
+            match key {
+                LuaValue::Integer(index) if is_item(index) => {}
+                key => others.push((key, item)),
+            }
+        }
+        let has_holes = items.iter().any(LuaValue::is_nil);
+        if others.is_empty() && !items.is_empty() && !has_holes {
+            return self.array(&items);
+        }
+        let numbered = (1_i64..)
+            .zip(items)
+            .map(|(index, item)| (LuaValue::Integer(index), item));
+        self.object(numbered.chain(others).filter(|(_, item)| !item.is_nil()))
+    }
+
+    fn array(&mut self, items: &[LuaValue]) -> Result<Value, What> {
+        let mut array = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(format!("[{}]", index + 1));
+            array.push(self.value(item)?);
+            self.path.pop();
+        }
+        Ok(Value::array(array))
+    }
+
+    /// In the order of its keys, because Lua has none.
+    fn object(
+        &mut self,
+        members: impl Iterator<Item = (LuaValue, LuaValue)>,
+    ) -> Result<Value, What> {
+        let mut map = Object::new();
+        for (key, item) in members {
+            let key = match key {
+                LuaValue::String(key) => key.to_str().map_err(|_| What::Bytes)?.to_owned(),
+                LuaValue::Integer(key) => key.to_string(),
+                LuaValue::Number(key) => key.to_string(),
+                LuaValue::Boolean(key) => key.to_string(),
+                other => return Err(What::Key(other.type_name())),
+            };
+            self.spend(key.len())?;
+            self.path.push(format!(".{key}"));
+            map.insert(key.into(), self.value(&item)?);
+            self.path.pop();
+        }
+        map.sort_unstable_keys();
+        Ok(Value::object(map))
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), What> {
+        self.left = self.left.checked_sub(bytes).ok_or(What::Large)?;
+        Ok(())
+    }
+}
+
+fn float(number: f64) -> Result<Value, What> {
+    if !number.is_finite() {
+        return Err(What::Number(number));
+    }
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        #[allow(clippy::cast_possible_truncation)]
+        return Ok(Value::Int(number as i64));
+    }
+    Ok(Value::Float(number))
+}

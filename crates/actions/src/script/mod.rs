@@ -1,0 +1,172 @@
+//! Scripts: code of a workflow in Python, Lua or Prolog (docs/tea.md). All three take `{code,
+//! globals, live, memory_mb}` and give `{result, returned, state, locals}`. Code comes from the
+//! workflow's file only; what it prints goes to the log, never into its output.
+
+mod log;
+#[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]
+mod lua;
+mod pool;
+mod prolog;
+mod python;
+mod syntax;
+
+pub(super) use log::line as log_line;
+#[cfg(feature = "lua")]
+pub(super) use lua::Lua;
+pub use lua::lua_worker;
+pub(super) use prolog::Prolog;
+pub(super) use python::Python;
+pub use syntax::syntax_mistakes;
+
+use super::inputs::{Inputs, invalid, mismatch};
+use nix::unistd::{AccessFlags, access};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Fault, Request, fault_kind};
+
+/// How long a script may run when the action does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most bytes of what a script gives.
+const MAX_OUTPUT: usize = 16 << 20;
+
+/// Says what is missing to run scripts of a language (`python`, `lua`, `prolog`), and how it is
+/// installed.
+///
+/// # Errors
+/// When the interpreter is not on the `PATH`.
+pub fn interpreter(language: &str) -> Result<(), String> {
+    let (program, package) = match language {
+        "python" => ("python3", "python3"),
+        "prolog" => ("swipl", "swi-prolog-nox"),
+        "lua" => return lua::program().map(drop),
+        _ => return Ok(()),
+    };
+    if on_path(program).is_some() {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no `{program}` on this machine; install it (Debian: apt-get install {package})"
+    ))
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| can_run(file))
+}
+
+fn can_run(file: &Path) -> bool {
+    file.is_file() && access(file, AccessFlags::X_OK).is_ok()
+}
+
+struct Job<'a> {
+    code: &'a str,
+    /// Names that the code sees.
+    globals: Arc<Object>,
+    /// The name among them whose value the code may change in place.
+    live: Option<&'a str>,
+    memory: usize,
+}
+
+impl<'a> Job<'a> {
+    fn read(request: &'a Request, default_memory: usize) -> Result<Self, Fault> {
+        let inputs = Inputs::of(request)?;
+        let code = inputs.required_text("code")?;
+        let globals = match inputs.get("globals") {
+            None => Arc::default(),
+            Some(Value::Object(map)) => Arc::clone(map),
+            Some(other) => return Err(mismatch("globals", "a map", other)),
+        };
+        let live = inputs.text("live")?;
+        if let Some(name) = live.filter(|name| !globals.contains_key(*name)) {
+            return Err(invalid(format!("`live` names `{name}`, no global")));
+        }
+        let memory = match inputs.get("memory_mb") {
+            None => default_memory,
+            Some(value) => value
+                .as_int()
+                .and_then(|megabytes| usize::try_from(megabytes).ok())
+                .filter(|megabytes| (1..=1 << 20).contains(megabytes))
+                .map(|megabytes| megabytes << 20)
+                .ok_or_else(|| mismatch("memory_mb", "a number of MiB from 1", value))?,
+        };
+        Ok(Self {
+            code,
+            globals,
+            live,
+            memory,
+        })
+    }
+
+    /// The value that the code may change, as it was given.
+    fn state(&self) -> Value {
+        self.live
+            .and_then(|name| self.globals.get(name))
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct Outcome {
+    result: Value,
+    returned: bool,
+    state: Value,
+    locals: Value,
+}
+
+impl Outcome {
+    fn into_value(self) -> Value {
+        let locals = match self.locals {
+            Value::Object(map) => Value::Object(map),
+            _ => Value::object(Object::new()),
+        };
+        Value::from_pairs([
+            ("result", self.result),
+            ("returned", Value::Bool(self.returned)),
+            ("state", self.state),
+            ("locals", locals),
+        ])
+    }
+}
+
+/// The fault of a script that failed: any failure is retried by a policy without `on`, as those of
+/// all actions but http (docs/loom.md).
+fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
+    let words = match message.trim() {
+        "" => class.to_owned(),
+        message => format!("{class}: {message}"),
+    };
+    let message = match line {
+        Some(line) => format!("{words} (line {line})"),
+        None => words,
+    };
+    Fault::new(fault_kind::SCRIPT, message)
+        .code(class)
+        .transient()
+}
+
+/// The fault of an interpreter that broke.
+fn broken(message: impl Into<String>) -> Fault {
+    Fault::new(fault_kind::SCRIPT, message).transient()
+}
+
+/// Bounds the run of a script, without the wait for its turn.
+async fn bounded<T>(request: &Request, run: impl Future<Output = T>) -> Result<T, Fault> {
+    let own = request.timeout_ms.map(Duration::from_millis);
+    let limit = own.unwrap_or(DEFAULT_TIMEOUT);
+    tokio::time::timeout(limit, run).await.map_err(|_| {
+        let message = format!("the attempt took longer than {limit:?}");
+        Fault::new(fault_kind::TIMEOUT, message).transient()
+    })
+}
+
+/// How many scripts of a language run at the same time: those that compute use every core, those
+/// that wait leave a little room.
+fn slots() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) + 2
+}

@@ -1,0 +1,159 @@
+//! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
+//! command through `env`, `stdin` and its arguments.
+
+use super::execution_context::resolved;
+use super::inputs::{Inputs, invalid, mismatch, scalar};
+use super::json;
+use super::process::{Finished, ProcessError, Processes, Spec};
+use super::{Attempt, Executor};
+use std::sync::Arc;
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Fault, Request, fault_kind};
+
+/// The executor of `shell` (docs/loom.md). Without a timeout of the action it runs as long as it
+/// likes.
+pub(super) struct Shell {
+    processes: Arc<Processes>,
+}
+
+impl Shell {
+    pub(super) fn new(processes: Arc<Processes>) -> Self {
+        Self { processes }
+    }
+
+    async fn run(&self, request: &Request) -> Result<Value, Fault> {
+        let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
+        // `check: false`: whoever reads the exit code takes care of a command that failed.
+        let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
+        if finished.code == 0 || unchecked {
+            return output(&finished);
+        }
+        let message = format!("the command {}", finished.describe());
+        Err(Fault::new(fault_kind::SHELL, message)
+            .code(finished.code)
+            .output(output(&finished).unwrap_or_else(|_| finished.output()))
+            .transient())
+    }
+}
+
+impl Executor for Shell {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(self.run(request))
+    }
+}
+
+fn fault(error: ProcessError) -> Fault {
+    let message = error.to_string();
+    match error {
+        ProcessError::Unusable { .. } => invalid(message),
+        ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
+        ProcessError::Start { .. } | ProcessError::Broken(_) => {
+            Fault::new(fault_kind::SHELL, message).transient()
+        }
+    }
+}
+
+fn spec(request: &Request) -> Result<Spec, Fault> {
+    let inputs = Inputs::of(request)?;
+    let argv = match (inputs.text("run")?, inputs.get("command")) {
+        (Some(text), None) => vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
+        (None, Some(command)) => argv(command)?,
+        (None, None) => return Err(invalid("`run` or `command` is missing")),
+        (Some(_), Some(_)) => return Err(invalid("`run` and `command` exclude each other")),
+    };
+    let mut spec = Spec::new(argv, request);
+    for (name, value) in inputs.members("env")? {
+        spec.env.push((name.to_owned(), text_of(value)));
+    }
+    spec.files = files(inputs)?;
+    if let Some(cwd) = inputs.text("cwd")? {
+        spec.cwd = Some(resolved(cwd));
+    }
+    spec.stdin = inputs
+        .get("stdin")
+        .and_then(text_of)
+        .map(String::into_bytes);
+    Ok(spec)
+}
+
+/// What `files` of an action's inputs writes, by the variable that has the path.
+pub(super) fn files(inputs: Inputs<'_>) -> Result<Vec<(String, String)>, Fault> {
+    let members = inputs.members("files")?.into_iter();
+    let written =
+        members.map(|(name, value)| (name.to_owned(), text_of(value).unwrap_or_default()));
+    Ok(written.collect())
+}
+
+fn argv(command: &Value) -> Result<Vec<String>, Fault> {
+    let words = command
+        .as_array()
+        .ok_or_else(|| mismatch("command", "an array", command))?;
+    words
+        .iter()
+        .map(|word| Ok(scalar("command", word)?.unwrap_or_default()))
+        .collect()
+}
+
+/// Text as it is, anything else as JSON, nothing for null.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.as_str().to_owned()),
+        other => Some(other.to_json()),
+    }
+}
+
+/// What a command gives that an answer stands for: `{exitCode, stdout, stderr, body}` or parts of that,
+/// else its standard output.
+pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
+    let parts = ["exitCode", "stdout", "stderr", "body"];
+    let whole = parts.iter().any(|key| answer.get(key).is_some());
+    let given = match whole {
+        true => answer.as_object().cloned().unwrap_or_default(),
+        false => Object::from_iter([("body".into(), answer)]),
+    };
+    let stdout = match (given.get("stdout"), given.get("body")) {
+        (Some(stdout), _) => stdout.clone(),
+        (None, body) => Value::text(body.and_then(text_of).unwrap_or_default()),
+    };
+    let text = stdout
+        .as_str()
+        .unwrap_or_default()
+        .trim_end_matches(['\n', '\r']);
+    let body = match given.get("body") {
+        Some(body) => body.clone(),
+        None => json::parsed(text, "standard output")?.unwrap_or_else(|| Value::text(text)),
+    };
+    let code = given.get("exitCode").and_then(Value::as_int).unwrap_or(0);
+    let stderr = given
+        .get("stderr")
+        .cloned()
+        .unwrap_or_else(|| Value::text(""));
+    let output = Value::from_pairs([
+        ("exitCode", Value::Int(code)),
+        ("stdout", stdout),
+        ("stderr", stderr),
+        ("body", body),
+    ]);
+    if code == 0 || request.inputs.get("check") == Some(&Value::Bool(false)) {
+        return Ok(output);
+    }
+    let message = format!("the command ended with exit code {code}");
+    let fault = Fault::new(fault_kind::SHELL, message).code(code);
+    Err(fault.output(output).transient())
+}
+
+/// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
+/// without the line ends at its end, as `$(…)` gives it.
+fn output(finished: &Finished) -> Result<Value, Fault> {
+    let text = finished.stdout.trim_end_matches(['\n', '\r']);
+    let parsed = json::parsed(text, "standard output");
+    let parsed = parsed.map_err(|fault| match fault.output {
+        Some(_) => fault.output(finished.output()),
+        None => fault,
+    })?;
+    let body = parsed.unwrap_or_else(|| Value::text(text));
+    let mut output: Object = finished.output().as_object().cloned().unwrap_or_default();
+    output.insert("body".into(), body);
+    Ok(Value::object(output))
+}

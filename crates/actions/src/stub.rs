@@ -1,0 +1,116 @@
+//! Stubs: answers from a file for handlers that nobody has registered, so that a workflow can be
+//! tried without what it is connected to. A handler always comes before a stub.
+
+use super::handler::{as_reply, of_connector, retried};
+use super::shell::as_command;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Answer, Fault, Name, Request, fault_kind};
+
+/// What an answer says; a failure without a kind is of this one.
+fn given(answer: &Answer, usual: &str) -> Result<Value, Fault> {
+    match answer {
+        Answer::Value(value) => Ok(value.clone()),
+        Answer::Error {
+            kind,
+            code,
+            message,
+            output,
+        } => {
+            let mut fault = Fault::new(kind.as_deref().unwrap_or(usual), message.clone());
+            fault.code = code.as_deref().map(Name::from);
+            fault.output = output.clone();
+            Err(fault)
+        }
+    }
+}
+
+/// What a call comes to when this answer stands for whatever would carry it out.
+///
+/// # Errors
+/// The fault that it fails with.
+pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
+    let usual = match &*request.executor {
+        "http" => fault_kind::HTTP,
+        "shell" => fault_kind::SHELL,
+        "python" | "lua" | "prolog" => fault_kind::SCRIPT,
+        _ => fault_kind::HANDLER,
+    };
+    let value = given(answer, usual).map_err(retried)?;
+    match &*request.executor {
+        "http" => as_reply(value),
+        "connector" => of_connector(value),
+        "shell" => as_command(value, request),
+        "runner" => Ok(Value::from_pairs([("content", value)])),
+        "ai" if value.as_object().is_none() => Ok(Value::from_pairs([("content", value)])),
+        // What the script returned, unless all of its answer is given.
+        "python" | "lua" | "prolog" if value.get("returned").is_none() => {
+            let state = request
+                .inputs
+                .get("globals")
+                .and_then(|globals| globals.get("state"));
+            Ok(Value::from_pairs([
+                ("result", value),
+                ("returned", Value::Bool(true)),
+                ("state", state.cloned().unwrap_or_default()),
+                ("locals", Value::object(Object::new())),
+            ]))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// The stubs by name. A clone shares how far each sequence of answers is.
+#[derive(Clone, Default)]
+pub(super) struct Stubs {
+    /// By the name without case.
+    stubs: BTreeMap<String, Stub>,
+}
+
+#[derive(Clone)]
+struct Stub {
+    name: Name,
+    answers: Vec<Answer>,
+    given: Arc<AtomicUsize>,
+}
+
+impl Stubs {
+    /// Adds a stub, or replaces the one of that name.
+    pub(super) fn add(&mut self, name: Name, answers: Vec<Answer>) {
+        let stub = Stub {
+            name: Arc::clone(&name),
+            answers,
+            given: Arc::default(),
+        };
+        self.stubs.insert(name.to_lowercase(), stub);
+    }
+
+    pub(super) fn know(&self, handler: &str, action: &str) -> bool {
+        self.stub(handler, action).is_some()
+    }
+
+    /// The names as they were given.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.stubs.values().map(|stub| &*stub.name)
+    }
+
+    /// The next answer for this handler; none when there is no stub. After the last answer of a
+    /// sequence it is given again.
+    pub(super) fn answer(&self, handler: &str, request: &Request) -> Option<Result<Value, Fault>> {
+        let stub = self.stub(handler, &request.action)?;
+        let last = stub.answers.len().checked_sub(1)?;
+        let next = stub.given.fetch_add(1, Ordering::Relaxed).min(last);
+        Some(given(stub.answers.get(next)?, fault_kind::HANDLER))
+    }
+
+    /// That of the action, else of the handler, else of its connector.
+    fn stub(&self, handler: &str, action: &str) -> Option<&Stub> {
+        let connector = handler.split_once('/').map(|(connector, _)| connector);
+        [Some(action), Some(handler), connector]
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.stubs.get(&name.to_lowercase()))
+    }
+}

@@ -1,0 +1,84 @@
+//! What a guest's inputs may not ask of executors that can do more than one thing: a question to a
+//! model may name a command to ask instead, a file to read the key from, or a server of the
+//! guest's own that would be sent the operator's key.
+
+use windlass_expression::{Object, Value};
+use windlass_model::model::{Policy, Request};
+
+/// The executors that ask models.
+const ASK_MODELS: [&str; 3] = ["ai", "reflection.evaluate", "validate.extraction"];
+
+pub(super) fn denied(policy: Policy, request: &Request) -> Option<String> {
+    if policy == Policy::TRUSTED || !ASK_MODELS.contains(&&*request.executor) {
+        return None;
+    }
+    let mut open = vec![&request.inputs];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items.iter()),
+            Value::Object(members) => {
+                if let Some(why) = denied_here(policy, members) {
+                    return Some(why);
+                }
+                open.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn denied_here(policy: Policy, members: &Object) -> Option<String> {
+    let has = |key: &str| members.get(key).is_some_and(|value| !value.is_null());
+    let provider = members.get("provider").and_then(Value::as_str);
+    let shell = provider.is_some_and(|name| name.trim().eq_ignore_ascii_case("shell"));
+    if !policy.shell && (shell || has("command") || has("shell_provider") || has("shell_providers"))
+    {
+        return Some(String::from(
+            "a command cannot be asked here: --allow-shell",
+        ));
+    }
+    // Its content goes to an address that the guest may choose.
+    if !policy.shell && has("api_key_file") {
+        return Some(String::from("a file cannot be read here: --allow-shell"));
+    }
+    let elsewhere = has("base_url") || has("api_base");
+    if elsewhere && !has("api_key") && !has("api_key_file") {
+        return Some(String::from(
+            "no flag lets the operator's key be sent to another server: give `api_key` with the address",
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asking;
+
+    fn asked(executor: &str, inputs: &str) -> Option<String> {
+        let request = asking(executor, inputs);
+        assert_eq!(denied(Policy::TRUSTED, &request), None);
+        denied(Policy::GUEST, &request)
+    }
+
+    #[test]
+    fn a_guest_asks_models_and_nothing_else() {
+        assert_eq!(asked("ai", r#"{"prompt": "x", "model": "m"}"#), None);
+        let own = r#"{"base_url": "http://x", "api_key": "k"}"#;
+        assert_eq!(asked("ai", own), None);
+        for inputs in [
+            r#"{"provider": "Shell", "command": ["id"]}"#,
+            r#"{"command": "id"}"#,
+            r#"{"shell_provider": {"command": "id"}}"#,
+            r#"{"api_key_file": "/etc/shadow"}"#,
+            r#"{"base_url": "http://evil"}"#,
+            r#"{"probes": [{"settings": {"command": "id"}}]}"#,
+        ] {
+            assert!(asked("ai", inputs).is_some(), "{inputs}");
+            assert!(asked("reflection.evaluate", inputs).is_some(), "{inputs}");
+        }
+        // What other executors call a command is theirs.
+        assert_eq!(asked("shell", r#"{"command": ["id"]}"#), None);
+    }
+}

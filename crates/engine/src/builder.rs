@@ -1,0 +1,297 @@
+//! What an engine is made from: executors and secrets, limits, and the store.
+
+use super::error::existing;
+use super::load::Workflows;
+use super::named::Compiled;
+use super::runs::Local;
+use super::{Engine, EngineError, Inspect, Inspector, Runs, files};
+#[cfg(feature = "http")]
+use super::{OtlpTarget, otlp};
+use crate::scheduler::{Limits, Loader, Scheduler};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_actions::{ActivityContext, ActivityError, Registry, SecretSources};
+use windlass_formats::Caps;
+use windlass_model::model::{HandlerTarget, Origin, Policy};
+use windlass_store::{MemoryStore, StateKey, Store, StoreKind};
+
+/// Connects to runs that others keep. It is given what compiles their sources, and the workflows that
+/// are kept under names.
+pub type Connect =
+    dyn Fn(Arc<dyn Loader>, Arc<dyn Inspect>) -> Result<Arc<dyn Runs>, EngineError> + Send + Sync;
+
+/// What an engine is made from.
+#[derive(Default)]
+pub struct EngineBuilder {
+    registry: Registry,
+    caps: Caps,
+    limits: Limits,
+    commands_only: bool,
+    key: Option<StateKey>,
+    store: Option<StoreKind>,
+    #[cfg(feature = "http")]
+    otlp: Option<OtlpTarget>,
+}
+
+impl EngineBuilder {
+    /// Sends a span of each run, iteration and attempt to a collector, and tells whom an action calls which
+    /// span calls it (`traceparent`). Spans never keep a run waiting: some may be lost.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn otlp(mut self, target: OtlpTarget) -> Self {
+        self.registry.set_traced(true);
+        self.otlp = Some(target);
+        self
+    }
+
+    /// Seals secure values in the store with this key; without it they lie there readable.
+    #[must_use]
+    pub fn state_key(mut self, key: StateKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// A Rust closure that carries out activities and actors of this name. Its input is decoded from
+    /// the action's input, what it gives is the action's output; both by serde. A panic in it is a
+    /// failure that is retried. An attempt is cut by dropping its future, so code that blocks belongs on
+    /// `tokio::task::spawn_blocking`.
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # use windlass::{ActivityError, Engine};
+    /// #[derive(Deserialize)]
+    /// struct Order {
+    ///     amount: u32,
+    /// }
+    ///
+    /// #[derive(Serialize)]
+    /// struct Receipt {
+    ///     number: String,
+    /// }
+    ///
+    /// Engine::builder().register("charge", |ctx, order: Order| async move {
+    ///     if order.amount == 0 {
+    ///         return Err(ActivityError::permanent("there is nothing to charge"));
+    ///     }
+    ///     // A card network that knows the key charges once, however often this is repeated.
+    ///     Ok(Receipt { number: ctx.idempotency_key })
+    /// });
+    /// ```
+    #[must_use]
+    pub fn register<F, I, O, Fut>(mut self, name: &str, activity: F) -> Self
+    where
+        F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
+        I: DeserializeOwned + 'static,
+        O: Serialize + 'static,
+        Fut: Future<Output = Result<O, ActivityError>> + Send + 'static,
+    {
+        self.registry.register(name, activity);
+        self
+    }
+
+    /// A command or URL that carries out activities and actors of this name.
+    #[must_use]
+    pub fn register_handler(mut self, name: &str, target: HandlerTarget) -> Self {
+        self.registry.register_handler(name, target);
+        self
+    }
+
+    /// Where secrets come from; without this, the credentials that systemd hands over and the
+    /// environment (`WINDLASS_SECRET_NAME`).
+    #[must_use]
+    pub fn secrets(mut self, sources: SecretSources) -> Self {
+        self.registry.set_secrets(sources);
+        self
+    }
+
+    /// Which secrets workflows from elsewhere may name; a `*` stands for any text. Without this
+    /// none.
+    #[must_use]
+    pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
+        self.registry.let_guests_name(patterns);
+        self
+    }
+
+    /// The variables of the environment that expressions may read; a `*` stands for any text.
+    /// Without this none, but for TEA files of the operator.
+    #[must_use]
+    pub fn allow_env(mut self, patterns: &[String]) -> Self {
+        self.registry.let_read(patterns);
+        self
+    }
+
+    /// Raises or lowers the cap on the count of a loop.
+    #[must_use]
+    pub fn max_count(mut self, count: u64) -> Self {
+        self.caps.count = Some(count);
+        self
+    }
+
+    /// Raises or lowers the cap on the timeout of a loop.
+    #[must_use]
+    pub fn max_timeout(mut self, timeout: Duration) -> Self {
+        self.caps.timeout = Some(timeout);
+        self
+    }
+
+    /// What workflows from elsewhere may do, such as those that come over HTTP; without this
+    /// [`Policy::GUEST`]: nothing. It counts for every action that starts here, whatever was allowed
+    /// where its run began.
+    #[must_use]
+    pub fn guest_policy(mut self, policy: Policy) -> Self {
+        self.registry.let_guests(policy);
+        self
+    }
+
+    /// How much goes on at a time, and how large things may get.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// An engine that only takes commands to runs: it stores what they change and never moves a
+    /// run. For a store that no other process owns.
+    #[must_use]
+    pub fn commands_only(mut self) -> Self {
+        self.commands_only = true;
+        self
+    }
+
+    /// The database that keeps the store. Without this it is sled, or whatever keeps one that is there.
+    #[must_use]
+    pub fn store(mut self, kind: StoreKind) -> Self {
+        self.store = Some(kind);
+        self
+    }
+
+    /// Opens the store in a directory, making it when it is not there. Runs that a crash left are
+    /// not touched before [`Engine::recover`]. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: locked by another process, damaged, not writable.
+    pub fn open(mut self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        let store = windlass_store::open(dir.as_ref(), self.store)?;
+        self.registry.set_state(dir.as_ref());
+        self.with_store(store)
+    }
+
+    /// Opens a store that exists, as [`EngineBuilder::open`] does.
+    ///
+    /// # Errors
+    /// [`EngineError::NoStore`], and those of [`EngineBuilder::open`].
+    pub fn open_existing(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        existing(dir.as_ref())?;
+        self.open(dir)
+    }
+
+    /// An engine that keeps its runs in memory: for tests, and for what need not survive.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub fn in_memory(self) -> Result<Engine, EngineError> {
+        self.with_store(Arc::new(MemoryStore::default()))
+    }
+
+    /// An engine on a store of any kind.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub fn with_store(self, store: Arc<dyn Store>) -> Result<Engine, EngineError> {
+        self.assemble(store, None)
+    }
+
+    /// Turns stored sources into programs again, with the executors of this builder.
+    #[doc(hidden)]
+    pub fn loader(self) -> Arc<dyn Loader> {
+        Arc::new(self.workflows())
+    }
+
+    /// An engine whose runs others keep. The store in `dir` has only the workflows that are kept under
+    /// names; without one there are none.
+    ///
+    /// # Errors
+    /// Store errors, [`EngineError::Thread`], and what connecting fails with.
+    #[doc(hidden)]
+    pub fn elsewhere(
+        mut self,
+        dir: Option<&Path>,
+        connect: &Connect,
+    ) -> Result<Engine, EngineError> {
+        let store = match dir {
+            Some(dir) => {
+                self.registry.set_state(dir);
+                windlass_store::open(dir, self.store)?
+            }
+            None => Arc::new(MemoryStore::default()),
+        };
+        self.assemble(store, Some(connect))
+    }
+
+    fn workflows(self) -> Workflows {
+        Workflows {
+            registry: self.registry,
+            caps: self.caps,
+            definition: files::Beside::default(),
+            folder: None,
+            origin: Origin::Operator,
+            commands_only: self.commands_only,
+            sealed: self.key.is_some(),
+        }
+    }
+
+    fn assemble(
+        mut self,
+        store: Arc<dyn Store>,
+        connect: Option<&Connect>,
+    ) -> Result<Engine, EngineError> {
+        if let Some(key) = self.key.clone() {
+            store.seal_with(Arc::new(key));
+        }
+        let (limits, commands_only) = (self.limits, self.commands_only);
+        // Others carry the runs out: nothing can be missing here.
+        self.commands_only |= connect.is_some();
+        #[cfg(feature = "http")]
+        let exporter = self.otlp.take().map(otlp::Exporter::start).transpose()?;
+        #[cfg(feature = "http")]
+        let spans = exporter.as_ref().map(otlp::Exporter::sink);
+        #[cfg(not(feature = "http"))]
+        let spans = None;
+        let workflows = Arc::new(self.workflows());
+        let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
+        let scheduler = Scheduler::new(
+            store.clone(),
+            workflows.clone(),
+            tasks,
+            limits,
+            commands_only,
+            spans,
+        )
+        .map_err(EngineError::Thread)?;
+        let local = Arc::new(Local::new(scheduler, store.clone()));
+        let runs: Arc<dyn Runs> = match connect {
+            Some(connect) => connect(workflows.clone(), local.inspect())?,
+            None => local.clone(),
+        };
+        let (changes, _) = tokio::sync::watch::channel(());
+        let tell = changes.clone();
+        runs.inspect()
+            .on_change(Arc::new(move || tell.send_modify(|()| ())));
+        Ok(Engine {
+            changes,
+            inspector: Inspector::new(runs.inspect()),
+            changed: tokio::sync::Notify::new(),
+            runs,
+            local,
+            workflows,
+            store,
+            compiled: Compiled::default(),
+            #[cfg(feature = "http")]
+            exporter,
+        })
+    }
+}

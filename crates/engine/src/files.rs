@@ -1,0 +1,247 @@
+//! The files that a workflow names: read from its folder when it is loaded, so that a run is
+//! pinned to them and never needs them again. What lies outside of the folder is never read, except
+//! what a Standard app of Logic Apps has for all of its workflows.
+
+use super::LoadError;
+use super::load::read_text;
+use std::collections::BTreeSet;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use windlass_expression::Value;
+use windlass_formats::{MISSING_FILE, Reference};
+use windlass_model::model::Dialect;
+use windlass_source::diagnostic::Diagnostic;
+use windlass_source::source::{Bundle, MAX_BYTES, SourceFile, Span};
+
+/// How many files a workflow names at most, also through others.
+const MAX_FILES: usize = 64;
+
+/// Adds every file that the workflow names, and those that these name, to the bundle. Without a
+/// folder nothing is read: everything must be in the bundle already. Gives what is wrong.
+pub(super) fn gather(
+    bundle: &mut Bundle,
+    folder: Option<&Path>,
+    dialect: Option<Dialect>,
+) -> Vec<Diagnostic> {
+    let mut mistakes = Vec::new();
+    let mut asked = BTreeSet::new();
+    loop {
+        let before = bundle.files.len();
+        for reference in windlass_formats::references(bundle, dialect) {
+            if asked.insert((reference.span, reference.path.clone()))
+                && let Err(mistake) = add(bundle, folder, &reference)
+            {
+                mistakes.push(mistake);
+            }
+        }
+        if bundle.files.len() == before {
+            return mistakes;
+        }
+    }
+}
+
+/// What a workflow is given besides its own file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// The values of parameters.
+    pub parameters: Option<SourceFile>,
+    /// Which workflow of several is meant.
+    pub workflow: Option<String>,
+    pub app_settings: Option<SourceFile>,
+    /// Further values.
+    pub further: Vec<SourceFile>,
+    /// Whether a run of an agent does not wait at interrupts.
+    pub auto_continue: bool,
+}
+
+/// The file of a workflow in a Standard app: it lies in a folder of its own.
+const WORKFLOW: &str = "workflow.json";
+
+impl Beside {
+    /// Adds it to a definition's bundle, with what a Standard app has beside the folder. Of app
+    /// settings only those that the files read are kept. Gives what is wrong.
+    pub(super) fn add_to(
+        &self,
+        bundle: &mut Bundle,
+        folder: Option<&Path>,
+        may_read: impl Fn(&str) -> bool,
+    ) -> Vec<Diagnostic> {
+        let mut mistakes = Vec::new();
+        let in_app = bundle.named(WORKFLOW) == Some(0);
+        let app = folder.filter(|_| in_app).map(around);
+        let mut of_app = |name: &str| {
+            let file = beside(app.as_deref()?, name);
+            file.unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                None
+            })
+        };
+        let parameters = of_app("parameters.json");
+        let connections = of_app("connections.json");
+        let local = of_app("local.settings.json");
+        let mut read = |file: &SourceFile| {
+            let node = windlass_formats::object_beside(file);
+            node.map_err(|mistake| mistakes.push(mistake)).ok()
+        };
+        if let Some(name) = &self.workflow {
+            let text = Value::from_pairs([("workflow", Value::text(name))]).to_json();
+            let path = String::from("--workflow");
+            bundle.files.push(SourceFile { path, text });
+        }
+        bundle.files.extend(self.parameters.clone());
+        bundle.files.extend(self.further.iter().cloned());
+        bundle.files.extend(parameters);
+        let wanted = windlass_formats::settings_read(bundle);
+        bundle.files.extend(connections.and_then(|file| {
+            let text = windlass_formats::connections_only(&read(&file)?);
+            Some(SourceFile { text, ..file })
+        }));
+        let files = [self.app_settings.as_ref(), local.as_ref()];
+        let files = files.into_iter().flatten().filter_map(&mut read);
+        let mut values: Vec<(String, String)> = files
+            .flat_map(|file| windlass_formats::settings_of(&file, &wanted))
+            .collect();
+        let allowed = wanted.iter().filter(|name| may_read(name));
+        values.extend(allowed.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))));
+        let mut first = BTreeSet::new();
+        values.retain(|(name, _)| first.insert(name.clone()));
+        if !values.is_empty() {
+            let values = values
+                .iter()
+                .map(|(name, value)| (name.as_str(), Value::text(value)));
+            let text = Value::from_pairs([("Values", Value::from_pairs(values))]).to_json();
+            let path = String::from("(app settings)");
+            bundle.files.push(SourceFile { path, text });
+        }
+        mistakes
+    }
+}
+
+/// The folder around the one of a workflow, as it is written: that one may be a link.
+fn around(folder: &Path) -> PathBuf {
+    match (folder.file_name(), folder.parent()) {
+        (Some(_), Some(parent)) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        (Some(_), Some(parent)) => parent.to_owned(),
+        _ => folder.join(".."),
+    }
+}
+
+/// A file of a Standard app; none when the app has none of that name.
+fn beside(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
+    let path = format!("../{name}");
+    match read_below(app, name, MAX_BYTES) {
+        Ok(text) => Ok(Some(SourceFile { path, text })),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let message = format!("`{path}` cannot be read: {error}");
+            let hint = format!("it is looked for in {}", app.display());
+            Err(Diagnostic::error(MISSING_FILE, Span::START, message).hint(hint))
+        }
+    }
+}
+
+/// The chosen or only workflow of a Standard app's folder.
+pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, LoadError> {
+    let refused = |message: String| LoadError::Unreadable {
+        path: app.display().to_string(),
+        error: Error::new(ErrorKind::IsADirectory, message),
+    };
+    let names = app_workflows(app);
+    let path = |name: &String| app.join(name).join(WORKFLOW);
+    match (chosen, names.as_slice()) {
+        (_, []) => Err(refused(format!(
+            "it is a folder without any NAME/{WORKFLOW}"
+        ))),
+        (Some(chosen), names) => {
+            match names.iter().find(|name| name.eq_ignore_ascii_case(chosen)) {
+                Some(name) => Ok(path(name)),
+                None => {
+                    let names = names.join(", ");
+                    Err(refused(format!(
+                        "it has no workflow `{chosen}`; it has: {names}"
+                    )))
+                }
+            }
+        }
+        (None, [only]) => Ok(path(only)),
+        (None, names) => {
+            let names = names.join(", ");
+            Err(refused(format!(
+                "it is an app of several workflows: choose one with --workflow NAME: {names}"
+            )))
+        }
+    }
+}
+
+/// The workflows in the folder of a Standard app, by name.
+pub(super) fn app_workflows(app: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(app).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let is_workflow = entry.path().join(WORKFLOW).is_file();
+        entry.file_name().into_string().ok().filter(|_| is_workflow)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+fn add(
+    bundle: &mut Bundle,
+    folder: Option<&Path>,
+    reference: &Reference,
+) -> Result<(), Diagnostic> {
+    let refused = |message: String, hint: &str| {
+        Diagnostic::error(MISSING_FILE, reference.span, message).hint(hint)
+    };
+    let shown = &reference.path;
+    let Some(path) = bundle.beside(reference.span.file, shown) else {
+        let message = format!("`{shown}` is not below the folder of the file that names it");
+        let hint = "a path from that folder, without `..`: inner.yaml, parts/inner.yaml";
+        return Err(refused(message, hint));
+    };
+    if bundle.named(&path).is_some() {
+        return Ok(());
+    }
+    let Some(folder) = folder else {
+        let message =
+            format!("`{shown}` cannot be read: this workflow came as text, without a folder");
+        return Err(refused(message, "load the workflow from its file"));
+    };
+    if bundle.files.len() > MAX_FILES {
+        let message = format!("`{shown}` is one file too many");
+        let hint = format!("a workflow names {MAX_FILES} files at most, all of them counted");
+        return Err(refused(message, &hint));
+    }
+    let read: usize = bundle.files.iter().map(|file| file.text.len()).sum();
+    match read_below(folder, &path, MAX_BYTES.saturating_sub(read)) {
+        Ok(text) => {
+            bundle.files.push(SourceFile { path, text });
+            Ok(())
+        }
+        Err(error) => {
+            let message = format!("`{shown}` cannot be read: {error}");
+            let hint = format!("it is looked for in {}", folder.display());
+            Err(refused(message, &hint))
+        }
+    }
+}
+
+/// The text of a file that lies in a folder or below it, also when links are followed.
+fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String> {
+    let folder = folder.canonicalize()?;
+    let file = folder.join(path).canonicalize()?;
+    if !file.starts_with(&folder) {
+        let message = "it is a link that leads out of the folder";
+        return Err(Error::new(ErrorKind::PermissionDenied, message));
+    }
+    // A pipe or a device would be waited for.
+    if !file.metadata()?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let text = read_text(std::fs::File::open(file)?)?;
+    if text.len() > limit {
+        let message = format!("the workflow and its files have more than {MAX_BYTES} bytes");
+        return Err(Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}

@@ -1,0 +1,403 @@
+//! Following a run: what happened so far and what happens from now on, as plain data that a
+//! socket can carry. It never changes the run, and it may join at any time.
+
+use super::report::{OutcomeReport, PauseReport};
+use super::{EngineError, Inspector, Run};
+use crate::scheduler::{Printed, Update};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use windlass_actions::OutputStream;
+use windlass_machine::program::Program;
+use windlass_machine::{
+    HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
+    innermost_iteration,
+};
+use windlass_model::model::Status;
+use windlass_source::source::Bundle;
+use windlass_value::time::Timestamp;
+
+/// So many events are read at a time.
+const PAGE: usize = 200;
+
+/// What one who follows a run is told. After `Finished` or `Stuck` nothing more comes, nor after
+/// `Paused` unless it was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub enum Notice {
+    /// A durable step, or where the run stood when it was first looked at.
+    Step {
+        /// What it is doing.
+        status: RunStatus,
+        /// The loops that changed.
+        loops: Vec<LoopState>,
+        /// The actions that began, those in a loop.
+        #[serde(default)]
+        began: Vec<Began>,
+        /// The attempt that failed, if another follows.
+        #[serde(default)]
+        retry: Option<Retry>,
+    },
+    /// The history went on; only for those who asked for it.
+    Event {
+        /// Its place in the history, from 1.
+        sequence: u64,
+        /// What happened.
+        event: HistoryEvent,
+    },
+    /// A command of it printed a line. Nothing of it is kept.
+    Printed {
+        /// The action.
+        action: String,
+        /// Where.
+        stream: OutputStream,
+        /// The line.
+        text: String,
+    },
+    /// The run stands still.
+    Paused {
+        /// Why.
+        pause: PauseReport,
+    },
+    /// The run ended.
+    Finished {
+        /// How.
+        outcome: Box<OutcomeReport>,
+    },
+    /// The engine cannot go on with it now; it is safe in the store.
+    Stuck {
+        /// Whether the store is to blame.
+        store: bool,
+        /// Why.
+        message: String,
+    },
+}
+
+/// An attempt that failed and that another follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The action or block.
+    pub action: String,
+    /// Why it failed.
+    pub error: String,
+    /// When the next one begins.
+    pub next_at: Timestamp,
+}
+
+impl Retry {
+    fn of(event: &HistoryEvent) -> Option<Self> {
+        match &event.what {
+            HistoryKind::RetryScheduled {
+                node_name,
+                error,
+                next_at,
+                ..
+            } => Some(Self {
+                action: node_name.to_string(),
+                error: error.clone(),
+                next_at: *next_at,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// An action of a loop that began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    /// The path of the innermost loop around it.
+    pub path: String,
+    /// What people call it: its title, where it has one, else its name.
+    pub action: String,
+}
+
+impl Began {
+    /// The action that an event says has begun, if it is in a loop.
+    fn of(event: &HistoryEvent) -> Option<Self> {
+        match &event.what {
+            HistoryKind::ActionStarted {
+                node_name,
+                path: Some(path),
+                ..
+            } => Some(Self {
+                path: path.clone(),
+                action: node_name.to_string(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The same of an action in flight.
+    fn in_flight(program: &Program, run: &RunState, effect: &PendingEffect) -> Option<Self> {
+        let (path, _) = innermost_iteration(program, run, effect.cursor)?;
+        Some(Self {
+            path,
+            action: effect.request.action.to_string(),
+        })
+    }
+}
+
+/// What a follower does after the events that are stored.
+enum Next {
+    /// It reads where the run is.
+    Look { is_last: bool },
+    /// It reports this.
+    Report(Update),
+}
+
+/// Follows one run.
+pub struct Follower {
+    handle: Run,
+    inspector: Inspector,
+    printed: mpsc::Receiver<Printed>,
+    /// The last event that was told; none: events are not asked for.
+    told: Option<u64>,
+    ready: VecDeque<Notice>,
+    /// What follows when all events that are stored were sent. They are read a page at a time, as the client
+    /// takes them.
+    next: Option<Next>,
+    done: bool,
+    /// Whether it goes on behind a pause.
+    patient: bool,
+    /// What it runs, if that can be read; none before it is needed.
+    program: Option<Option<Arc<Program>>>,
+}
+
+impl Follower {
+    /// Follows from here on; with `events`, also the history after that sequence number.
+    pub(super) fn new(
+        handle: Run,
+        inspector: Inspector,
+        events: Option<u64>,
+        printed: mpsc::Receiver<Printed>,
+    ) -> Self {
+        Self {
+            handle,
+            inspector,
+            printed,
+            told: events,
+            ready: VecDeque::new(),
+            next: Some(Next::Look { is_last: false }),
+            done: false,
+            patient: false,
+            program: None,
+        }
+    }
+
+    /// The same, but it goes on behind a pause: until the run has ended, or stops being moved.
+    #[must_use]
+    pub fn through_pauses(mut self) -> Self {
+        self.patient = true;
+        self
+    }
+
+    /// The same without steps, for who shows none: to wake somebody for each costs as much as the step.
+    #[must_use]
+    pub fn without_steps(self) -> Self {
+        self.handle.only_end();
+        self
+    }
+
+    /// The last event that was told.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.told.unwrap_or(0)
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.handle.id()
+    }
+
+    /// The next notice; none when nothing more comes.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn next(&mut self) -> Result<Option<Notice>, EngineError> {
+        loop {
+            if let Some(notice) = self.ready.pop_front() {
+                return Ok(Some(notice));
+            }
+            if self.done {
+                return Ok(None);
+            }
+            if self.next.is_some() {
+                while let Ok(printed) = self.printed.try_recv() {
+                    self.ready.push_back(notice_of(printed));
+                }
+                if !self.catch_up()? {
+                    self.report()?;
+                }
+                continue;
+            }
+            // What was printed comes before what was made of it.
+            let update = tokio::select! {
+                biased;
+                Some(printed) = self.printed.recv() => return Ok(Some(notice_of(printed))),
+                update = self.handle.next() => update,
+            };
+            self.next = Some(match update {
+                Some(update) => Next::Report(update),
+                // The engine stopped, or the run ended before it was watched.
+                None => Next::Look { is_last: true },
+            });
+        }
+    }
+
+    fn report(&mut self) -> Result<(), EngineError> {
+        match self.next.take() {
+            None => Ok(()),
+            Some(Next::Report(update)) => self.take(update),
+            Some(Next::Look { is_last }) => {
+                self.done |= is_last;
+                self.look()
+            }
+        }
+    }
+
+    /// Where the run stands in the store.
+    fn look(&mut self) -> Result<(), EngineError> {
+        let state = self.inspector.load(self.handle.id())?.state;
+        // It may have moved since.
+        while self.catch_up()? {}
+        if let Some(outcome) = &state.outcome {
+            return self.finished(outcome);
+        }
+        if let Some((_, reason)) = &state.paused {
+            let pause = PauseReport::new(reason);
+            return self.paused(pause);
+        }
+        let loops = state.loops().map(|(_, _, row)| row.row()).collect();
+        let status = state.status();
+        let program = self.program();
+        let in_flight = state.effects.values().filter_map(|effect| {
+            let program = program.as_ref()?;
+            Began::in_flight(program, &state, effect)
+        });
+        let began = in_flight.collect();
+        self.step(status, loops, began, None);
+        Ok(())
+    }
+
+    fn take(&mut self, update: Update) -> Result<(), EngineError> {
+        match update {
+            Update::Step(step) => {
+                let step = Arc::unwrap_or_clone(step);
+                let began = step.history.iter().filter_map(Began::of).collect();
+                let mut retries = step.history.iter().filter_map(Retry::of);
+                let retry = retries.next();
+                self.step(step.header.status, step.loops, began, retry);
+                Ok(())
+            }
+            Update::Paused(reason) => {
+                let pause = PauseReport::new(&reason);
+                self.paused(pause)
+            }
+            Update::Finished(outcome) => self.finished(&outcome),
+            Update::Stuck(error) => {
+                let store = matches!(error, crate::scheduler::ScheduleError::Store(_));
+                let message = error.to_string();
+                self.last(Notice::Stuck { store, message })
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        status: RunStatus,
+        loops: Vec<LoopState>,
+        mut began: Vec<Began>,
+        retry: Option<Retry>,
+    ) {
+        for one in &mut began {
+            let program = self.program();
+            let action = program.iter().find_map(|program| {
+                let id = program.find_action(&one.action)?;
+                program.action(id)?.title.clone()
+            });
+            if let Some(title) = action {
+                one.action = title.to_string();
+            }
+        }
+        self.ready.push_back(Notice::Step {
+            status,
+            loops,
+            began,
+            retry,
+        });
+    }
+
+    /// What it runs, if that can be read.
+    fn program(&mut self) -> Option<Arc<Program>> {
+        let (handle, inspector) = (&self.handle, &self.inspector);
+        let program = self.program.get_or_insert_with(|| {
+            let header = inspector.header(handle.id()).ok()?;
+            let source = inspector.source(header.program).ok()?;
+            inspector.program(header.program, &source).ok()
+        });
+        program.clone()
+    }
+
+    fn paused(&mut self, pause: PauseReport) -> Result<(), EngineError> {
+        if self.patient {
+            self.ready.push_back(Notice::Paused { pause });
+            return Ok(());
+        }
+        self.last(Notice::Paused { pause })
+    }
+
+    fn last(&mut self, notice: Notice) -> Result<(), EngineError> {
+        self.ready.push_back(notice);
+        self.done = true;
+        Ok(())
+    }
+
+    fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
+        let bundle = self.bundle();
+        let loops = self.inspector.loops(self.handle.id())?;
+        // What a run ended as may be large, and of most nothing more is told.
+        let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
+        let lists = succeeded
+            && self
+                .program()
+                .is_some_and(|program| program.lists_failed_items());
+        let run = match !succeeded || lists {
+            true => Some(self.inspector.load(self.handle.id())?.state),
+            false => None,
+        };
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, run.as_ref());
+        let outcome = Box::new(outcome);
+        self.last(Notice::Finished { outcome })
+    }
+
+    /// For the places in an error; without it the error is told without them.
+    fn bundle(&self) -> Option<Bundle> {
+        let header = self.inspector.header(self.handle.id()).ok()?;
+        Some(self.inspector.source(header.program).ok()?.bundle)
+    }
+
+    /// Reads a page of the events that were stored since the last one: from the store, so that none is missed or
+    /// sent twice however late this follower joined. Gives whether there may be more.
+    fn catch_up(&mut self) -> Result<bool, EngineError> {
+        let Some(last) = self.told else {
+            return Ok(false);
+        };
+        let page = self.inspector.history(self.handle.id(), last, PAGE)?;
+        let is_full = page.len() == PAGE;
+        for (sequence, event) in page {
+            self.told = Some(sequence);
+            self.ready.push_back(Notice::Event { sequence, event });
+        }
+        Ok(is_full)
+    }
+}
+
+fn notice_of(printed: Printed) -> Notice {
+    Notice::Printed {
+        action: printed.action.to_string(),
+        stream: printed.stream,
+        text: printed.text,
+    }
+}

@@ -1,0 +1,278 @@
+//! What is known of all runs without reading them again: enough to find, sort and count them. It follows
+//! the store: what changed is read again when somebody looks. To read 100,000 headers for a page takes
+//! half a second.
+
+use super::EngineError;
+use super::runs::Inspect;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use windlass_machine::RunStatus;
+use windlass_machine::program::ProgramHash;
+use windlass_model::model::Name;
+use windlass_store::{Placement, QUARANTINE_LABEL, RunHeader};
+use windlass_value::time::Timestamp;
+
+/// So many headers are read at a time.
+const PAGE: usize = 1_000;
+
+/// So many runs that went are remembered.
+const MANY_GONE: usize = 10_000;
+
+/// What is known of a run.
+#[derive(Debug)]
+pub struct Head {
+    /// The run.
+    pub id: Name,
+    /// Its workflow.
+    pub workflow: Name,
+    /// The number that stands for its program.
+    program: u32,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it goes on, if it sleeps for long.
+    pub due_at: Option<Timestamp>,
+    /// What it was marked with.
+    pub labels: BTreeMap<String, String>,
+    revision: u64,
+    /// The number of what waits there.
+    queued: u64,
+    /// The number of its last change that was seen; 0: it was there before.
+    pub number: u64,
+}
+
+impl Head {
+    /// Its revision, and the number of what waits there.
+    #[must_use]
+    pub fn state(&self) -> (u64, u64) {
+        (self.revision, self.queued)
+    }
+
+    /// Whether it should have moved since then, and has not.
+    #[must_use]
+    pub fn is_stuck(&self, since: Timestamp) -> bool {
+        let moves_at = self.due_at.unwrap_or(self.updated_at).max(self.updated_at);
+        self.status.goes_on() && moves_at < since
+    }
+
+    /// Whether nothing moves it any more before somebody asks.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        !self.status.is_final() && self.labels.contains_key(QUARANTINE_LABEL)
+    }
+}
+
+/// All runs.
+#[derive(Default)]
+pub struct Heads {
+    /// Whether it follows the store: not before all were read, nor after some could not be.
+    follows: bool,
+    /// The number of the last change.
+    number: u64,
+    of: HashMap<Name, Arc<Head>>,
+    by_start: BTreeMap<(Timestamp, Name), Arc<Head>>,
+    /// Runs by the number of their last change; those that went, too.
+    by_change: BTreeMap<u64, Name>,
+    gone: BTreeMap<u64, Name>,
+    /// Each name once.
+    workflows: HashSet<Name>,
+    /// Numbers that stand for programs.
+    programs: HashMap<ProgramHash, u32>,
+}
+
+impl Heads {
+    /// The newest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Head> {
+        self.by_start.values().rev().map(|head| &**head)
+    }
+
+    /// In no order.
+    pub fn all(&self) -> impl Iterator<Item = &Head> {
+        self.of.values().map(|head| &**head)
+    }
+
+    /// A run, if it is there.
+    #[must_use]
+    pub fn get(&self, run: &str) -> Option<&Head> {
+        self.of.get(run).map(|head| &**head)
+    }
+
+    /// How many runs of each of these programs do what.
+    #[must_use]
+    pub fn counts(&self, programs: &[ProgramHash]) -> Vec<BTreeMap<RunStatus, u64>> {
+        let mut counts = vec![BTreeMap::new(); programs.len()];
+        let number = |program| self.programs.get(program);
+        let places = programs.iter().enumerate();
+        let places: HashMap<u32, usize> = places
+            .filter_map(|(place, program)| Some((*number(program)?, place)))
+            .collect();
+        for head in self.all() {
+            let count = places.get(&head.program).and_then(|at| counts.get_mut(*at));
+            if let Some(count) = count {
+                *count.entry(head.status).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// The number of the last change that was seen.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The runs that changed or went after this number.
+    pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
+        let after = number.saturating_add(1);
+        let gone = self.gone.range(after..).map(|(_, run)| run);
+        let changed = self.by_change.range(after..).map(|(_, run)| run);
+        gone.chain(changed)
+    }
+
+    /// Takes in what a run's header says now, if that is new; none: it went.
+    fn take(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
+        let known = self.of.get(run);
+        let same = match (known, header) {
+            (None, None) => true,
+            (Some(known), Some(header)) => {
+                (known.revision, known.queued) == (header.revision, queued)
+                    && known.labels == header.labels
+            }
+            _ => false,
+        };
+        if same {
+            return;
+        }
+        if let Some(old) = self.of.remove(run) {
+            self.by_start.remove(&(old.started_at, old.id.clone()));
+            self.by_change.remove(&old.number);
+        }
+        self.number += u64::from(seen);
+        let Some(header) = header else {
+            self.gone.insert(self.number, run.clone());
+            if self.gone.len() > MANY_GONE {
+                self.gone.pop_first();
+            }
+            return;
+        };
+        let number = if seen { self.number } else { 0 };
+        let workflow = match self.workflows.get(&header.workflow) {
+            Some(known) => known.clone(),
+            None => {
+                self.workflows.insert(header.workflow.clone());
+                header.workflow.clone()
+            }
+        };
+        let next = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
+        let program = *self.programs.entry(header.program).or_insert(next);
+        let head = Arc::new(Head {
+            id: header.id.clone(),
+            workflow,
+            program,
+            status: header.status,
+            started_at: header.started_at,
+            updated_at: header.updated_at,
+            due_at: match header.placement {
+                Placement::Due(due_at) => Some(due_at),
+                Placement::Runnable | Placement::Resting => None,
+            },
+            labels: header.labels.clone(),
+            revision: header.revision,
+            queued,
+            number,
+        });
+        if seen {
+            self.by_change.insert(number, head.id.clone());
+        }
+        let place = (head.started_at, head.id.clone());
+        self.by_start.insert(place, Arc::clone(&head));
+        self.of.insert(head.id.clone(), head);
+    }
+}
+
+/// All runs, kept up with the store.
+#[derive(Default)]
+pub(super) struct Index {
+    heads: RwLock<Heads>,
+    /// One at a time asks what changed.
+    asking: Mutex<()>,
+}
+
+impl Index {
+    /// All runs as they are now.
+    pub fn read<T>(
+        &self,
+        runs: &dyn Inspect,
+        read: impl FnOnce(&Heads) -> T,
+    ) -> Result<T, EngineError> {
+        self.follow(runs)?;
+        Ok(read(
+            &self.heads.read().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+
+    fn follow(&self, runs: &dyn Inspect) -> Result<(), EngineError> {
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = runs.changed_runs();
+        let follows = self
+            .heads
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .follows;
+        let followed = match changed.filter(|_| follows) {
+            Some(changed) => self.update(runs, &changed),
+            None => self.read_all(runs),
+        };
+        self.change(|heads| heads.follows = followed.is_ok());
+        followed
+    }
+
+    fn update(&self, runs: &dyn Inspect, changed: &[Name]) -> Result<(), EngineError> {
+        for page in changed.chunks(PAGE) {
+            let headers = runs.headers(page)?;
+            self.change(|heads| {
+                for (run, header) in page.iter().zip(&headers) {
+                    heads.take(run, header.as_ref(), runs.queued(run).number, true);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn read_all(&self, runs: &dyn Inspect) -> Result<(), EngineError> {
+        let mut missing: HashSet<Name> = HashSet::new();
+        let mut first = true;
+        self.change(|heads| {
+            first = heads.of.is_empty() && heads.number == 0;
+            missing.extend(heads.of.keys().cloned());
+        });
+        let mut after: Option<Name> = None;
+        loop {
+            let page = runs.list(after.as_deref(), PAGE)?;
+            self.change(|heads| {
+                for header in &page {
+                    missing.remove(&header.id);
+                    let queued = runs.queued(&header.id).number;
+                    heads.take(&header.id, Some(header), queued, !first);
+                }
+            });
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(last.id.clone()),
+                _ => break,
+            }
+        }
+        self.change(|heads| {
+            missing
+                .iter()
+                .for_each(|run| heads.take(run, None, 0, true))
+        });
+        Ok(())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Heads)) {
+        change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}

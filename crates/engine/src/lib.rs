@@ -1,0 +1,492 @@
+//! The use cases: load a workflow, start, resume, pause and cancel runs, look at them. The server and the command line
+//! use nothing behind it.
+//!
+//! [`scheduler`] drives the runs of this process: it feeds events to the machine, makes each step durable, and only then
+//! does what the step asks for. [`Runs`] is what an engine that keeps its runs elsewhere implements.
+//!
+//! It knows no HTTP server and no command line.
+//!
+//! The most important types: [`Engine`], [`EngineBuilder`], [`Run`], [`Runs`], [`EngineError`].
+//!
+//! Test it alone with `cargo test -p windlass-engine`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+// What only the features that are left out would use.
+#![cfg_attr(
+    not(all(feature = "http", feature = "metrics", feature = "tea")),
+    allow(dead_code, unused_imports)
+)]
+
+pub mod scheduler;
+
+mod backup;
+mod builder;
+mod calendar;
+mod code;
+pub mod doctor;
+mod error;
+mod files;
+mod follow;
+mod heads;
+mod idempotent_start;
+mod inspect;
+mod load;
+mod missing;
+mod named;
+#[cfg(feature = "http")]
+mod otlp;
+mod prune;
+mod rehearsal;
+pub mod report;
+mod retry;
+mod run;
+mod runs;
+mod schedule;
+mod shape;
+mod stubs;
+
+pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
+pub use builder::{Connect, EngineBuilder};
+pub use code::ErrorCode;
+pub use error::{EngineError, LoadError, is_full};
+pub use follow::{Began, Follower, Notice, Retry};
+pub use heads::{Head, Heads};
+pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
+pub use inspect::Inspector;
+pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
+pub use named::PutIf;
+#[cfg(feature = "http")]
+pub use otlp::OtlpTarget;
+pub use prune::chosen_to_prune;
+pub use prune::{PruneFilter, Pruned};
+pub use rehearsal::{Rehearsal, Rehearsed, RehearsedStep, What, rehearse};
+pub use retry::FAILED_ITEMS;
+pub use run::{Run, RunFailure};
+pub use runs::Stored;
+pub use runs::{Inspect, Runs};
+pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
+
+pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
+pub use windlass_actions::{ActivityContext, ActivityError, OutputStream, Registry, SecretSources};
+pub use windlass_draw::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
+use windlass_expression::excerpt;
+pub use windlass_expression::{
+    Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
+    memory_of_json, memory_of_yaml, over_memory,
+};
+pub use windlass_formats::json_schema;
+/// Which format a workflow has, as far as that is to be seen.
+pub use windlass_formats::{Caps, of as dialect_of};
+pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
+pub use windlass_model::model::{
+    Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, name_of_part, path_part, sha256,
+};
+pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
+pub use windlass_source::source::{Bundle, SourceFile};
+use windlass_store::MAX_RUN_ID;
+pub use windlass_store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
+pub use windlass_value::time::{Timestamp, format_duration, parse_duration};
+
+use crate::scheduler::{Loaded, Start, Watcher, watch};
+use load::Workflows;
+use named::Compiled;
+use runs::Local;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use ulid::Ulid;
+use windlass_machine::Event;
+use windlass_store::Store;
+
+/// How often it is looked whether the store is still where it was.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// An engine on one store.
+pub struct Engine {
+    /// A workflow was put.
+    changed: tokio::sync::Notify,
+    /// A run changed after it was asked which ones did.
+    changes: tokio::sync::watch::Sender<()>,
+    inspector: Inspector,
+    runs: Arc<dyn Runs>,
+    /// The same, for what only runs of this process have: recovery, draining, metrics.
+    local: Arc<Local>,
+    workflows: Arc<Workflows>,
+    store: Arc<dyn Store>,
+    compiled: Compiled,
+    #[cfg(feature = "http")]
+    exporter: Option<otlp::Exporter>,
+}
+
+/// How a run is started, beyond its workflow and input.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// The run's id; none: the workflow's name and a ULID.
+    pub id: Option<String>,
+    /// What the run is marked with.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl StartOptions {
+    /// The run's id.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Marks the run.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl Engine {
+    /// What an engine is made from.
+    #[must_use]
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// Marked when a run changed after [`Inspector::heads`] was asked.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Reads a workflow from a file, and the files that it names from the same folder.
+    ///
+    /// # Errors
+    /// [`LoadError`]: the file cannot be read, or is refused with all of its mistakes.
+    pub fn load_file(
+        &self,
+        path: impl AsRef<Path>,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        self.workflows.load_file(path.as_ref(), dialect)
+    }
+
+    /// Reads a workflow from text; `path` is its name in diagnostics.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
+        let bundle = Bundle::single(path, text);
+        self.workflows.load_bundle(bundle, None, None)
+    }
+
+    /// Reads a workflow from the texts of all its files, with options of its own: caps, handlers,
+    /// dialect. Nothing is read from disk.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_bundle(
+        &self,
+        bundle: Bundle,
+        options: &LoadOptions,
+    ) -> Result<Workflow, LoadError> {
+        self.workflows
+            .with(options)
+            .load_bundle(bundle, None, options.dialect)
+    }
+
+    /// Starts a run. When this returns, its first step is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Input`] when the input is not what the workflow declares; store errors.
+    pub async fn start(&self, workflow: &Workflow, input: Value) -> Result<Run, EngineError> {
+        self.start_with(workflow, input, StartOptions::default())
+            .await
+    }
+
+    /// Starts a run with an id or labels of the caller's.
+    ///
+    /// # Errors
+    /// As [`Engine::start`]; [`crate::scheduler::ScheduleError::Exists`] when the id is taken.
+    pub async fn start_with(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+    ) -> Result<Run, EngineError> {
+        let (watcher, updates) = watch();
+        let run = self
+            .start_watched(workflow, input, options, Some(watcher))
+            .await?;
+        Ok(Run::new(run, updates, self.inspector.clone()))
+    }
+
+    /// Starts a run that nobody follows; gives its id.
+    ///
+    /// # Errors
+    /// Those of [`Engine::start_with`].
+    pub async fn launch(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+    ) -> Result<Name, EngineError> {
+        self.start_watched(workflow, input, options, None).await
+    }
+
+    async fn start_watched(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+        watcher: Option<Watcher>,
+    ) -> Result<Name, EngineError> {
+        let input = workflow.accept(input)?;
+        let id = options
+            .id
+            .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
+        let run = Name::from(id);
+        let mut loaded = workflow.loaded.clone();
+        // It may have been loaded without an engine.
+        loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
+        let start = Start {
+            run: run.clone(),
+            loaded,
+            source: workflow.source.clone(),
+            input,
+            from: None,
+            environment: environment(&workflow.loaded),
+            labels: options.labels,
+            watcher,
+        };
+        self.runs.start(start).await?;
+        Ok(run)
+    }
+
+    /// Goes on with every run that a crash or a stop left unfinished; with `paused`, also with
+    /// those that were paused. Gives their ids.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, EngineError> {
+        Ok(self.local.scheduler.recover(paused).await?)
+    }
+
+    /// Goes on with one run that is paused, or that a crash left. One that runs is left alone.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
+        self.runs.deliver(run, Event::Resumed).await
+    }
+
+    /// Pauses a run: effects in flight may end, nothing new starts, its clock stands still.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
+        self.runs.deliver(run, Event::PauseRequested).await
+    }
+
+    /// Ends a run as cancelled; effects in flight are cut.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
+        let status = self.runs.deliver(run, Event::CancelRequested).await?;
+        // It may have ended by itself in the same step.
+        if status.is_final() && status != RunStatus::Cancelled {
+            let run = Name::from(run);
+            return Err(ScheduleError::Ended { run, status }.into());
+        }
+        Ok(status)
+    }
+
+    /// The same as a command that may come twice: one that was cancelled already is.
+    #[doc(hidden)]
+    pub async fn cancel_again(&self, run: &str) -> Result<RunStatus, EngineError> {
+        match self.cancel(run).await {
+            Err(EngineError::Schedule(ScheduleError::Ended {
+                status: status @ RunStatus::Cancelled,
+                ..
+            })) => Ok(status),
+            outcome => outcome,
+        }
+    }
+
+    /// Sends a signal to a run. One that comes before anything waits for it is kept.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn signal(
+        &self,
+        run: &str,
+        name: &str,
+        payload: Value,
+    ) -> Result<RunStatus, EngineError> {
+        let event = Event::Signalled {
+            name: Name::from(name),
+            payload,
+        };
+        self.runs.deliver(run, event).await
+    }
+
+    /// A handle on a run that exists: its updates from now on, and its result.
+    ///
+    /// # Errors
+    /// Store errors, an unknown run.
+    pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
+        let (watcher, updates) = watch();
+        let header = self.runs.follow(run, watcher).await?;
+        Ok(Run::new(header.id, updates, self.inspector.clone()))
+    }
+
+    /// Follows a run that exists. With `events`, its history after that sequence number comes
+    /// first (0: all of it).
+    ///
+    /// # Errors
+    /// Store errors, an unknown run.
+    pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
+        let printed = self.local.scheduler.printing().listen(run);
+        let handle = self.handle(run).await?;
+        let inspector = self.inspector.clone();
+        Ok(Follower::new(handle, inspector, events, printed))
+    }
+
+    /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn printed(&self, run: &str) -> Vec<Printed> {
+        self.local.scheduler.printing().recent(run)
+    }
+
+    /// Waits until nothing can go on: the store is not where it was opened any more, which is looked at
+    /// once a second, or the driver has ended. Gives what became of it.
+    #[doc(hidden)]
+    pub async fn lost(&self) -> EngineError {
+        loop {
+            tokio::select! {
+                () = self.local.scheduler.ended() => return ScheduleError::Stopped.into(),
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            if let Err(error) = self.in_place().await {
+                return error;
+            }
+        }
+    }
+
+    /// Whether the store is still where it was opened. Without that nothing is acknowledged any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`].
+    #[doc(hidden)]
+    pub async fn in_place(&self) -> Result<(), EngineError> {
+        let store = Arc::clone(&self.store);
+        // A disk that hangs is asked for as long as it takes.
+        let looked = tokio::task::spawn_blocking(move || store.in_place()).await;
+        looked.map_or(Ok(()), |looked| Ok(looked?))
+    }
+
+    /// Looks into the store, also while runs go on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    /// What it counts while runs go on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        self.local.scheduler.metrics()
+    }
+
+    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held_up(&self) -> Option<std::time::Duration> {
+        self.local.scheduler.held_up()
+    }
+
+    /// How many effects are in flight.
+    pub async fn in_flight(&self) -> usize {
+        self.local.scheduler.in_flight().await
+    }
+
+    /// Starts nothing new from now on, and waits until what is in flight has ended and is stored.
+    /// Commands to runs are still taken.
+    pub async fn drain(&self) {
+        self.local.scheduler.drain().await;
+    }
+
+    /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
+    pub async fn stop(&self) {
+        self.local.scheduler.stop().await;
+        #[cfg(feature = "http")]
+        if let Some(exporter) = &self.exporter {
+            exporter.flush().await;
+        }
+    }
+}
+
+/// What a program reads of the environment and keeps: what is not set, or may not be read, is not
+/// there.
+fn environment(loaded: &Loaded) -> Value {
+    let names = loaded.program.environment.iter();
+    let names = names.filter(|name| loaded.registry.reads(name));
+    let set =
+        names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
+    Value::from_pairs(set)
+}
+
+/// Checks an id that a caller chose: it can be a key, a part of a path and of a header, and a word of a
+/// command line.
+///
+/// # Errors
+/// [`EngineError::Input`].
+pub fn check_run_id(id: &str) -> Result<(), EngineError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
+    let length = (1..=MAX_RUN_ID).contains(&id.len());
+    if length && !id.starts_with('-') && id.chars().all(fits) && !is_dots(id) {
+        return Ok(());
+    }
+    Err(EngineError::Input(format!(
+        "a run's id has 1 to {MAX_RUN_ID} letters, digits and -_.:@+, does not begin with -, and is not `.` or `..`: `{}`",
+        excerpt(&Value::text(id))
+    )))
+}
+
+/// What an address does not keep as it is.
+fn is_dots(name: &str) -> bool {
+    matches!(name, "." | "..")
+}
+
+/// A new run's id, `name-ULID`: sorts by time within a workflow.
+#[must_use]
+pub fn new_id(workflow: &str) -> String {
+    format!("{}-{}", run_name(workflow), Ulid::generate())
+}
+
+/// What stands before the ULID of an id that Windlass made; none of one that somebody chose.
+#[must_use]
+pub fn made_name(id: &str) -> Option<&str> {
+    let (name, ulid) = id.rsplit_once('-')?;
+    Ulid::from_string(ulid).is_ok().then_some(name)
+}
+
+/// What the id of a workflow's run begins with: a letter or a digit, because a word that begins
+/// with `-` is an option on a command line.
+fn run_name(workflow: &str) -> String {
+    let tame = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let tamed: String = workflow.chars().take(40).map(tame).collect();
+    match tamed.trim_start_matches(['-', '_']) {
+        "" => String::from("run"),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,701 @@
+//! From files to programs: read, compile, hash; and from stored sources back to programs.
+
+use super::files::{Beside, app_workflow, gather};
+use super::{EngineError, LoadError};
+use crate::scheduler::{Loaded, Loader};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_actions::{Registry, syntax_mistakes};
+use windlass_expression::{MAX_COMPUTED_DEPTH, Object, Value, excerpt};
+use windlass_formats::Caps;
+use windlass_machine::compile::compile;
+use windlass_machine::program::{self, Op, Program, ProgramHash};
+use windlass_model::hir;
+use windlass_model::model::{
+    Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts,
+};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
+use windlass_source::source::{Bundle, SourceFile, Span};
+use windlass_store::{ProgramSource, StateKey};
+
+/// No workflow is larger than this, in bytes; more is not even read.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// How a workflow is read, beyond what it says itself.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Overrides what the file says and looks like.
+    pub dialect: Option<Dialect>,
+    /// Overrides the engine's cap on the count of loops.
+    pub max_count: Option<u64>,
+    /// Overrides the engine's cap on the timeout of loops.
+    pub max_timeout: Option<Duration>,
+    /// Handlers besides the engine's; the workflow's own come before them.
+    pub handlers: Vec<(String, HandlerTarget)>,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The variables of the environment that expressions may read, besides the engine's; a `*`
+    /// stands for any text.
+    pub allow_env: Vec<String>,
+    /// A directory of secrets, which comes before the engine's sources.
+    pub secrets: Option<PathBuf>,
+    /// A line for `sh` that prints a secret, whose name is its last word or `$1`.
+    pub secret_command: Option<String>,
+    /// What seals secure values, when it is the caller's store that the workflow runs in.
+    pub state_key: Option<StateKey>,
+    /// The file with the values of a Logic Apps definition's parameters.
+    pub parameters: Option<SourceFile>,
+    /// Which workflow of an app or a template with several is meant.
+    pub workflow: Option<String>,
+    /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or the map itself.
+    pub app_settings: Option<SourceFile>,
+    /// A run of an agent of The Edge Agent does not wait at interrupts.
+    pub auto_continue: bool,
+    /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
+    /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
+    pub beside: Vec<SourceFile>,
+    /// What relative paths of its actions are from, wherever a run goes on; without it, the
+    /// folder of the process.
+    pub folder: Option<String>,
+}
+
+/// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
+/// is standard input.
+///
+/// # Errors
+/// [`LoadError::Unreadable`]; [`LoadError::Refused`] with all of its mistakes.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
+    Workflows::bare()
+        .with(options)
+        .load_file(path, options.dialect)
+}
+
+/// Reads a workflow from texts without an engine. The files it names are read from a folder as far as
+/// they are not among the texts.
+///
+/// # Errors
+/// [`LoadError::Refused`] with all of its mistakes.
+pub fn load_bundle(
+    bundle: Bundle,
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Workflow, LoadError> {
+    Workflows::bare()
+        .with(options)
+        .load_bundle(bundle, folder, options.dialect)
+}
+
+/// Reads a Loom workflow that was made here; `path` is its name.
+///
+/// # Errors
+/// [`LoadError::Refused`] with all of its mistakes.
+pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Workflow, LoadError> {
+    let path = path.to_owned();
+    let files = vec![SourceFile { path, text }];
+    Workflows::bare()
+        .with(options)
+        .load_bundle(Bundle { files }, None, Some(Dialect::Loom))
+}
+
+/// Reads a workflow's file; `-` is standard input.
+///
+/// # Errors
+/// [`LoadError::Unreadable`], also for one that is too large.
+pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
+    let shown = path.display().to_string();
+    let text = if shown == "-" {
+        read_text(std::io::stdin().lock())
+    } else {
+        std::fs::File::open(path).and_then(read_text)
+    };
+    match text {
+        Ok(text) => Ok(SourceFile { path: shown, text }),
+        Err(error) => Err(LoadError::Unreadable { path: shown, error }),
+    }
+}
+
+pub(super) fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
+        let message = format!("it is larger than {MAX_FILE} bytes");
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            message,
+        ));
+    }
+    if let Some(text) = utf16(&bytes) {
+        return text.ok_or_else(|| {
+            let message = "it begins as UTF-16 text and is none: save it as UTF-8";
+            std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+        });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to() + 1;
+        let message = format!("it is no UTF-8 text, from byte {place} on: save it as UTF-8");
+        std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+    })
+}
+
+/// The text of a file that says by its first bytes that it is UTF-16.
+fn utf16(bytes: &[u8]) -> Option<Option<String>> {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+    let text = String::from_utf16(&units).ok();
+    Some(text.filter(|_| rest.is_empty()))
+}
+
+/// A workflow that can be started.
+#[derive(Clone)]
+pub struct Workflow {
+    pub(super) loaded: Loaded,
+    pub(super) source: ProgramSource,
+    /// The code in it.
+    pub(super) scripts: Vec<hir::Script>,
+    pub(super) warnings: Diagnostics,
+}
+
+impl Workflow {
+    /// Its compiled form.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.loaded.program
+    }
+
+    /// What looks wrong in it, though it runs.
+    #[must_use]
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// What looks wrong in it, with the scripts that no interpreter would take as errors: those in
+    /// Lua, and those in Python and Prolog when this machine has it. Nothing of them is run.
+    #[must_use]
+    pub fn with_scripts(&self) -> Diagnostics {
+        let mut found = self.warnings.clone();
+        for language in ["lua", "python", "prolog"] {
+            let scripts = self.scripts.iter();
+            let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
+            let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();
+            for (index, mistake) in syntax_mistakes(language, &codes) {
+                let Some(script) = scripts.get(index) else {
+                    continue;
+                };
+                // What ends too early is told of the line behind the last one.
+                let line = mistake.line.min(script.lines.len());
+                let span = script.lines.get(line.saturating_sub(1));
+                let span = span.copied().unwrap_or_default();
+                let hint = format!("line {line} of this script in {language}");
+                found.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
+            }
+        }
+        found
+    }
+
+    /// The same workflow, unless [`Self::with_scripts`] has errors.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_bad_scripts(self) -> Result<Self, LoadError> {
+        let diagnostics = self.with_scripts();
+        if diagnostics.has_errors() {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle: self.source.bundle,
+            });
+        }
+        Ok(self)
+    }
+
+    /// Refuses it when it reads what it may not, of which only a warning was given.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_denied(&self) -> Result<(), LoadError> {
+        let mut diagnostics = self.warnings.clone();
+        if !diagnostics.refuse("denied") {
+            return Ok(());
+        }
+        let bundle = self.source.bundle.clone();
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        })
+    }
+
+    /// What it was read from.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.source.bundle
+    }
+
+    /// Whether it is an agent of The Edge Agent.
+    pub fn is_agent(&self) -> bool {
+        self.source.dialect == Dialect::Tea
+    }
+
+    /// The input as a run of this workflow would take it: to refuse one before anything starts.
+    ///
+    /// # Errors
+    /// [`EngineError::Input`].
+    pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
+        self.accept(input.clone())?;
+        Ok(input)
+    }
+
+    /// The input with defaults filled in and text converted where another kind is declared.
+    pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
+        if !input.nests_at_most(MAX_COMPUTED_DEPTH) {
+            let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
+            return Err(EngineError::Input(message));
+        }
+        let declared = &self.loaded.program.inputs;
+        if declared.is_empty() {
+            return Ok(input);
+        }
+        let mut given = match input {
+            Value::Null => Object::new(),
+            Value::Object(map) => Arc::unwrap_or_clone(map),
+            other => {
+                let message = format!(
+                    "the input must be an object of the workflow's inputs, not {}",
+                    other.kind()
+                );
+                return Err(EngineError::Input(message));
+            }
+        };
+        match self.source.dialect {
+            Dialect::Loom => refuse_unknown(declared, &given, false)?,
+            Dialect::Canvas => refuse_unknown(declared, &given, true)?,
+            Dialect::Azure | Dialect::Tea => {}
+        }
+        for input in declared {
+            let place = self.source.bundle.file(input.span.file);
+            let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
+            let place = place.filter(|_| input.span.line > 0).unwrap_or_default();
+            let refused = |message| EngineError::Input(format!("{message}{place}"));
+            let value = match (given.get(&*input.name), &input.default) {
+                (Some(value), _) => converted(input, value).map_err(refused)?,
+                (None, Some(default)) => default.clone(),
+                (None, None) => return Err(refused(missing(input))),
+            };
+            given.insert(input.name.clone(), value);
+        }
+        Ok(Value::object(given))
+    }
+}
+
+/// Refuses inputs that the workflow does not have. `misspelt`: it may take any input, so only what is
+/// nearly one that is not given is a mistake.
+fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<(), EngineError> {
+    let is_known = |key: &str| declared.iter().any(|input| *input.name == *key);
+    for key in given.keys().filter(|key| !is_known(key)) {
+        let meant = declared.iter().map(|input| &*input.name);
+        let meant = meant.filter(|name| !misspelt || !given.contains_key(*name));
+        let hint = did_you_mean(key, meant);
+        if misspelt && hint.is_none() {
+            continue;
+        }
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let message = format!("the workflow has no input `{key}`{hint}");
+        return Err(EngineError::Input(message));
+    }
+    Ok(())
+}
+
+fn missing(input: &Input) -> String {
+    format!(
+        "input `{0}` has no default and must be given: -i {0}=…",
+        input.name
+    )
+}
+
+/// Text from the command line is converted to what is declared; anything else must fit.
+fn converted(input: &Input, value: &Value) -> Result<Value, String> {
+    // What may be left out may also be null.
+    let absent = value.is_null() && input.default == Some(Value::Null);
+    let fits = absent || input.kind.accepts(value);
+    if fits {
+        return Ok(value.clone());
+    }
+    let wanted = input.kind.described();
+    let parsed = value.as_str().and_then(|text| Value::from_json(text).ok());
+    match parsed {
+        Some(parsed) if input.kind != InputKind::String => {
+            let same = Input {
+                kind: input.kind,
+                ..input.clone()
+            };
+            match parsed {
+                Value::String(_) => Err(wrong(input, value, wanted)),
+                parsed => converted(&same, &parsed),
+            }
+        }
+        _ => Err(wrong(input, value, wanted)),
+    }
+}
+
+fn wrong(input: &Input, value: &Value, wanted: &str) -> String {
+    format!(
+        "input `{}` must be {wanted}, not {}",
+        input.name,
+        excerpt(value)
+    )
+}
+
+/// Reads workflows under one set of caps and executors.
+pub(super) struct Workflows {
+    pub registry: Registry,
+    pub caps: Caps,
+    /// What a definition is given.
+    pub definition: Beside,
+    /// Whose the workflows are.
+    pub origin: Origin,
+    /// What relative paths of their actions are from.
+    pub folder: Option<String>,
+    /// Nothing starts here, so that nothing can be missing.
+    pub commands_only: bool,
+    /// Secure values are sealed in the store.
+    pub sealed: bool,
+}
+
+impl Workflows {
+    /// Without an engine.
+    pub fn bare() -> Self {
+        Self {
+            registry: Registry::new(),
+            caps: Caps::default(),
+            definition: Beside::default(),
+            folder: None,
+            origin: Origin::Operator,
+            commands_only: true,
+            sealed: false,
+        }
+    }
+
+    /// The same with what the options say laid over it.
+    pub fn with(&self, options: &LoadOptions) -> Self {
+        let mut registry = self.registry.clone();
+        for (name, target) in &options.handlers {
+            registry.register_handler(name, target.clone());
+        }
+        registry.let_read(&options.allow_env);
+        let mut sources = registry.secret_sources().clone();
+        if let Some(directory) = &options.secrets {
+            sources = sources.with_directory(directory);
+        }
+        if let Some(line) = &options.secret_command {
+            sources = sources.with_command(line);
+        }
+        registry.set_secrets(sources);
+        Self {
+            registry,
+            caps: Caps {
+                count: options.max_count.or(self.caps.count),
+                timeout: options.max_timeout.or(self.caps.timeout),
+                guest: options.origin == Origin::Guest,
+            },
+            definition: Beside {
+                parameters: options.parameters.clone(),
+                workflow: options.workflow.clone(),
+                app_settings: options.app_settings.clone(),
+                further: options.beside.clone(),
+                auto_continue: options.auto_continue,
+            },
+            origin: options.origin,
+            folder: options.folder.clone(),
+            commands_only: self.commands_only,
+            sealed: self.sealed || options.state_key.is_some(),
+        }
+    }
+
+    pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
+        let (bundle, missing) = self.gathered_file(path, dialect)?;
+        self.load_gathered(bundle, missing, dialect)
+    }
+
+    /// A workflow's file with all that belongs to it. A folder is a Standard app.
+    pub(super) fn gathered_file(
+        &self,
+        path: &Path,
+        dialect: Option<Dialect>,
+    ) -> Result<(Bundle, Vec<Diagnostic>), LoadError> {
+        let inside = match path.is_dir() {
+            true => Some(app_workflow(path, self.definition.workflow.as_deref())?),
+            false => None,
+        };
+        let path = inside.as_deref().unwrap_or(path);
+        let file = read_file(path)?;
+        let folder = match path.parent() {
+            _ if file.path == "-" => None,
+            Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
+            parent => parent,
+        };
+        Ok(self.gathered(Bundle { files: vec![file] }, folder, dialect))
+    }
+
+    /// Reads the workflow of a bundle. The files it names are read from its folder as far as they
+    /// are not in the bundle.
+    pub fn load_bundle(
+        &self,
+        bundle: Bundle,
+        folder: Option<&Path>,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        let (bundle, missing) = self.gathered(bundle, folder, dialect);
+        self.load_gathered(bundle, missing, dialect)
+    }
+
+    fn gathered(
+        &self,
+        mut bundle: Bundle,
+        folder: Option<&Path>,
+        dialect: Option<Dialect>,
+    ) -> (Bundle, Vec<Diagnostic>) {
+        let mut missing = gather(&mut bundle, folder, dialect);
+        match windlass_formats::of(&bundle, dialect) {
+            Some(Dialect::Azure) | None => {
+                let may_read = |name: &str| self.registry.reads(name);
+                let mistakes = self.definition.add_to(&mut bundle, folder, may_read);
+                missing.extend(mistakes);
+            }
+            Some(other) if self.definition.parameters.is_some() => {
+                missing.push(no_parameters(other));
+            }
+            #[cfg(feature = "tea")]
+            Some(Dialect::Tea) if self.definition.auto_continue => {
+                let path = windlass_formats::AUTO_CONTINUE.to_owned();
+                let text = String::new();
+                bundle.files.push(SourceFile { path, text });
+            }
+            Some(_) => {}
+        }
+        (bundle, missing)
+    }
+
+    fn load_gathered(
+        &self,
+        bundle: Bundle,
+        missing: Vec<Diagnostic>,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        let (workflow, mut diagnostics) = windlass_formats::read(&bundle, dialect, &self.caps);
+        missing
+            .into_iter()
+            .for_each(|mistake| diagnostics.supersede(mistake));
+        let Some(workflow) = workflow else {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle,
+            });
+        };
+        self.missing_handlers(&workflow, &mut diagnostics);
+        self.unused_answers(&workflow, &mut diagnostics);
+        self.missing_secrets(&workflow, self.origin, &mut diagnostics);
+        self.readable(&workflow, &mut diagnostics);
+        self.denied(&workflow, &mut diagnostics);
+        Self::missing_interpreters(&workflow, &mut diagnostics);
+        if diagnostics.has_errors() {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle,
+            });
+        }
+        let source = ProgramSource {
+            bundle,
+            dialect: workflow.dialect,
+            max_count: self.caps.count(workflow.dialect),
+            max_timeout_ms: u64::try_from(self.caps.timeout().as_millis()).unwrap_or(u64::MAX),
+            origin: self.origin,
+            folder: self.folder.clone(),
+        };
+        match compile(&workflow, hash(&source), caps(&source)) {
+            Ok(program) => {
+                let loaded = self.loaded(program, &source);
+                Ok(Workflow {
+                    loaded,
+                    source,
+                    scripts: workflow.scripts,
+                    warnings: diagnostics,
+                })
+            }
+            Err(mistakes) => {
+                diagnostics.extend(mistakes);
+                Err(LoadError::Refused {
+                    diagnostics,
+                    bundle: source.bundle,
+                })
+            }
+        }
+    }
+
+    /// Warns of secure values that nothing seals.
+    fn readable(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
+            return;
+        };
+        let message = "secure values are hidden from every view, but lie readable in the store";
+        let hint = "give a key with --state-key FILE, and they are sealed there";
+        diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
+    }
+
+    /// Whether runs may name a secret. Who may not is not told either whether there is one.
+    pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
+        origin == Origin::Operator || self.registry.lets_guests_name(secret)
+    }
+
+    /// Refuses what the operator does not allow, as far as it can be seen before a run. Who only
+    /// looks at a file has nothing to allow, and is warned.
+    fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let found = |span, what: String| match self.commands_only {
+            true => Diagnostic::warning("denied", span, what),
+            false => Diagnostic::error("denied", span, what),
+        };
+        let registry = self.registry.of(self.origin, workflow.dialect);
+        for read in &workflow.environment {
+            if registry.reads(&read.name) {
+                continue;
+            }
+            let what = format!(
+                "the variable `{}` of the environment may not be read",
+                read.name
+            );
+            let or = match workflow.dialect {
+                Dialect::Tea => ", and so does --allow-shell",
+                Dialect::Loom | Dialect::Azure | Dialect::Canvas => "",
+            };
+            let hint = format!("--allow-env {} allows it{or}", read.name);
+            diagnostics.push(found(read.span, what).hint(hint));
+        }
+        let mut refuse = |span, what: String, flag: &str| {
+            let hint = format!("the operator of the server allows it with {flag}");
+            diagnostics.push(found(span, what).hint(hint));
+        };
+        let policy = self.registry.policy_of(self.origin);
+        for (step, call) in workflow.calls() {
+            if let Some(flag) = policy.denies(&call.executor) {
+                let what = format!("`{}` may not use `{}` here", step.name, call.executor);
+                refuse(step.span, what, flag);
+            }
+            for name in workflow.secrets_of(call) {
+                if !self.may_name(&name, self.origin) {
+                    let what = format!("`{}` may not name the secret `{name}` here", step.name);
+                    refuse(step.span, what, &format!("--allow-secret {name}"));
+                }
+            }
+        }
+        for handler in &workflow.handlers {
+            if !policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {
+                let what = format!("the handler `{}` may not run a command here", handler.name);
+                refuse(handler.span, what, "--allow-shell");
+            }
+        }
+    }
+
+    fn loaded(&self, program: Program, source: &ProgramSource) -> Loaded {
+        let mut secrets: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
+        for state in &program.states {
+            if let Op::Call(call) = &state.op
+                && !call.secrets.is_empty()
+            {
+                let named = secrets.entry(state.name.clone()).or_default();
+                named.extend(call.secrets.iter().cloned());
+            }
+        }
+        let registry = self.registry.of(source.origin, source.dialect);
+        let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
+        let registry = registry.with_handlers(&program.handlers);
+        let registry = registry.with_secrets(secrets);
+        let actions = program.actions.iter();
+        let secure = actions.filter(|action| action.secure.inputs || action.secure.outputs);
+        let registry = registry.with_secure(secure.map(|action| action.name.clone()).collect());
+        Loaded {
+            program: Arc::new(program),
+            registry: Arc::new(registry),
+        }
+    }
+}
+
+fn no_parameters(dialect: Dialect) -> Diagnostic {
+    let message = format!(
+        "--parameters gives values to a Logic Apps definition, and this is a {} file",
+        dialect.as_str()
+    );
+    let hint = "give it its inputs instead: -i NAME=VALUE, --input FILE";
+    Diagnostic::error("no-parameters", Span::START, message).hint(hint)
+}
+
+impl Loader for Workflows {
+    fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        let workflow = read_stored(source)?;
+        if !self.commands_only
+            && let Some(unmet_requirements) = self.unmet_requirements(&workflow, source.origin)
+        {
+            return Err(unmet_requirements);
+        }
+        let program = compile_read(&workflow, hash, source)?;
+        Ok(self.loaded(program, source))
+    }
+
+    fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        Ok(self.loaded(compile_stored(hash, source)?, source))
+    }
+}
+
+/// The program of a stored source.
+pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Result<Program, String> {
+    compile_read(&read_stored(source)?, hash, source)
+}
+
+fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
+    // It was accepted under the caps of its time: today's do not take that back.
+    let caps_then = Caps::unlimited();
+    let (workflow, diagnostics) =
+        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then);
+    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
+}
+
+fn compile_read(
+    workflow: &hir::Workflow,
+    hash: ProgramHash,
+    source: &ProgramSource,
+) -> Result<Program, String> {
+    compile(workflow, hash, caps(source)).map_err(|mistakes| {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.extend(mistakes);
+        diagnostics.render(&source.bundle, false).to_string()
+    })
+}
+
+fn caps(source: &ProgramSource) -> program::Caps {
+    program::Caps {
+        count: source.max_count,
+        timeout: Duration::from_millis(source.max_timeout_ms),
+    }
+}
+
+/// SHA-256 over everything that decides what a program is.
+pub(super) fn hash(source: &ProgramSource) -> ProgramHash {
+    let count = source.max_count.to_be_bytes();
+    let timeout = source.max_timeout_ms.to_be_bytes();
+    let origin = source.origin.bytes();
+    let mut parts: Vec<&[u8]> = vec![
+        source.dialect.as_str().as_bytes(),
+        &count,
+        &timeout,
+        &origin,
+        source.folder.as_deref().unwrap_or_default().as_bytes(),
+    ];
+    for file in &source.bundle.files {
+        parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
+    }
+    ProgramHash(sha256_of_parts(&parts))
+}

@@ -1,0 +1,228 @@
+//! What a workflow needs and this process does not have: handlers, tokens, secrets, interpreters.
+
+use super::load::Workflows;
+use std::collections::BTreeSet;
+use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, left_out};
+use windlass_expression::of_environment;
+use windlass_model::hir::{self, HandlerUse};
+use windlass_model::model::Origin;
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
+
+/// How many missing handlers a message names.
+const MAX_NAMED: usize = 12;
+/// How many actions it names of each.
+const MAX_ACTIONS: usize = 3;
+
+impl Workflows {
+    /// Reports handlers that nobody has registered. Those of a definition are refused all at once,
+    /// because it may do half of its work before it gets there. One of Loom's is only a warning,
+    /// because another process may have it.
+    pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let registry = self.registry.with_handlers(&workflow.handlers);
+        let uses = workflow.handler_uses();
+        let unanswered = |used: &&HandlerUse<'_>| {
+            let answered = |name| registry.answers(name, &used.step.name);
+            !used.names().any(answered)
+        };
+        let (connectors, others): (Vec<_>, Vec<_>) = uses
+            .iter()
+            .filter(unanswered)
+            .partition(|used| used.executor == "connector");
+        if let Some(first) = connectors.first() {
+            let message = grouped(&connectors);
+            let connector = first.name.split('/').next().unwrap_or(first.name);
+            let known = registry.handler_names().chain(registry.stub_names());
+            let near = did_you_mean(first.name, known).map(|near| format!("; {near}"));
+            let or = match connector == first.name {
+                true => String::new(),
+                false => format!(" or `{connector}`"),
+            };
+            let hint = format!(
+                "`windlass validate FILE --write-stubs stubs.json` writes answers to fill in for \
+                 --stub; or register `{}`{or} with --handlers FILE{}",
+                first.name,
+                near.unwrap_or_default()
+            );
+            let error = Diagnostic::error("missing-handler", first.step.span, message);
+            diagnostics.push(error.hint(hint));
+        }
+        for used in others {
+            let (key, word) = match used.executor {
+                "runner" => ("runners", "runner"),
+                _ => ("handlers", "handler"),
+            };
+            let message = format!("`{}` needs the {word} `{}`", used.step.name, used.name);
+            let hint = did_you_mean(used.name, registry.handler_names()).unwrap_or_else(|| {
+                format!("add it under `{key}`, or give it with --handlers FILE")
+            });
+            let warning = Diagnostic::warning("missing-handler", used.step.span, message);
+            diagnostics.push(warning.hint(hint));
+        }
+        missing_tokens(&registry, workflow, diagnostics);
+    }
+
+    /// Warns of answers whose names are nearly those of the workflow: what was meant is asked for real. Others
+    /// may be for other workflows.
+    pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let (calls, uses) = (workflow.calls(), workflow.handler_uses());
+        let Some((first, _)) = calls.first() else {
+            return;
+        };
+        let asking = calls.iter().flat_map(|(step, call)| {
+            let title = step.title.as_deref();
+            [Some(&*step.name), title, Some(&*call.executor)]
+        });
+        let handlers = uses.iter().flat_map(HandlerUse::names);
+        let handlers = handlers.flat_map(|name| [Some(name), name.split('/').next()]);
+        let known: BTreeSet<&str> = asking.chain(handlers).flatten().collect();
+        let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        for name in self.registry.stub_names().filter(|name| !is_known(name)) {
+            let Some(hint) = did_you_mean(name, known.iter().copied()) else {
+                continue;
+            };
+            let message = format!("the answer for `{name}` is given to no action");
+            diagnostics.push(Diagnostic::warning("unused-answer", first.span, message).hint(hint));
+        }
+    }
+
+    /// What a run that is to go on needs and this process does not have. Its actions would fail for
+    /// good, so it stands still instead, until somebody goes on with it and gives that.
+    pub(super) fn unmet_requirements(
+        &self,
+        workflow: &hir::Workflow,
+        origin: Origin,
+    ) -> Option<String> {
+        let mut unmet = Diagnostics::default();
+        self.missing_handlers(workflow, &mut unmet);
+        self.missing_secrets(workflow, origin, &mut unmet);
+        let first = unmet.sorted().into_iter().next()?;
+        let hint = first.hint.as_deref().unwrap_or_default();
+        Some(format!("{}: {hint}", first.message))
+    }
+
+    /// Warns of secrets that are not there: they may come until the action starts.
+    pub(super) fn missing_secrets(
+        &self,
+        workflow: &hir::Workflow,
+        origin: Origin,
+        diagnostics: &mut Diagnostics,
+    ) {
+        for (step, call) in workflow.calls() {
+            for name in workflow.secrets_of(call) {
+                let is_left = of_environment(&name)
+                    .is_some_and(|variable| !call.inputs.needs_variable(variable));
+                if is_left
+                    || !self.may_name(&name, origin)
+                    || self.registry.secret_sources().knows(&name)
+                {
+                    continue;
+                }
+                let (shown, hint) = match of_environment(&name) {
+                    Some(variable) => (
+                        variable,
+                        format!("set {variable} where the engine runs, before the action starts"),
+                    ),
+                    None => (
+                        &*name,
+                        format!(
+                            "put it into a file `{name}` in the directory of --secrets, or into \
+                             the environment as WINDLASS_SECRET_{name}"
+                        ),
+                    ),
+                };
+                let message = format!(
+                    "`{}` needs the secret `{shown}`, which is not there",
+                    step.name
+                );
+                diagnostics
+                    .push(Diagnostic::warning("missing-secret", step.span, message).hint(hint));
+            }
+        }
+    }
+
+    /// Refuses what this build was made without, and scripts in a language that this machine cannot
+    /// run: half of the work would be done when a run gets there.
+    pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        for (step, call) in workflow.calls() {
+            if let Some(feature) = left_out(&call.executor) {
+                let message = format!(
+                    "this build of Windlass has no `{}`: feature `{feature}`",
+                    call.executor
+                );
+                diagnostics.push(Diagnostic::error("missing-feature", step.span, message));
+            }
+            if let Err(missing) = interpreter(&call.executor) {
+                let message = format!("`{}` is a script in {}", step.name, call.executor);
+                let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
+                diagnostics.push(diagnostic.hint(missing));
+            }
+        }
+    }
+}
+
+/// The missing handlers, each once, with the actions that need it.
+fn grouped(missing: &[&HandlerUse<'_>]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for used in missing {
+        match groups.iter_mut().find(|(name, _)| *name == used.name) {
+            Some((_, actions)) => actions.push(&used.step.name),
+            None => groups.push((used.name, vec![&used.step.name])),
+        }
+    }
+    let shown = groups.iter().take(MAX_NAMED).map(|(name, actions)| {
+        let named: Vec<&str> = actions.iter().take(MAX_ACTIONS).copied().collect();
+        let rest = match actions.len().saturating_sub(MAX_ACTIONS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("`{name}` ({}{rest})", named.join(", "))
+    });
+    let shown: Vec<String> = shown.collect();
+    let rest = match groups.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let actions = match missing.len() {
+        1 => "1 action has no handler".to_owned(),
+        count => format!("{count} actions have no handler"),
+    };
+    format!("{actions}: {}{rest}", shown.join(", "))
+}
+
+/// Warns, once, of calls that sign in as something that only a platform knows.
+fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    for name in IDENTITIES {
+        let signs_in = |call: &hir::Call| {
+            let inputs = call.inputs.source();
+            let given = inputs.get("authentication");
+            let kind = given.and_then(|given| given.get("type")?.as_str());
+            kind.is_some_and(|kind| kind.eq_ignore_ascii_case(name))
+                && !given.is_some_and(|given| has_secret(name, given))
+        };
+        let calls = workflow.calls().into_iter();
+        let steps: Vec<_> = calls
+            .filter(|(step, call)| {
+                &*call.executor == "http" && signs_in(call) && !registry.stubs_http(&step.name)
+            })
+            .map(|(step, _)| step)
+            .collect();
+        let Some(first) = steps.first().filter(|_| !registry.answers(name, "")) else {
+            continue;
+        };
+        let named: Vec<&str> = steps
+            .iter()
+            .take(MAX_NAMED)
+            .map(|step| &*step.name)
+            .collect();
+        let message = format!(
+            "nothing gives the token that {} needs: `authentication` is of type {name}",
+            named.join(", ")
+        );
+        let hint = format!(
+            "register `{name}` with --handlers FILE: a command or a URL that answers with the \
+             token; or give it with --stub FILE"
+        );
+        let warning = Diagnostic::warning("missing-token", first.span, message);
+        diagnostics.push(warning.hint(hint));
+    }
+}

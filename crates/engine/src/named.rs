@@ -1,0 +1,364 @@
+//! Workflows that are kept in the store under a name: put, found again, started. Each is compiled
+//! once and kept as long as nobody puts another one in its place.
+
+use super::load::{Workflows, hash};
+use super::report::{
+    CurrentWorkflow, ScheduleReport, VersionReport, VersionsReport, WorkflowReport, WorkflowSummary,
+};
+use super::{
+    Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, is_dots, now,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+use windlass_expression::{Value, excerpt};
+use windlass_machine::program::ProgramHash;
+use windlass_model::model::Name;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, WorkflowVersion};
+
+/// Named workflows that were compiled. Locked for as long as one is put, compiled or removed, so
+/// that it never says anything else than the store.
+pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
+
+/// So many names a misspelt one is compared with.
+const COMPARED: usize = 1_000;
+
+/// So many former texts of a workflow are kept.
+const FORMER: usize = 50;
+
+/// When a workflow is put in place of the one that is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PutIf {
+    /// Whatever is there.
+    #[default]
+    Always,
+    /// When nothing is there.
+    Absent,
+    /// When this version is there.
+    Version(String),
+}
+
+impl Engine {
+    /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
+    /// durable when this returns. Blocks. Gives what it is, and whether there was one before.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for a name that is
+    /// none, store errors.
+    pub fn put_workflow(
+        &self,
+        name: &str,
+        bundle: Bundle,
+        options: &LoadOptions,
+    ) -> Result<(WorkflowReport, bool), EngineError> {
+        self.put_workflow_if(name, bundle, options, &PutIf::Always)
+    }
+
+    /// The same, unless somebody else has put another one there meanwhile. The one that was there
+    /// becomes a former version.
+    ///
+    /// # Errors
+    /// [`EngineError::WorkflowChanged`], and those of [`Engine::put_workflow`].
+    pub fn put_workflow_if(
+        &self,
+        name: &str,
+        bundle: Bundle,
+        options: &LoadOptions,
+        condition: &PutIf,
+    ) -> Result<(WorkflowReport, bool), EngineError> {
+        check_name(name)?;
+        let workflow = self.load_bundle(bundle, options)?;
+        let workflow = Arc::new(workflow.refuse_bad_scripts()?);
+        let mut inputs = workflow.program().inputs.iter();
+        let required = inputs.find(|input| input.default.is_none());
+        if let (Some(_), Some(input)) = (&workflow.program().schedule, required) {
+            let name = &input.name;
+            let message = format!("its schedule starts no run: the input `{name}` has no default");
+            return Err(EngineError::Input(message));
+        }
+        let mut stored = StoredWorkflow {
+            name: Name::from(name),
+            source: workflow.source.clone(),
+            stored_at: now(),
+            schedule: None,
+        };
+        let report = WorkflowReport::new(&stored, &workflow);
+        let mut compiled = self.compiled();
+        let before = self.store.workflow(name)?;
+        check_unchanged(name, before.as_ref(), condition)?;
+        let (former, gone) = self.history_of(before.as_ref(), workflow.program().hash)?;
+        let former = former.as_ref().zip(before.as_ref());
+        let former = former.map(|(version, before)| (version, &before.source));
+        let last_run = before
+            .as_ref()
+            .and_then(|before| before.schedule.as_ref()?.last_run.clone());
+        stored.schedule = last_run.map(|run| ScheduleState {
+            until: stored.stored_at,
+            last_run: Some(run),
+        });
+        let replaced = self.store.replace_workflow(&stored, former, &gone)?;
+        compiled.insert(stored.name, workflow);
+        self.changed.notify_one();
+        Ok((report, replaced))
+    }
+
+    /// The workflow of a name, ready to be started; none when there is none. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
+    pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
+        let mut compiled = self.compiled();
+        if let Some(workflow) = compiled.get(name) {
+            return Ok(Some(Arc::clone(workflow)));
+        }
+        let Some(stored) = self.store.workflow(name)? else {
+            return Ok(None);
+        };
+        let workflow = self.compile(&stored)?;
+        compiled.insert(stored.name, Arc::clone(&workflow));
+        Ok(Some(workflow))
+    }
+
+    /// The same where it is compiled already and nobody puts one just now. Does not block.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
+        self.compiled.try_read().ok()?.get(name).cloned()
+    }
+
+    /// What becomes a former version when this program is put in its place, and which former versions
+    /// go: the oldest, and one of the same text.
+    fn history_of(
+        &self,
+        before: Option<&StoredWorkflow>,
+        program: ProgramHash,
+    ) -> Result<(Option<WorkflowVersion>, Vec<WorkflowVersion>), EngineError> {
+        let Some(before) = before else {
+            return Ok((None, Vec::new()));
+        };
+        let now = version_of(before);
+        let former = self.store.former_workflows(&before.name)?;
+        let (mut gone, others): (Vec<_>, Vec<_>) = former
+            .into_iter()
+            .partition(|version| [program, now.program].contains(&version.program));
+        let most = FORMER.saturating_sub(1);
+        let too_many = others.len().saturating_sub(most);
+        gone.extend(others.into_iter().take(too_many));
+        Ok(((now.program != program).then_some(now), gone))
+    }
+
+    /// The most iterations that a loop of a workflow may ask for.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn max_iterations(&self, dialect: Dialect, origin: Origin) -> u64 {
+        let options = LoadOptions {
+            origin,
+            ..LoadOptions::default()
+        };
+        self.workflows.with(&options).caps.count(dialect)
+    }
+
+    /// Forgets the workflow of a name; its runs go on. False when there is none. Blocks.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn remove_workflow(&self, name: &str) -> Result<bool, EngineError> {
+        let mut compiled = self.compiled();
+        compiled.remove(name);
+        Ok(self.store.remove_workflow(name)?)
+    }
+
+    fn compile(&self, stored: &StoredWorkflow) -> Result<Arc<Workflow>, EngineError> {
+        let source = &stored.source;
+        let options = LoadOptions {
+            dialect: Some(source.dialect),
+            origin: source.origin,
+            folder: source.folder.clone(),
+            ..LoadOptions::default()
+        };
+        let workflows = self.workflows.with(&options);
+        let (bundle, dialect) = (source.bundle.clone(), options.dialect);
+        Ok(Arc::new(workflows.load_bundle(bundle, None, dialect)?))
+    }
+
+    pub(super) fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {
+        let compiled = self.compiled.write();
+        compiled.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inspector {
+    /// The named workflows of the store, in the order of their names, after `after`.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>, EngineError> {
+        let stored = self.stored_workflows(after, limit)?;
+        Ok(stored.iter().map(WorkflowSummary::new).collect())
+    }
+
+    /// What the workflow of a name is, with its text: as it is now, or as it was in a version.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWorkflow`], [`EngineError::NoVersion`], store errors; [`EngineError::Load`] when
+    /// this version of Windlass refuses what another one took.
+    pub fn describe_workflow(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<WorkflowReport, EngineError> {
+        let mut stored = self.kept(name)?;
+        if let Some(asked) = version
+            && !is_version(version_of(&stored).program, asked)
+        {
+            let former = self.former_workflows(name)?;
+            let mut found = former.iter().rev();
+            let found = found.find(|version| is_version(version.program, asked));
+            let source = match found {
+                Some(version) => self
+                    .former_workflow(name, version)?
+                    .map(|source| (version, source)),
+                None => None,
+            };
+            let Some((version, source)) = source else {
+                return Err(EngineError::NoVersion {
+                    name: stored.name,
+                    version: asked.to_owned(),
+                });
+            };
+            (stored.source, stored.stored_at) = (source, version.stored_at);
+        }
+        let workflow = again(&stored.source)?;
+        Ok(WorkflowReport::new(&stored, &workflow))
+    }
+
+    /// The versions of a workflow, the newest first, and what their runs do.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWorkflow`], store errors.
+    pub fn workflow_versions(&self, name: &str) -> Result<VersionsReport, EngineError> {
+        let stored = self.kept(name)?;
+        let mut versions = vec![version_of(&stored)];
+        versions.extend(self.former_workflows(name)?.into_iter().rev());
+        let programs: Vec<ProgramHash> = versions.iter().map(|version| version.program).collect();
+        let mut counts = self.heads(|heads| heads.counts(&programs))?.into_iter();
+        let versions = versions.iter().enumerate();
+        let versions = versions.map(|(place, version)| VersionReport {
+            version: version.program.to_string(),
+            stored_at: version.stored_at,
+            current: place == 0,
+            runs: counts.next().unwrap_or_default(),
+        });
+        Ok(VersionsReport {
+            versions: versions.collect(),
+        })
+    }
+
+    /// When runs of the workflow of a name start by themselves.
+    ///
+    /// # Errors
+    /// As [`Inspector::describe_workflow`].
+    pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
+        let stored = self.kept(name)?;
+        let workflow = again(&stored.source)?;
+        let state = stored.schedule;
+        // Times that are decided start nothing any more, also where the clock was set back.
+        let until = state.as_ref().map_or(stored.stored_at, |state| state.until);
+        let last = state.and_then(|state| Some(state.last_run?.to_string()));
+        let after = now().max(until);
+        Ok(ScheduleReport::new(
+            &workflow,
+            stored.stored_at,
+            after,
+            last,
+        ))
+    }
+
+    fn kept(&self, name: &str) -> Result<StoredWorkflow, EngineError> {
+        let stored = self.stored_workflow(name)?;
+        stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
+    }
+
+    /// The error of a name that nothing is kept under, with what was meant. Blocks.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn no_workflow(&self, name: &str) -> EngineError {
+        let kept = self.stored_workflows(None, COMPARED).unwrap_or_default();
+        EngineError::NoWorkflow {
+            name: Name::from(name),
+            hint: did_you_mean(name, kept.iter().map(|kept| &*kept.name)),
+        }
+    }
+}
+
+fn version_of(stored: &StoredWorkflow) -> WorkflowVersion {
+    WorkflowVersion {
+        stored_at: stored.stored_at,
+        program: hash(&stored.source),
+    }
+}
+
+/// Whether a version is meant: by all of its hash, or by how that begins.
+fn is_version(program: ProgramHash, asked: &str) -> bool {
+    const LEAST: usize = 6;
+    let whole = program.to_string();
+    let digits = whole.strip_prefix("sha256:").unwrap_or(&whole);
+    let asked = asked.strip_prefix("sha256:").unwrap_or(asked);
+    asked.len() >= LEAST && digits.starts_with(asked)
+}
+
+fn check_unchanged(
+    name: &str,
+    before: Option<&StoredWorkflow>,
+    condition: &PutIf,
+) -> Result<(), EngineError> {
+    let now = before.map(|before| version_of(before).program.to_string());
+    let unchanged = match condition {
+        PutIf::Always => true,
+        PutIf::Absent => now.is_none(),
+        PutIf::Version(wanted) => now.as_ref() == Some(wanted),
+    };
+    if unchanged {
+        return Ok(());
+    }
+    let text = before.and_then(|before| before.source.bundle.file(0));
+    let current = now.zip(text).map(|(version, file)| {
+        let text = file.text.clone();
+        Box::new(CurrentWorkflow { version, text })
+    });
+    let name = Name::from(name);
+    Err(EngineError::WorkflowChanged { name, current })
+}
+
+/// A workflow that was accepted before, to look at: under the caps of its time, and whatever this
+/// process lacks for its runs.
+fn again(source: &ProgramSource) -> Result<Workflow, EngineError> {
+    let options = LoadOptions {
+        dialect: Some(source.dialect),
+        max_count: Some(source.max_count),
+        max_timeout: Some(Duration::from_millis(source.max_timeout_ms)),
+        origin: source.origin,
+        folder: source.folder.clone(),
+        ..LoadOptions::default()
+    };
+    let workflows = Workflows::bare().with(&options);
+    Ok(workflows.load_bundle(source.bundle.clone(), None, options.dialect)?)
+}
+
+/// A name that can be part of a path and a word of a command line.
+fn check_name(name: &str) -> Result<(), EngineError> {
+    let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > MAX_RUN_ID || !name.chars().all(fits) || is_dots(name) {
+        return Err(EngineError::Input(format!(
+            "a workflow's name has 1 to {MAX_RUN_ID} bytes of letters, digits and -_., and is not `.` or `..`: \
+             `{}`",
+            excerpt(&Value::text(name))
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! Sends spans of runs to a collector: OTLP over HTTP, as JSON (opentelemetry.io/docs/specs/otlp). It never keeps
+//! a run waiting: spans that the collector does not take in time are dropped, counted and logged.
+
+use super::EngineError;
+use crate::scheduler::{SpanSink, TraceSpan};
+use percent_encoding::percent_decode_str;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+use windlass_model::model::trace_id;
+
+/// So many spans may wait, and so many go out in a request.
+const WAITING: usize = 8_192;
+const BATCH: usize = 512;
+
+/// The first span of a batch waits so long for others.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// A request may take so long, and the last ones at the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where spans go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtlpTarget {
+    /// The address of the collector, with its path.
+    pub url: String,
+    /// Headers of each request, such as a token.
+    pub headers: Vec<(String, String)>,
+    /// `service.name`.
+    pub service: String,
+}
+
+impl OtlpTarget {
+    /// What the variables of OpenTelemetry say; none when they name no collector, or turn it off.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let set = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let either = |name: &str| {
+            let own = set(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
+            own.or_else(|| set(&format!("OTEL_EXPORTER_OTLP_{name}")))
+        };
+        if set("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        let of_all = |base: String| format!("{}/v1/traces", base.trim_end_matches('/'));
+        let url = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+            .or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT").map(of_all))?;
+        let headers = either("HEADERS").unwrap_or_default();
+        let pairs = headers.split(',').filter_map(|pair| pair.split_once('='));
+        let plain = |text: &str| {
+            percent_decode_str(text.trim())
+                .decode_utf8_lossy()
+                .into_owned()
+        };
+        Some(Self {
+            url,
+            headers: pairs
+                .map(|(name, text)| (plain(name), plain(text)))
+                .collect(),
+            service: set("OTEL_SERVICE_NAME").unwrap_or_else(|| String::from("windlass")),
+        })
+    }
+}
+
+/// What sends them.
+pub(super) struct Exporter {
+    spans: mpsc::Sender<TraceSpan>,
+    dropped: Arc<AtomicU64>,
+    flushes: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl Exporter {
+    /// Must be called inside a tokio runtime.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the task only watches: no run depends on it"
+    )]
+    pub fn start(target: OtlpTarget) -> Result<Self, EngineError> {
+        let bad = |what: String| EngineError::Otlp(what);
+        let url = reqwest::Url::parse(&target.url)
+            .map_err(|error| bad(format!("{} is no URL: {error}", target.url)))?;
+        let mut headers = HeaderMap::new();
+        for (name, text) in &target.headers {
+            let name = HeaderName::try_from(name);
+            let (Ok(name), Ok(text)) = (name, HeaderValue::try_from(text)) else {
+                return Err(bad(String::from(
+                    "OTEL_EXPORTER_OTLP_HEADERS has no usable header",
+                )));
+            };
+            headers.insert(name, text);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let client = reqwest::Client::builder()
+            .default_headers(headers)
+            .timeout(PATIENCE)
+            .build()
+            .map_err(|error| bad(error.to_string()))?;
+        let (spans, queue) = mpsc::channel(WAITING);
+        let (flushes, asked) = mpsc::channel(1);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let task = Sending {
+            client,
+            url,
+            service: target.service,
+            dropped: Arc::clone(&dropped),
+        };
+        tokio::spawn(task.go_on(queue, asked));
+        Ok(Self {
+            spans,
+            dropped,
+            flushes,
+        })
+    }
+
+    pub fn sink(&self) -> SpanSink {
+        let (spans, dropped) = (self.spans.clone(), Arc::clone(&self.dropped));
+        Arc::new(move |span| {
+            if spans.try_send(span).is_err() {
+                dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Waits a little until all that was told has been sent.
+    pub async fn flush(&self) {
+        let (done, sent) = oneshot::channel();
+        let flushed = async {
+            let _ = self.flushes.send(done).await;
+            let _ = sent.await;
+        };
+        if timeout(FAREWELL, flushed).await.is_err() {
+            tracing::warn!("the collector of OTLP does not answer: its last spans are lost");
+        }
+    }
+}
+
+/// The task that sends.
+struct Sending {
+    client: reqwest::Client,
+    url: reqwest::Url,
+    service: String,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Sending {
+    async fn go_on(
+        self,
+        mut queue: mpsc::Receiver<TraceSpan>,
+        mut flushes: mpsc::Receiver<oneshot::Sender<()>>,
+    ) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let flush = tokio::select! {
+                biased;
+                got = queue.recv_many(&mut batch, BATCH) => match got {
+                    0 => return,
+                    BATCH => None,
+                    _ => tokio::select! {
+                        () = sleep(GATHER) => None,
+                        flush = flushes.recv() => flush,
+                    },
+                },
+                flush = flushes.recv() => flush,
+            };
+            while batch.len() < BATCH
+                && let Ok(span) = queue.try_recv()
+            {
+                batch.push(span);
+            }
+            self.send(&mut batch).await;
+            let Some(done) = flush else {
+                continue;
+            };
+            while let Ok(span) = queue.try_recv() {
+                batch.push(span);
+                if batch.len() == BATCH {
+                    self.send(&mut batch).await;
+                }
+            }
+            self.send(&mut batch).await;
+            // Whoever asked may have gone.
+            let _ = done.send(());
+        }
+    }
+
+    async fn send(&self, batch: &mut Vec<TraceSpan>) {
+        let spans: Vec<Value> = batch.drain(..).map(|span| encoded(&span)).collect();
+        if spans.is_empty() {
+            return;
+        }
+        let count = spans.len() as u64;
+        let scope = json!({ "name": "windlass", "version": env!("CARGO_PKG_VERSION") });
+        let body = json!({ "resourceSpans": [{
+            "resource": { "attributes": [attribute("service.name", &self.service)] },
+            "scopeSpans": [{ "scope": scope, "spans": spans }],
+        }] });
+        let sent = self
+            .client
+            .post(self.url.clone())
+            .body(body.to_string())
+            .send()
+            .await;
+        let why = match sent.and_then(reqwest::Response::error_for_status) {
+            Ok(_) => None,
+            Err(error) => Some(error.without_url().to_string()),
+        };
+        let lost = self.dropped.swap(0, Ordering::Relaxed) + why.as_ref().map_or(0, |_| count);
+        if lost > 0 {
+            let why = why.unwrap_or_else(|| String::from("it is slower than the runs"));
+            tracing::warn!(lost, "the collector of OTLP did not take spans: {why}");
+        }
+    }
+}
+
+/// A span as OTLP has it in JSON.
+fn encoded(span: &TraceSpan) -> Value {
+    let run = &*span.run;
+    let nanoseconds = |at: windlass_value::time::Timestamp| format!("{}000000", at.0.max(0));
+    let own = std::iter::once(("windlass.run", run));
+    let others = span.attributes.iter().map(|(name, text)| (*name, &**text));
+    let attributes: Vec<Value> = own
+        .chain(others)
+        .map(|(name, text)| attribute(name, text))
+        .collect();
+    let status = match &span.error {
+        Some(message) => json!({ "code": 2, "message": message }),
+        None => json!({ "code": 1 }),
+    };
+    let parent = span.parent.as_ref().map(|parent| parent.id(run));
+    json!({
+        "traceId": trace_id(run),
+        "spanId": span.of.id(run),
+        "parentSpanId": parent.unwrap_or_default(),
+        "name": span.name,
+        "kind": 1,
+        "startTimeUnixNano": nanoseconds(span.started_at),
+        "endTimeUnixNano": nanoseconds(span.ended_at.max(span.started_at)),
+        "attributes": attributes,
+        "status": status,
+    })
+}
+
+fn attribute(name: &str, text: &str) -> Value {
+    json!({ "key": name, "value": { "stringValue": text } })
+}

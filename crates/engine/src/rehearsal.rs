@@ -1,0 +1,543 @@
+//! A workflow played on virtual time, with answers given in place of whatever its actions would ask. It
+//! is the machine that every run uses. Nothing leaves, and nothing is kept.
+
+use super::report::{ErrorReport, masked};
+use super::retry::misspelt;
+use super::{EngineError, Workflow};
+use crate::scheduler::ScheduleError;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use windlass_actions::{is_append_bookkeeping, simulate_append, stand_in};
+use windlass_expression::{Object, Value};
+use windlass_machine::hosted::Hosted;
+use windlass_machine::{
+    Bug, Effect, EffectId, Event, HistoryEvent, HistoryKind, RunStatus, TimerId, TimerPurpose,
+    Transition, Wait, innermost_iteration,
+};
+use windlass_model::model::{
+    Answer, Fault, HandlerTarget, Name, Request, fault_kind, name_of_part, path_part,
+};
+use windlass_store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
+use windlass_value::time::Timestamp;
+
+/// The id of the run.
+const RUN: &str = "test";
+
+/// A run that takes more steps is stopped.
+const MAX_STEPS: usize = 100_000;
+
+/// Executors that only compute: without an answer they do their work.
+const COMPUTE: [&str; 7] = [
+    "data.merge",
+    "data.validate",
+    "json.parse",
+    "notify",
+    "validate.schema",
+    "lua",
+    "prolog",
+];
+
+/// What a rehearsal is given.
+#[derive(Clone, Debug, Default)]
+pub struct Rehearsal {
+    /// The input of the run.
+    pub input: Value,
+    /// By action, handler, connector or executor what it answers: one after the other, the last one
+    /// again and again.
+    pub answers: Vec<(String, HandlerTarget)>,
+    /// The signals that come before anything waits for them.
+    pub signals: Object,
+    /// Only this: `check`, `poll#14`, `poll#14/check`. It stops behind that.
+    pub at: Option<String>,
+    /// The attempts of `at` before this one fail as a lost connection does.
+    pub attempt: u32,
+    /// When it begins.
+    pub now: Timestamp,
+}
+
+/// What a workflow did.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Rehearsed {
+    /// What the run is then: it has ended, or was stopped.
+    pub status: String,
+    /// What it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorReport>,
+    /// How long it took, in virtual milliseconds.
+    pub took_ms: u64,
+    /// What it did, in order.
+    pub steps: Vec<RehearsedStep>,
+    /// Why it went no further, if it has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// What it would do next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<RehearsedStep>,
+    /// By loop how many iterations ended.
+    pub iterations: BTreeMap<String, u64>,
+}
+
+/// One thing that it did, or would do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RehearsedStep {
+    /// When, in virtual milliseconds since it began.
+    pub at_ms: u64,
+    /// Where: `poll#3/check`; of a loop or its wait `poll#3`.
+    pub place: String,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What it did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "does", rename_all = "snake_case")]
+pub enum What {
+    /// It asked somebody.
+    Call {
+        /// `http`, `shell`, …
+        executor: String,
+        /// What its file calls the action, where that is not its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// From 1.
+        attempt: u32,
+        /// What was asked.
+        inputs: Value,
+        /// What was answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gives: Option<Value>,
+        /// Or how it failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// It waited.
+    Wait {
+        /// `delay`, `retry` or `sleep`.
+        why: TimerPurpose,
+        /// For so many milliseconds.
+        ms: u64,
+    },
+    /// It looked at the condition of a loop.
+    Check {
+        /// What that gave.
+        condition: bool,
+    },
+    /// A loop ended, or reached a limit.
+    Loop {
+        /// The word of its end.
+        reason: String,
+    },
+}
+
+/// Plays a workflow.
+///
+/// # Errors
+/// The input does not fit; in words why the engine could not go on.
+pub async fn rehearse(workflow: &Workflow, given: &Rehearsal) -> Result<Rehearsed, EngineError> {
+    let input = workflow.accept(given.input.clone())?;
+    let environment = super::environment(&workflow.loaded);
+    let mut play = Play::new(workflow, given);
+    play.events.push_back(Event::Started { input, environment });
+    let signals = given.signals.iter();
+    play.events
+        .extend(signals.map(|(name, payload)| Event::Signalled {
+            name: name.clone(),
+            payload: payload.clone(),
+        }));
+    while let Some(event) = play.next_event() {
+        if play.count == MAX_STEPS {
+            play.stopped = Some(format!("it has taken {MAX_STEPS} steps"));
+            break;
+        }
+        if play.on(event).await? {
+            break;
+        }
+    }
+    Ok(play.told())
+}
+
+struct Play<'a> {
+    workflow: &'a Workflow,
+    given: &'a Rehearsal,
+    answers: Answers,
+    store: MemoryStore,
+    hosted: Hosted,
+    now: Timestamp,
+    count: usize,
+    revision: u64,
+    events: VecDeque<Event>,
+    timers: BTreeSet<(Timestamp, TimerId)>,
+    steps: Vec<RehearsedStep>,
+    /// Calls that nothing answers.
+    open: BTreeMap<EffectId, RehearsedStep>,
+    iterations: BTreeMap<String, u64>,
+    /// From which step on it is what `at` asks for.
+    from: Option<usize>,
+    stopped: Option<String>,
+    reached: bool,
+}
+
+impl<'a> Play<'a> {
+    fn new(workflow: &'a Workflow, given: &'a Rehearsal) -> Self {
+        let program = Arc::clone(&workflow.loaded.program);
+        Self {
+            workflow,
+            given,
+            answers: Answers::new(&given.answers),
+            store: MemoryStore::default(),
+            hosted: Hosted::new(Name::from(RUN), program),
+            now: given.now,
+            count: 0,
+            revision: 0,
+            events: VecDeque::new(),
+            timers: BTreeSet::new(),
+            steps: Vec::new(),
+            open: BTreeMap::new(),
+            iterations: BTreeMap::new(),
+            from: None,
+            stopped: None,
+            reached: false,
+        }
+    }
+
+    fn at_ms(&self) -> u64 {
+        let since = self.now.since(self.given.now).as_millis();
+        u64::try_from(since).unwrap_or(u64::MAX)
+    }
+
+    /// What comes next: the clock goes on only when there is nothing to do.
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if !self.open.is_empty() || self.hosted.status() == RunStatus::Paused {
+            return None;
+        }
+        let (due_at, id) = self.timers.pop_first()?;
+        self.now = self.now.max(due_at);
+        Some(Event::TimerFired { id })
+    }
+
+    /// One step; whether it was the last that is asked for.
+    async fn on(&mut self, event: Event) -> Result<bool, EngineError> {
+        let broken = |bug: Bug| ScheduleError::Broken {
+            run: Name::from(RUN),
+            reason: bug.to_string(),
+        };
+        let step = self.hosted.on(Vec::new(), event, self.now);
+        let step = step.map_err(broken)?;
+        self.count += 1;
+        if step.is_empty() && step.history.is_empty() {
+            return Ok(false);
+        }
+        let history = step.history.clone();
+        let ends = self.ends(&step);
+        for told in &history {
+            self.tell(told);
+        }
+        for row in &step.iterations {
+            self.iterations.insert(row.path.clone(), row.iteration + 1);
+        }
+        let receipt = self.keep(&step)?;
+        for effect in self.hosted.release(step, &receipt) {
+            match effect {
+                Effect::Start { id, request } if ends => {
+                    let call = self.call(&request, None);
+                    self.open.insert(id, call);
+                }
+                Effect::Start { id, request } => self.ask(id, &request).await,
+                Effect::Abort { id } => {
+                    self.open.remove(&id);
+                    self.events.retain(
+                        |event| !matches!(event, Event::EffectCompleted { id: other, .. } if *other == id),
+                    );
+                }
+                Effect::Arm { id, due_at } => self.arm(id, due_at),
+                Effect::Disarm { id, .. } => self.timers.retain(|(_, other)| *other != id),
+                Effect::Continue => self.events.push_back(Event::Continued),
+                Effect::Finish(_) => return Ok(true),
+            }
+        }
+        self.reached |= ends;
+        Ok(ends)
+    }
+
+    /// Keeps a step where every run's steps are kept, so that its effects may be released.
+    fn keep(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
+        self.revision += 1;
+        let program = &self.workflow.loaded.program;
+        let header = RunHeader {
+            id: Name::from(RUN),
+            workflow: program.name.clone(),
+            program: program.hash,
+            status: self.hosted.status(),
+            revision: self.revision,
+            snapshot: 0,
+            started_at: self.given.now,
+            updated_at: self.now,
+            placement: Placement::Resting,
+            labels: BTreeMap::new(),
+        };
+        let first = header.revision == 1;
+        let commit = Commit {
+            header,
+            changes: step.changes.clone(),
+            loops: Vec::new(),
+            iterations: Vec::new(),
+            history: Vec::new(),
+            snapshot: None,
+            program: first.then(|| self.workflow.source.clone()),
+        };
+        let mut kept = self.store.commit(&[commit])?;
+        Ok(kept.remove(0)?.receipt)
+    }
+
+    fn call(&self, request: &Request, outcome: Option<&Result<Value, Fault>>) -> RehearsedStep {
+        RehearsedStep {
+            at_ms: self.at_ms(),
+            place: place_of(request),
+            what: What::Call {
+                executor: request.executor.to_string(),
+                title: self.title(request).map(str::to_owned),
+                attempt: request.attempt,
+                inputs: masked(&request.inputs),
+                gives: outcome.and_then(|outcome| outcome.as_ref().ok().map(masked)),
+                error: outcome.and_then(|outcome| {
+                    let fault = outcome.as_ref().err()?;
+                    Some(format!("{}: {}", fault.kind, fault.message))
+                }),
+            },
+        }
+    }
+
+    /// What the author of a call's action calls it, where that is not its name.
+    fn title(&self, request: &Request) -> Option<&'a str> {
+        let actions = &self.workflow.program().actions;
+        let action = actions
+            .iter()
+            .find(|action| action.name == request.action)?;
+        action.title.as_deref()
+    }
+
+    async fn ask(&mut self, id: EffectId, request: &Request) {
+        let place = place_of(request);
+        let lost = request.attempt < self.given.attempt && self.is_meant(&place);
+        let outcome = if lost {
+            let fault = Fault::new(fault_kind::CONNECTION, "the connection was lost");
+            Some(Err(fault.transient()))
+        } else if &*request.executor == "appendFile" {
+            let answer = self.answers.next(request, self.title(request));
+            let failed = answer.and_then(|answer| stand_in(request, &answer).err());
+            Some(failed.map_or_else(|| simulate_append(request), Err))
+        } else if let Some(answer) = self.answers.next(request, self.title(request)) {
+            Some(stand_in(request, &answer))
+        } else if COMPUTE.contains(&&*request.executor) {
+            Some(self.workflow.loaded.registry.execute(request).await)
+        } else {
+            None
+        };
+        let call = self.call(request, outcome.as_ref());
+        let Some(result) = outcome else {
+            self.open.insert(id, call);
+            return;
+        };
+        if !is_append_bookkeeping(request) {
+            self.add(call);
+        }
+        self.events.push_back(Event::EffectCompleted { id, result });
+    }
+
+    fn arm(&mut self, id: TimerId, due_at: Timestamp) {
+        self.timers.insert((due_at, id));
+        let Some(timer) = self.hosted.state().timers.get(&id) else {
+            return;
+        };
+        if matches!(timer.purpose, TimerPurpose::Deadline(_)) {
+            return;
+        }
+        let (why, cursor) = (timer.purpose, timer.cursor);
+        let around = innermost_iteration(self.hosted.program(), self.hosted.state(), cursor);
+        let ms = u64::try_from(due_at.since(self.now).as_millis()).unwrap_or(u64::MAX);
+        self.add(RehearsedStep {
+            at_ms: self.at_ms(),
+            place: around.map_or_else(String::new, |(path, index)| format!("{path}#{index}")),
+            what: What::Wait { why, ms },
+        });
+    }
+
+    fn tell(&mut self, told: &HistoryEvent) {
+        let (place, what) = match &told.what {
+            HistoryKind::LoopIteration {
+                path,
+                iteration,
+                condition_result: Some(condition),
+                ..
+            } => {
+                let condition = *condition;
+                (format!("{path}#{iteration}"), What::Check { condition })
+            }
+            HistoryKind::LoopEnd {
+                path, exit_reason, ..
+            } => {
+                let reason = exit_reason.to_string();
+                (path.clone(), What::Loop { reason })
+            }
+            _ => return,
+        };
+        let at_ms = self.at_ms();
+        self.add(RehearsedStep { at_ms, place, what });
+    }
+
+    fn add(&mut self, step: RehearsedStep) {
+        // A wait is before the iteration that it leads to.
+        let waits = matches!(step.what, What::Wait { .. });
+        if self.from.is_none() && !waits && self.is_meant(&step.place) {
+            self.from = Some(self.steps.len());
+        }
+        self.steps.push(step);
+    }
+
+    /// Whether a place is the one that is asked for, or lies in it.
+    fn is_meant(&self, place: &str) -> bool {
+        let Some(at) = &self.given.at else {
+            return true;
+        };
+        let inside = place.strip_prefix(at.as_str());
+        let inside = inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let named = !at.contains(['/', '#'])
+            && name_of_part(place.rsplit('/').next().unwrap_or_default()) == **at;
+        inside || named
+    }
+
+    /// Whether what is asked for is over with this step.
+    fn ends(&self, step: &Transition) -> bool {
+        if self.given.at.is_none() {
+            return false;
+        }
+        let rows = step.iterations.iter();
+        let mut rows = rows.map(|row| format!("{}#{}", row.path, row.iteration));
+        let again = |name: &Name| {
+            let mut told = step.history.iter();
+            told.any(|told| matches!(&told.what, HistoryKind::RetryScheduled { node_name, .. } if node_name == name))
+        };
+        let ended = step.history.iter().filter_map(|told| match &told.what {
+            HistoryKind::ActionEnded {
+                node_name,
+                path,
+                iteration,
+                ..
+            } if !again(node_name) => Some(match (path, iteration) {
+                (Some(path), Some(iteration)) => {
+                    format!("{path}#{iteration}/{}", path_part(node_name))
+                }
+                _ => path_part(node_name).into_owned(),
+            }),
+            _ => None,
+        });
+        let exactly = |place: &String| {
+            let at = self.given.at.as_deref().unwrap_or_default();
+            let last = place.rsplit('/').next().unwrap_or_default();
+            place == at || (!at.contains(['/', '#']) && name_of_part(last) == at)
+        };
+        rows.any(|place| exactly(&place)) || ended.into_iter().any(|place| exactly(&place))
+    }
+
+    fn told(mut self) -> Rehearsed {
+        let at_ms = self.at_ms();
+        let state = self.hosted.state();
+        let outcome = state.outcome.as_ref();
+        let paused = state.paused.as_ref();
+        let mut signals = state.cursors.values().filter_map(|one| match &one.wait {
+            Wait::Signal(name) => Some(name.to_string()),
+            _ => None,
+        });
+        let unanswered = self.open.values().next();
+        let nowhere = self.given.at.as_deref().filter(|_| self.from.is_none());
+        let misspelt = nowhere.and_then(|at| misspelt(self.hosted.program(), at));
+        let why = match (self.stopped.clone().or(misspelt), &self.given.at) {
+            (Some(why), _) => Some(why),
+            (None, Some(at)) if outcome.is_some() && self.from.is_none() => {
+                Some(format!("it never came to {at}"))
+            }
+            _ if outcome.is_some() || self.reached => None,
+            _ => match (unanswered, paused, signals.next()) {
+                (Some(call), ..) => Some(format!("nothing answers `{}`", call.place)),
+                (None, Some(_), _) => Some(String::from("it is paused")),
+                (None, None, Some(name)) => Some(format!("it waits for the signal `{name}`")),
+                (None, None, None) => Some(String::from("nothing moves it")),
+            },
+        };
+        let ended = outcome.filter(|_| !self.reached || self.given.at.is_none());
+        let from = match &self.given.at {
+            Some(_) => self.from.unwrap_or(self.steps.len()),
+            None => 0,
+        };
+        let mut next: Vec<RehearsedStep> = self.open.into_values().collect();
+        if self.reached {
+            let waits = self
+                .steps
+                .iter()
+                .rposition(|step| !matches!(&step.what, What::Wait { .. }) || step.at_ms < at_ms);
+            let waits = waits.map_or(0, |last| last + 1).max(from);
+            next.splice(0..0, self.steps.split_off(waits.min(self.steps.len())));
+        }
+        Rehearsed {
+            status: match ended {
+                Some(_) => self.hosted.status().as_str().to_owned(),
+                None => String::from("Stopped"),
+            },
+            output: ended.map(|outcome| masked(&outcome.output)),
+            error: ended.and_then(|outcome| ErrorReport::of(outcome, Some(self.workflow.bundle()))),
+            took_ms: at_ms,
+            steps: self.steps.split_off(from.min(self.steps.len())),
+            stopped: why,
+            next,
+            iterations: self.iterations,
+        }
+    }
+}
+
+/// `poll#3/check`: the key without the run.
+fn place_of(request: &Request) -> String {
+    let place = request.key.split_once('/').map(|(_, place)| place);
+    place.unwrap_or(&request.key).to_owned()
+}
+
+/// The answers, and how many of each were given.
+struct Answers(BTreeMap<String, (Vec<Answer>, usize)>);
+
+impl Answers {
+    fn new(given: &[(String, HandlerTarget)]) -> Self {
+        let stubs = given.iter().filter_map(|(name, target)| match target {
+            HandlerTarget::Stub(answers) => Some((name.to_lowercase(), (answers.clone(), 0))),
+            HandlerTarget::Command(_) | HandlerTarget::Url(_) => None,
+        });
+        Self(stubs.collect())
+    }
+
+    /// The next answer for a call, whose action its author calls `title`.
+    fn next(&mut self, request: &Request, title: Option<&str>) -> Option<Answer> {
+        let handler = request.inputs.get(&format!("{}Type", request.executor));
+        let handler = handler.and_then(Value::as_str);
+        let connector = handler.and_then(|name| name.split_once('/'));
+        let names = [
+            Some(&*request.action),
+            title,
+            handler,
+            connector.map(|(connector, _)| connector),
+            Some(&*request.executor),
+        ];
+        let mut names = names.into_iter().flatten().map(str::to_lowercase);
+        let name = names.find(|name| self.0.contains_key(name))?;
+        let (answers, given) = self.0.get_mut(&name)?;
+        let last = answers.len().checked_sub(1)?;
+        let answer = answers.get((*given).min(last)).cloned();
+        *given += 1;
+        answer
+    }
+}

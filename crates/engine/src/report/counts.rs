@@ -1,0 +1,36 @@
+//! How many runs of a store do what.
+
+use crate::{EngineError, Inspector};
+use std::collections::BTreeMap;
+use windlass_machine::RunStatus;
+
+/// The runs of a store, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    by_status: BTreeMap<RunStatus, u64>,
+    /// Those that sleep for long.
+    pub sleeping: u64,
+}
+
+impl RunCounts {
+    /// How many do this.
+    #[must_use]
+    pub fn of(&self, status: RunStatus) -> u64 {
+        self.by_status.get(&status).copied().unwrap_or(0)
+    }
+}
+
+/// Counts the runs of a store.
+///
+/// # Errors
+/// Store errors.
+pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
+    inspector.heads(|heads| {
+        let mut counts = RunCounts::default();
+        for head in heads.all() {
+            *counts.by_status.entry(head.status).or_default() += 1;
+            counts.sleeping += u64::from(head.due_at.is_some());
+        }
+        counts
+    })
+}

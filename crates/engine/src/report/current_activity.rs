@@ -1,0 +1,312 @@
+//! What each branch of a run waits for right now, and how far its forks are.
+
+use super::view::{RunView, shown};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_machine::program::ScopeKind;
+use windlass_machine::{
+    BranchState, CursorId, Fork, FrameKind, TimerPurpose, Wait, innermost_iteration,
+};
+use windlass_model::model::Fault;
+use windlass_value::time::Timestamp;
+
+/// So many items of a foreach are listed.
+const MANY_LANES: usize = 200;
+
+/// Branches that run side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ForkReport {
+    /// The step's name.
+    pub name: String,
+    /// `foreach`, `parallel` or `dag`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many branches have ended.
+    pub ended: u64,
+    /// How many run.
+    pub running: u64,
+    /// How many there are.
+    pub total: u64,
+    /// Of a foreach: its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
+    /// Of a foreach: the items that are under way, 200 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneReport>,
+}
+
+/// An item of a foreach that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LaneReport {
+    /// The item's index, from 0.
+    pub item: u64,
+    /// Its path: `each#3`. What is done in it has this path, or a longer one, in `inside`.
+    pub path: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Which attempt of its step runs or is waited for, from 1, where it is retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+}
+
+/// What a run waits for at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CurrentActivity {
+    /// The path of the innermost loop around it.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
+    /// The action.
+    pub action: String,
+    /// What people call it, where that is not the name.
+    pub title: Option<String>,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once.
+    pub waits_for: String,
+    /// Since when a call is in flight; none while it waits until it may start.
+    pub since: Option<Timestamp>,
+    /// Whether a call waits until it may start: as many are in flight as may be (`--max-effects`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+    /// When a delay, a sleep or a wait for the next attempt is over.
+    pub due_at: Option<Timestamp>,
+    /// The method of an HTTP call.
+    pub method: Option<String>,
+    /// The address of an HTTP call.
+    pub uri: Option<String>,
+    /// The command of a shell action, or the handler.
+    pub detail: Option<String>,
+    /// The idempotency key of a call.
+    pub key: Option<String>,
+    /// The signal it waits for.
+    pub signal: Option<String>,
+    /// Which attempt runs or is waited for, from 1.
+    pub attempt: Option<u32>,
+    /// How many there may be.
+    pub max_attempts: Option<u32>,
+    /// Why the attempt before failed.
+    pub last_error: Option<LastError>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LastError {
+    /// The fault's kind.
+    pub kind: String,
+    /// A status or exit code, when there is one.
+    pub code: Option<String>,
+    /// What happened, in one line.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl LastError {
+    fn new((fault, at): &(Fault, Timestamp)) -> Self {
+        Self {
+            kind: fault.kind.to_string(),
+            code: fault.code.as_ref().map(ToString::to_string),
+            message: fault.message.clone(),
+            at: *at,
+        }
+    }
+}
+
+/// `doing` is what [`doing`] gave.
+pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport> {
+    let program = view.program.as_deref();
+    let each = program.map(|program| windlass_machine::forks(program, view.state()));
+    let each: Vec<Fork<'_>> = each.into_iter().flatten().collect();
+    let cursors = view.state().cursors.iter();
+    let frames = cursors.flat_map(|(id, cursor)| cursor.frames.iter().map(move |one| (*id, one)));
+    let reports = frames.filter_map(|(cursor, frame)| {
+        let each = each.iter().find(|fork| fork.cursor == cursor);
+        let FrameKind::Fork(fork) = &frame.kind else {
+            return None;
+        };
+        let kind = match view.scope(frame.scope).map(|scope| &scope.kind) {
+            Some(ScopeKind::Parallel { .. }) => "parallel",
+            Some(ScopeKind::Dag { .. }) => "dag",
+            _ => "foreach",
+        };
+        let count = |wanted: fn(&BranchState) -> bool| {
+            fork.branches.iter().filter(|branch| wanted(branch)).count() as u64
+        };
+        Some(ForkReport {
+            name: view.scope_name(frame.scope),
+            kind: kind.to_owned(),
+            ended: count(|branch| matches!(branch, BranchState::Ended(_))),
+            running: count(|branch| matches!(branch, BranchState::Running(_))),
+            total: fork.branches.len() as u64,
+            path: each.map(Fork::path),
+            inside: inside(view, cursor),
+            lanes: each.map(|fork| lanes(fork, doing)).unwrap_or_default(),
+        })
+    });
+    reports.collect()
+}
+
+fn lanes(fork: &Fork<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
+    let path = fork.path();
+    let lane = |(item, since): (u32, Timestamp)| {
+        let path = format!("{path}#{item}");
+        let own = |one: &&CurrentActivity| one.inside.as_ref() == Some(&path);
+        LaneReport {
+            item: u64::from(item),
+            since,
+            attempt: doing.iter().find(own).and_then(|one| one.attempt),
+            path,
+        }
+    };
+    fork.lanes().take(MANY_LANES).map(lane).collect()
+}
+
+pub(super) fn doing(view: &RunView) -> Vec<CurrentActivity> {
+    let cursors = view.state().cursors.iter();
+    cursors
+        .filter_map(|(id, cursor)| Some((*id, at_place(view, *id)?, &cursor.wait)))
+        .filter_map(|(id, place, wait)| waits(view, id, place, wait))
+        .collect()
+}
+
+/// Where a cursor stands, before it is known what it waits for.
+fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
+    let cursor = view.state().cursors.get(&id)?;
+    let state = view.state_of(cursor.at);
+    let action = state.and_then(|state| view.action(state.action?));
+    let retried = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Try(state) if state.max_attempts > 1 => Some(state),
+        _ => None,
+    });
+    let around = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Loop(state) => Some(state.path.clone()),
+        _ => None,
+    });
+    Some(CurrentActivity {
+        loop_path: around,
+        inside: inside(view, id),
+        action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
+        title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
+        kind: action.map(|action| action.label.to_string()),
+        waits_for: String::from("next"),
+        since: None,
+        queued: false,
+        due_at: None,
+        method: None,
+        uri: None,
+        detail: None,
+        key: None,
+        signal: None,
+        attempt: retried.map(|state| state.attempt),
+        max_attempts: retried.map(|state| state.max_attempts),
+        last_error: retried
+            .and_then(|state| state.last_fault.as_deref())
+            .map(LastError::new),
+    })
+}
+
+/// The iteration or item that a cursor is directly in.
+fn inside(view: &RunView, id: CursorId) -> Option<String> {
+    let program = view.program.as_deref()?;
+    let (path, number) = innermost_iteration(program, view.state(), id)?;
+    Some(format!("{path}#{number}"))
+}
+
+fn waits(
+    view: &RunView,
+    id: CursorId,
+    place: CurrentActivity,
+    wait: &Wait,
+) -> Option<CurrentActivity> {
+    let word = |word: &str| word.to_owned();
+    Some(match wait {
+        Wait::Ready | Wait::Faulted { .. } => place,
+        Wait::Branches => return None,
+        Wait::Budget => CurrentActivity {
+            waits_for: word("limit"),
+            ..place
+        },
+        Wait::Signal(name) => CurrentActivity {
+            waits_for: word("signal"),
+            signal: Some(name.to_string()),
+            ..place
+        },
+        Wait::Timer(timer) => {
+            let timer = view.state().timers.get(timer)?;
+            let waits_for = match timer.purpose {
+                TimerPurpose::Delay => "delay",
+                TimerPurpose::Retry => "retry",
+                TimerPurpose::Sleep | TimerPurpose::SleepSince(_) | TimerPurpose::Deadline(_) => {
+                    "sleep"
+                }
+            };
+            let tried = tried_action(view, id);
+            let (action, kind) = match timer.purpose {
+                TimerPurpose::Retry => tried.unwrap_or((place.action, place.kind)),
+                _ => (place.action, place.kind),
+            };
+            CurrentActivity {
+                waits_for: word(waits_for),
+                due_at: Some(timer.due_at),
+                attempt: place.attempt.map(|attempt| match timer.purpose {
+                    TimerPurpose::Retry => attempt.saturating_add(1),
+                    _ => attempt,
+                }),
+                action,
+                kind,
+                ..place
+            }
+        }
+        Wait::Effect(id) => {
+            let began = view.queued.began(*id);
+            let effect = view.state().effects.get(id)?;
+            let request = &effect.request;
+            let text = |key: &str| request.inputs.get(key).map(shown).as_ref().map(plain);
+            let http = &*request.executor == "http";
+            CurrentActivity {
+                waits_for: word("call"),
+                action: request.action.to_string(),
+                since: began.unwrap_or(Some(effect.requested_at)),
+                queued: began == Some(None),
+                key: Some(request.key.clone()),
+                method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
+                uri: http.then(|| text("uri")).flatten(),
+                detail: ["run", "command", "activityType", "actorType", "runnerType"]
+                    .into_iter()
+                    .find_map(text)
+                    .filter(|_| !http),
+                attempt: place.attempt.or(Some(request.attempt)),
+                ..place
+            }
+        }
+    })
+}
+
+/// While a retry waits, its cursor stands before the step: the step that is tried again.
+fn tried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
+    let scope = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Try(_) => view.scope(frame.scope),
+        _ => None,
+    })?;
+    let body = view.state_of(scope.body)?;
+    let label = body.action.and_then(|action| view.action(action));
+    Some((
+        scope.name.to_string(),
+        label.map(|action| action.label.to_string()),
+    ))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
+}

@@ -1,0 +1,179 @@
+//! A run in one document, for one who keeps it or sends it on: why it is where it is, its graph, how the
+//! iterations of its loops ended, and all of a few of them. It is bounded, however large the run is.
+
+use super::iterations::{
+    IterationEntry, IterationReport, IterationsFilter, LoopSummary, StripFilter, StripReport,
+    iteration, iterations, loops, strip,
+};
+use super::{StatusReport, graph, status};
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_draw::{Graph, Open, View};
+use windlass_expression::Value;
+use windlass_model::model::Status;
+use windlass_value::time::Timestamp;
+
+/// Of so many loops, the newest.
+const LOOPS: usize = 20;
+
+/// Of so many iterations: the first, the last, and those that failed last.
+const ROWS: usize = 25;
+
+/// Of so many actions of one iteration.
+const ACTIONS: usize = 50;
+
+const CELLS: u64 = 200;
+
+/// A longer value is shown by its beginning, in bytes, and all of them have so many at most.
+const VALUE: usize = 8 << 10;
+const VALUES: usize = 4 << 20;
+
+/// A run in one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExportReport {
+    /// Why it is where it is.
+    pub status: StatusReport,
+    /// Its workflow as a picture; none where this version cannot compile it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
+    /// What it did outside of its loops.
+    pub outermost: IterationReport,
+    /// Its loops and foreaches, the newest first, 20 at most.
+    pub loops: Vec<LoopExport>,
+    /// How many more there are of those that are kept.
+    pub more_loops: u64,
+}
+
+/// A loop or foreach of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopExport {
+    /// The loop.
+    pub summary: LoopSummary,
+    /// How its iterations ended.
+    pub strip: StripReport,
+    /// The first ones, the last ones, and those that failed last, in the order of their numbers;
+    /// without their results.
+    pub iterations: Vec<IterationEntry>,
+    /// The one that failed last, and the last one.
+    pub shown: Vec<IterationReport>,
+}
+
+/// A run in one document; `at` is the time of now.
+///
+/// # Errors
+/// Store errors, an unknown run.
+pub fn export(
+    inspector: &Inspector,
+    run: &str,
+    at: Timestamp,
+) -> Result<ExportReport, EngineError> {
+    let mut left = VALUES;
+    let view = View {
+        open: Open::All,
+        root: None,
+    };
+    let mut all = loops(inspector, run)?.loops;
+    let more_loops = all.len().saturating_sub(LOOPS) as u64;
+    all.truncate(LOOPS);
+    let status = status(inspector, run, at)?;
+    let outermost = shortened(iteration(inspector, run, "")?, &mut left);
+    let loops: Result<Vec<LoopExport>, EngineError> = all
+        .into_iter()
+        .map(|summary| of_loop(inspector, run, summary, &mut left))
+        .collect();
+    Ok(ExportReport {
+        status,
+        // A program that cannot be compiled any more has no picture.
+        graph: graph(inspector, run, &view).ok(),
+        outermost,
+        loops: loops?,
+        more_loops,
+    })
+}
+
+fn of_loop(
+    inspector: &Inspector,
+    run: &str,
+    summary: LoopSummary,
+    left: &mut usize,
+) -> Result<LoopExport, EngineError> {
+    let path = summary.path.as_str();
+    let cells = StripFilter {
+        path: path.to_owned(),
+        buckets: CELLS,
+        ..StripFilter::default()
+    };
+    let strip = strip(inspector, run, &cells)?;
+    let mut rows = BTreeMap::new();
+    let mut read = |newest_first: bool, status: Vec<Status>| {
+        let filter = IterationsFilter {
+            path: path.to_owned(),
+            status,
+            newest_first,
+            limit: ROWS,
+            ..IterationsFilter::default()
+        };
+        let page = iterations(inspector, run, &filter)?.iterations;
+        let newest = page.first().map(|entry| entry.row.iteration);
+        for mut entry in page {
+            entry.row.result = Value::Null;
+            rows.insert(entry.row.iteration, entry);
+        }
+        Ok::<_, EngineError>(newest)
+    };
+    read(false, Vec::new())?;
+    let failed = read(true, vec![Status::Failed, Status::TimedOut])?;
+    let last = read(true, Vec::new())?;
+    let mut chosen: Vec<u64> = failed.into_iter().chain(last).collect();
+    chosen.dedup();
+    let mut shown = Vec::with_capacity(chosen.len());
+    for number in chosen {
+        match iteration(inspector, run, &format!("{path}#{number}")) {
+            Ok(report) => shown.push(shortened(report, left)),
+            // It was let go meanwhile.
+            Err(EngineError::NoIteration { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(LoopExport {
+        strip,
+        iterations: rows.into_values().collect(),
+        shown,
+        summary,
+    })
+}
+
+fn shortened(mut report: IterationReport, left: &mut usize) -> IterationReport {
+    report.actions.truncate(ACTIONS);
+    let of_actions = report
+        .actions
+        .iter_mut()
+        .flat_map(|action| [&mut action.inputs, &mut action.outputs]);
+    let values = of_actions.chain([&mut report.variables, &mut report.result]);
+    for value in values {
+        *value = value.take().map(|value| shorter(value, left));
+    }
+    report
+}
+
+fn shorter(value: Value, left: &mut usize) -> Value {
+    let text = value.to_json();
+    let most = VALUE.min(*left);
+    if text.len() <= most {
+        *left -= text.len();
+        return value;
+    }
+    let end = (0..=most).rfind(|at| text.is_char_boundary(*at));
+    let preview = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    *left -= preview.len();
+    let large = Value::from_pairs([
+        (
+            "bytes",
+            Value::from(i64::try_from(text.len()).unwrap_or(i64::MAX)),
+        ),
+        ("preview", Value::from(preview)),
+    ]);
+    Value::from_pairs([("$large", large)])
+}

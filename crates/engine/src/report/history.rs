@@ -1,0 +1,169 @@
+//! What a run did: its iterations and its events.
+
+use super::loop_limits;
+use super::view::shown;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_machine::{HistoryEvent, IterationRow, LoopState, RunStatus};
+use windlass_store::RunHeader;
+
+/// Which part of a run's history is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HistoryFilter {
+    /// Only the loop with this path; or else, wherever they are, the loops of this name.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// The last so many iterations; none: all that are kept.
+    pub iterations: Option<usize>,
+    /// Whether events are asked for too.
+    pub events: bool,
+    /// Only events after this one.
+    pub after: u64,
+    /// So many events at most; none: all that are kept.
+    pub limit: Option<usize>,
+}
+
+/// A run's iterations and, when asked for, its events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistoryReport {
+    /// The run.
+    pub run: String,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// The format of its workflow.
+    pub dialect: Option<String>,
+    /// The iterations that ended, in the order they ended.
+    pub iterations: Vec<IterationRow>,
+    /// How many more are kept that ended before these.
+    #[serde(default)]
+    pub earlier: usize,
+    /// How many iterations of these loops, from the first one on, are not kept any more.
+    #[serde(default)]
+    pub forgotten: u64,
+    /// The events; none when they were not asked for.
+    pub events: Option<Vec<NumberedEvent>>,
+    /// How many of the events that were asked for are not kept any more: those before these.
+    #[serde(default)]
+    pub forgotten_events: u64,
+}
+
+/// An event and its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NumberedEvent {
+    /// From 1.
+    pub sequence: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: HistoryEvent,
+}
+
+/// The history of a run.
+///
+/// # Errors
+/// Store errors, an unknown run.
+pub fn history(
+    inspector: &Inspector,
+    run: &str,
+    filter: &HistoryFilter,
+) -> Result<HistoryReport, EngineError> {
+    let header = inspector.header(run)?;
+    let mut iterations = inspector.iterations(run, filter.loop_path.as_deref(), usize::MAX)?;
+    if let (true, Some(name)) = (iterations.is_empty(), &filter.loop_path) {
+        let own = |path: &str| last_name(path) == name;
+        iterations = inspector.iterations(run, None, usize::MAX)?;
+        iterations.retain(|row| own(&row.path));
+        if iterations.is_empty() {
+            has_loop(inspector, &header, name)?;
+        }
+    }
+    let forgotten = forgotten(&inspector.loops(run)?, &iterations, filter);
+    iterations.sort_by_key(|row| row.ended_at);
+    let limit = filter.iterations.unwrap_or(usize::MAX);
+    let earlier = iterations.len().saturating_sub(limit);
+    iterations.drain(..earlier);
+    iterations
+        .iter_mut()
+        .for_each(|row| row.result = shown(&row.result));
+    let events = if filter.events {
+        let events = inspector
+            .history(run, filter.after, filter.limit.unwrap_or(usize::MAX))?
+            .into_iter();
+        let numbered = events.map(|(sequence, event)| NumberedEvent { sequence, event });
+        Some(numbered.collect())
+    } else {
+        None
+    };
+    let first = events
+        .iter()
+        .flatten()
+        .map(|event: &NumberedEvent| event.sequence);
+    let forgotten_events = first.min().map_or(0, |first| {
+        first.saturating_sub(1).saturating_sub(filter.after)
+    });
+    Ok(HistoryReport {
+        run: header.id.to_string(),
+        status: header.status,
+        dialect: inspector
+            .source(header.program)
+            .ok()
+            .map(|source| source.dialect.as_str().to_owned()),
+        iterations,
+        earlier,
+        forgotten,
+        events,
+        forgotten_events,
+    })
+}
+
+/// How many iterations are not kept, before the first that is, of each loop that was asked for.
+fn forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryFilter) -> u64 {
+    let asked = |path: &str| {
+        let asked = filter.loop_path.as_deref();
+        asked.is_none_or(|asked| path == asked || last_name(path) == asked)
+    };
+    // Of a loop of which none is kept, that are all that have ended.
+    let ended = loops.iter().map(|row| (&*row.path, row.iteration));
+    let kept = kept.iter().map(|row| (&*row.path, row.iteration));
+    let mut first: BTreeMap<&str, u64> = BTreeMap::new();
+    for (path, iteration) in ended.chain(kept).filter(|(path, _)| asked(path)) {
+        let known = first.entry(path).or_insert(iteration);
+        *known = iteration.min(*known);
+    }
+    first.values().sum()
+}
+
+/// Refuses the name of a loop that a run cannot come to.
+fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<(), EngineError> {
+    let begun = inspector.loops(&header.id)?;
+    let mut known: Vec<String> = begun.iter().map(|row| row.path.to_string()).collect();
+    let Ok(source) = inspector.source(header.program) else {
+        return Ok(());
+    };
+    // Of a program that this version cannot read nobody knows the loops.
+    let Ok(program) = inspector.program(header.program, &source) else {
+        return Ok(());
+    };
+    for row in loop_limits(&program) {
+        let own = |path: &String| last_name(path) == row.name;
+        if !known.iter().any(own) {
+            known.push(row.name);
+        }
+    }
+    let asked_for = last_name(asked);
+    if known.iter().any(|path| last_name(path) == asked_for) {
+        return Ok(());
+    }
+    Err(EngineError::NoLoop {
+        run: header.id.clone(),
+        path: asked.to_owned(),
+        known,
+    })
+}
+
+/// The name of the loop that a path leads to.
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

@@ -1,0 +1,401 @@
+//! What actions did, as far as the history and the journal have it: their attempts, what they were given
+//! and what they gave.
+
+use super::{is_loop, last_name, split};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_machine::program::{Program, Scope, ScopeKind};
+use windlass_machine::{Change, HistoryEvent, HistoryKind, printable};
+use windlass_model::model::{Fault, Status, name_of_part, path_part};
+use windlass_store::{CommitRecord, EndedIteration, iteration_of};
+use windlass_value::time::Timestamp;
+
+/// How an iteration or action stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Progress {
+    /// It is under way.
+    Running,
+    /// It ended.
+    #[serde(untagged)]
+    Ended(Status),
+}
+
+impl Progress {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Ended(status) => status.as_str(),
+        }
+    }
+}
+
+/// An action of an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionReport {
+    /// Where: `outer#2/inner#7/fetch`.
+    pub path: String,
+    /// Its name.
+    pub action: String,
+    /// What it is in besides loops: blocks, choices and the like, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// The index of the innermost foreach's item, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u64>,
+    /// How it ended, or `Running`.
+    #[schema(value_type = String)]
+    pub status: Progress,
+    /// When its first attempt began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The idempotency key of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Its attempts.
+    pub attempts: Vec<AttemptReport>,
+    /// What it was given, in its last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Value>,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// An attempt of an action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptReport {
+    /// From 1.
+    pub attempt: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Of what actions are told.
+#[derive(Clone, Copy)]
+pub enum Of<'a> {
+    /// Of an iteration: its loop's path, its number, and what it is now that it has ended.
+    Iteration(&'a str, u64, Option<&'a EndedIteration>),
+    /// Of what is outside of all loops.
+    Outermost,
+}
+
+impl Of<'_> {
+    /// The path of the iteration that an event is directly in, if that is this one or inside of it;
+    /// empty outside of all loops.
+    fn place(self, at: Timestamp, path: Option<&str>, iteration: Option<u64>) -> Option<String> {
+        let (of, own, ended) = match self {
+            Self::Outermost => return path.is_none().then(String::new),
+            Self::Iteration(of, own, ended) => (of, own, ended),
+        };
+        let (path, iteration) = (path?, iteration?);
+        let number = iteration_of(of, path, iteration)?;
+        let within = ended.is_none_or(|ended| (ended.started_at..=ended.ended_at).contains(&at));
+        (number == own && within).then(|| format!("{path}#{iteration}"))
+    }
+
+    /// Whether an event tells of an action there, or that something sleeps.
+    pub fn wants(self, event: &HistoryEvent) -> bool {
+        match &event.what {
+            HistoryKind::ActionStarted {
+                path, iteration, ..
+            }
+            | HistoryKind::ActionEnded {
+                path, iteration, ..
+            } => self.place(event.at, path.as_deref(), *iteration).is_some(),
+            HistoryKind::TimerSet { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// What actions did.
+pub struct Acted<'a> {
+    program: Option<&'a Program>,
+    of: Of<'a>,
+    pub actions: Vec<ActionReport>,
+}
+
+/// What is known of a call.
+struct Call<'a> {
+    key: &'a str,
+    attempt: u32,
+    inputs: &'a Value,
+    answer: Option<(&'a Value, &'a Option<Fault>)>,
+}
+
+impl<'a> Acted<'a> {
+    pub fn new(program: Option<&'a Program>, of: Of<'a>) -> Self {
+        Self {
+            program,
+            of,
+            actions: Vec::new(),
+        }
+    }
+
+    pub fn read(&mut self, records: &[CommitRecord]) {
+        for event in records.iter().flat_map(|record| &record.history) {
+            self.event(event);
+        }
+        let mut calls: HashMap<u64, Call<'_>> = HashMap::new();
+        for change in records.iter().flat_map(|record| &record.changes) {
+            match change {
+                Change::EffectRequested(id, effect) => {
+                    let call = Call {
+                        key: &effect.request.key,
+                        attempt: effect.request.attempt,
+                        inputs: &effect.request.inputs,
+                        answer: None,
+                    };
+                    calls.insert(id.0, call);
+                }
+                Change::EffectEnded {
+                    id, output, error, ..
+                } => {
+                    if let Some(call) = calls.get_mut(&id.0) {
+                        call.answer = Some((output, error));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for action in &mut self.actions {
+            let own = |call: &&Call<'_>| Some(call.key) == action.key.as_deref();
+            let last = calls.values().filter(own).max_by_key(|call| call.attempt);
+            if let Some(call) = last {
+                action.inputs = Some(call.inputs.clone());
+                let output = call.answer.map(|(output, _)| output);
+                action.outputs = output.filter(|output| !output.is_null()).cloned();
+            }
+        }
+    }
+
+    fn event(&mut self, event: &HistoryEvent) {
+        match &event.what {
+            HistoryKind::ActionStarted {
+                node_name,
+                attempt,
+                key,
+                path,
+                iteration,
+            } => {
+                let Some(inside) = self.of.place(event.at, path.as_deref(), *iteration) else {
+                    return;
+                };
+                let begun = AttemptReport {
+                    attempt: *attempt,
+                    started_at: event.at,
+                    ended_at: None,
+                    error: None,
+                };
+                let mut known = self.actions.iter_mut();
+                if let Some(action) = known.find(|one| one.key.as_deref() == Some(key)) {
+                    action.attempts.push(begun);
+                    action.status = Progress::Running;
+                    (action.ended_at, action.error) = (None, None);
+                    return;
+                }
+                let name = key.rsplit('/').next().unwrap_or_default();
+                let at = key.split_once(&*format!("{}/", printable(&inside)));
+                let rest = plain(at.map_or(name, |(_, rest)| rest));
+                self.actions.push(ActionReport {
+                    scopes: self.scopes(&name_of_part(last_name(&rest))),
+                    path: join(&inside, &rest),
+                    action: node_name.to_string(),
+                    item: self.item(path.as_deref(), *iteration),
+                    status: Progress::Running,
+                    started_at: Some(event.at),
+                    ended_at: None,
+                    key: Some(key.clone()),
+                    attempts: vec![begun],
+                    inputs: None,
+                    outputs: None,
+                    error: None,
+                });
+            }
+            HistoryKind::ActionEnded {
+                node_name,
+                status,
+                error,
+                attempt,
+                path,
+                iteration,
+            } => {
+                let Some(inside) = self.of.place(event.at, path.as_deref(), *iteration) else {
+                    return;
+                };
+                let inside_of = |one: &&mut ActionReport| {
+                    *one.action == **node_name
+                        && one.status == Progress::Running
+                        && one.path.starts_with(&*inside)
+                };
+                let mut known = self.actions.iter_mut();
+                if let Some(action) = known.rfind(inside_of) {
+                    if let Some(last) = action.attempts.last_mut() {
+                        last.attempt = *attempt;
+                        last.ended_at = Some(event.at);
+                        last.error.clone_from(error);
+                    }
+                    action.status = Progress::Ended(*status);
+                    action.ended_at = Some(event.at);
+                    action.error.clone_from(error);
+                    return;
+                }
+                // The end of a loop is told with the loop's own path.
+                let own = path
+                    .as_deref()
+                    .filter(|path| last_name(path) == path_part(node_name));
+                if matches!(self.of, Of::Iteration(of, ..) if own == Some(of)) {
+                    return;
+                }
+                self.actions.push(ActionReport {
+                    path: own.map_or_else(|| join(&inside, &path_part(node_name)), str::to_owned),
+                    scopes: self.scopes(node_name),
+                    action: node_name.to_string(),
+                    item: self.item(path.as_deref(), *iteration),
+                    status: Progress::Ended(*status),
+                    started_at: None,
+                    ended_at: Some(event.at),
+                    key: None,
+                    attempts: Vec::new(),
+                    inputs: None,
+                    outputs: None,
+                    error: error.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn scopes(&self, action: &str) -> Vec<String> {
+        let program = self.program;
+        program.map_or_else(Vec::new, |program| scopes(program, action))
+    }
+
+    /// The index of an item of a foreach.
+    fn item(&self, path: Option<&str>, iteration: Option<u64>) -> Option<u64> {
+        let name = name_of_part(last_name(path?));
+        let mut scopes = self.program?.scopes.iter();
+        let each = |kind: &ScopeKind| matches!(kind, ScopeKind::ForEach { .. });
+        let is_item = scopes.any(|scope| each(&scope.kind) && *scope.name == *name);
+        iteration.filter(|_| is_item)
+    }
+}
+
+/// A path that was written into a key. What is escaped in paths stays so.
+fn plain(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let escaped = (byte == b'%').then(|| {
+            let digits = [rest.next()?, rest.next()?];
+            u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()
+        });
+        match escaped.flatten() {
+            Some(own @ (b'/' | b'#' | b'%' | b'~')) => {
+                bytes.extend_from_slice(format!("%{own:02X}").as_bytes());
+            }
+            Some(other) => bytes.push(other),
+            None => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn join(inside: &str, name: &str) -> String {
+    let slash = if inside.is_empty() { "" } else { "/" };
+    format!("{inside}{slash}{name}")
+}
+
+/// What an action is in besides loops, outermost first.
+pub fn scopes(program: &Program, action: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let id = program.find_action(action);
+    let mut next = id.and_then(|id| program.action(id)).map(|one| one.scope);
+    while let Some(scope) = next.and_then(|id| program.scope(id)) {
+        if is_loop(&scope.kind) {
+            break;
+        }
+        // A step has scopes of its own, for its retries and its deadline.
+        let own = scope.action.is_none() || *scope.name == *action;
+        if !own && found.last().is_none_or(|last| *last != *scope.name) {
+            found.push(scope.name.to_string());
+        }
+        next = scope.parent;
+    }
+    found.reverse();
+    found
+}
+
+/// Adds the actions that no event tells of: those without a call that succeeded.
+pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Program, path: &str) {
+    let name = split(path).map_or(path, |(loop_path, _)| last_name(loop_path));
+    let mut scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
+    if let Some(scope) = scopes.rfind(|scope| *scope.name == *name) {
+        add_children(actions, result, program, scope, path);
+    }
+}
+
+/// The result of a scope is a map of what its actions gave; of a single anonymous one, what that gave.
+fn add_children(
+    actions: &mut Vec<ActionReport>,
+    result: &Value,
+    program: &Program,
+    scope: &Scope,
+    path: &str,
+) {
+    for id in &scope.children {
+        let Some(action) = program.action(*id) else {
+            continue;
+        };
+        let output = match action.anonymous {
+            true => Some(result),
+            false => result.get(&action.name),
+        };
+        let Some(output) = output else {
+            continue;
+        };
+        let at = format!("{path}/{}", path_part(&action.name));
+        match actions.iter_mut().find(|one| one.path == at) {
+            Some(one) => one.outputs = Some(output.clone()),
+            None if action.anonymous => {}
+            None => actions.push(ActionReport {
+                path: at,
+                scopes: scopes(program, &action.name),
+                action: action.name.to_string(),
+                item: None,
+                status: Progress::Ended(Status::Succeeded),
+                started_at: None,
+                ended_at: None,
+                key: None,
+                attempts: Vec::new(),
+                inputs: None,
+                outputs: Some(output.clone()),
+                error: None,
+            }),
+        }
+        let blocks = program.scopes.iter().filter(|inner| {
+            // What is inside of an action comes after it.
+            let after = inner.children.iter().all(|child| child > id);
+            inner.action == Some(*id) && !is_loop(&inner.kind) && after
+        });
+        for inner in blocks {
+            add_children(actions, output, program, inner, path);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The loops and foreaches that a run came to.
+
+use super::last_name;
+use crate::report::view::RunView;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_machine::{HistoryEvent, HistoryKind, LoopEnd, forks};
+use windlass_model::model::Status;
+use windlass_value::time::Timestamp;
+
+/// So many are listed.
+const MOST: usize = 1_000;
+
+/// What is said of a foreach that is over.
+const ENDED: &str = "ended";
+
+/// The loops of a run of which something is kept, the newest first; 1,000 at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopsReport {
+    /// The run.
+    pub run: String,
+    /// The loops.
+    pub loops: Vec<LoopSummary>,
+}
+
+/// A loop or foreach of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopSummary {
+    /// Its path.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// What people call it, where that is not the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many iterations have ended.
+    pub iterations: u64,
+    /// How many may run; the number of items of a foreach while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
+    /// `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `failed`, `cancelled` or
+    /// `repeat`; of a foreach `ended` when it succeeded.
+    pub status: String,
+    /// When it was entered.
+    pub started_at: Timestamp,
+    /// When its last iteration ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// The loops of a run.
+///
+/// # Errors
+/// Store errors, an unknown run.
+pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineError> {
+    let view = RunView::load(inspector, run)?;
+    let mut found: BTreeMap<String, LoopSummary> = BTreeMap::new();
+    for row in inspector.loops(run)? {
+        let summary = LoopSummary {
+            name: last_name(&row.path).to_owned(),
+            title: row.title.as_ref().map(ToString::to_string),
+            kind: row.kind.to_string(),
+            iterations: row.iteration,
+            max_iterations: Some(row.max_iterations),
+            status: row.ended.map_or("running", |end| end.as_str()).to_owned(),
+            started_at: row.started_at,
+            ended_at: None,
+            path: row.path.clone(),
+        };
+        found.insert(row.path, summary);
+    }
+    for row in inspector.iterations(run, None, usize::MAX)? {
+        let one = found.entry(row.path).or_insert_with_key(|path| {
+            let name = last_name(path);
+            let program = view.program.as_deref();
+            let action = program.and_then(|program| program.action(program.find_action(name)?));
+            let title = action.and_then(|action| action.title.as_ref());
+            LoopSummary {
+                name: name.to_owned(),
+                title: title.map(ToString::to_string),
+                kind: action.map(|one| one.label.to_string()).unwrap_or_default(),
+                iterations: 0,
+                max_iterations: None,
+                status: ENDED.to_owned(),
+                started_at: row.started_at,
+                ended_at: None,
+                path: path.clone(),
+            }
+        });
+        one.iterations = one.iterations.max(row.iteration.saturating_add(1));
+        one.started_at = one.started_at.min(row.started_at);
+        one.ended_at = one.ended_at.max(Some(row.ended_at));
+    }
+    let running = view
+        .program
+        .as_deref()
+        .map(|program| forks(program, view.state()));
+    for fork in running.into_iter().flatten() {
+        if let Some(one) = found.get_mut(&fork.path()) {
+            one.status = String::from("running");
+            one.max_iterations = Some(fork.state.branches.len() as u64);
+        }
+    }
+    if found.values().any(|one| one.status == ENDED) {
+        let history = inspector.history(run, 0, usize::MAX)?;
+        history
+            .iter()
+            .for_each(|(_, event)| how_it_ended(&mut found, event));
+    }
+    let mut loops: Vec<LoopSummary> = found.into_values().collect();
+    for one in loops.iter_mut().filter(|one| one.status == "running") {
+        one.ended_at = None;
+    }
+    loops.sort_by_key(|one| std::cmp::Reverse(one.started_at));
+    loops.truncate(MOST);
+    Ok(LoopsReport {
+        run: view.stored.header.id.to_string(),
+        loops,
+    })
+}
+
+/// That a foreach did not succeed is told by an event, after its last item ended.
+fn how_it_ended(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
+    let HistoryKind::ActionEnded {
+        node_name,
+        status,
+        path,
+        iteration,
+        ..
+    } = &event.what
+    else {
+        return;
+    };
+    let path = match (path, iteration) {
+        (Some(path), Some(iteration)) => format!("{path}#{iteration}/{node_name}"),
+        _ => node_name.to_string(),
+    };
+    let ended = found.get_mut(&path).filter(|one| one.status == ENDED);
+    let Some(one) = ended.filter(|one| one.ended_at.is_none_or(|at| at <= event.at)) else {
+        return;
+    };
+    let end = match status {
+        Status::Succeeded | Status::Skipped => return,
+        Status::Failed => LoopEnd::Failed,
+        Status::TimedOut => LoopEnd::Timeout,
+        Status::Cancelled => LoopEnd::Cancelled,
+    };
+    one.status = end.as_str().to_owned();
+}

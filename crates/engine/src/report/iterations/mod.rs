@@ -1,0 +1,244 @@
+//! The iterations of one loop, or the items of one foreach: how they ended at a glance, page by page,
+//! one of them whole, and what differs between two. All numbers are those of paths: from 0.
+
+mod acted;
+mod difference;
+mod list;
+mod outermost;
+mod page;
+mod strip;
+mod variables;
+mod waits;
+mod whole;
+
+pub use acted::{ActionReport, AttemptReport};
+pub use difference::{DifferenceReport, difference};
+pub use list::{LoopSummary, LoopsReport, loops};
+pub use page::{IterationEntry, IterationsFilter, IterationsReport, iterations};
+pub use strip::{FailureCount, StripCell, StripFilter, StripReport, Totals, strip};
+pub use waits::WaitReport;
+pub use whole::{IterationReport, iteration, iteration_value, iteration_values};
+
+use super::view::{RunView, shown};
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_machine::program::{Program, ScopeKind};
+use windlass_machine::{IterationRow, forks};
+use windlass_model::model::path_part;
+use windlass_store::{EndedIteration, LoopIterations, Place, RunHeader};
+use windlass_value::time::Timestamp;
+
+/// A longer value is shown by its beginning, in bytes of JSON.
+const LARGE: usize = 64 << 10;
+
+/// How much of an iteration is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// All of it, with the variables.
+    Whole,
+    /// What it gave.
+    Row,
+    /// How it ended, and when.
+    Summary,
+}
+
+/// A loop or foreach of a run, and what is kept of its iterations.
+struct LoopView {
+    header: RunHeader,
+    path: String,
+    title: Option<String>,
+    kind: String,
+    /// How many may run, as far as it is known.
+    max_iterations: Option<u64>,
+    /// Whether an iteration is under way.
+    running: bool,
+    /// How many have ended, and those that are not kept any more.
+    count: u64,
+    /// Of a foreach: the items that are under way, and since when.
+    lanes: Vec<(u64, Timestamp)>,
+    of: LoopIterations,
+    program: Option<Arc<Program>>,
+}
+
+impl LoopView {
+    fn load(inspector: &Inspector, run: &str, path: &str) -> Result<Self, EngineError> {
+        let of = inspector.iterations_of(run, path)?;
+        let header = inspector.header(run)?;
+        let source = inspector.source(header.program).ok();
+        let program = source.and_then(|source| inspector.program(header.program, &source).ok());
+        let name = last_name(path);
+        let action = program.as_deref().and_then(|program| {
+            let scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
+            let scope = scopes.rev().find(|scope| *scope.name == *name)?;
+            program.action(scope.action?)
+        });
+        if of.state.is_none() && of.last().is_none() && action.is_none() {
+            return Err(no_loop(inspector, &header, path, program.as_deref()));
+        }
+        let state = of.state.as_ref();
+        let title = state.map_or(action.and_then(|action| action.title.clone()), |state| {
+            state.title.clone()
+        });
+        let kind = state.map(|state| &state.kind);
+        let kind = kind.or_else(|| action.map(|action| &action.label));
+        let last = of.last().map_or(0, |last| last.saturating_add(1));
+        let mut view = Self {
+            title: title.map(|title| title.to_string()),
+            kind: kind.map(ToString::to_string).unwrap_or_default(),
+            max_iterations: state.map(|state| state.max_iterations),
+            running: state.is_some_and(|state| state.iteration_started_at.is_some())
+                && !header.status.is_final(),
+            count: state.map_or(0, |state| state.iteration).max(last),
+            header,
+            path: path.to_owned(),
+            lanes: Vec::new(),
+            of,
+            program,
+        };
+        if view.of.state.is_none() && !view.header.status.is_final() {
+            view.look_at_fork(inspector)?;
+        }
+        Ok(view)
+    }
+
+    /// Of a foreach that is under way, the run's state says how many items there are.
+    fn look_at_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
+        let run = RunView::load(inspector, &self.header.id)?;
+        let Some(program) = run.program.as_deref() else {
+            return Ok(());
+        };
+        let name = last_name(&self.path);
+        let mut named = forks(program, run.state()).filter(|fork| fork.name == name);
+        if let Some(fork) = named.find(|fork| fork.path() == self.path) {
+            self.max_iterations = Some(fork.state.branches.len() as u64);
+            self.running = fork.state.running > 0;
+            let lanes = fork.lanes().map(|(item, since)| (u64::from(item), since));
+            self.lanes = lanes.collect();
+        }
+        Ok(())
+    }
+
+    /// The first of the iterations that are asked for, and the one behind the last.
+    fn between(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
+        let to = to.unwrap_or(self.count).min(self.count);
+        (from.unwrap_or(0).min(to), to)
+    }
+
+    /// The whole rows of these iterations, as far as they are kept.
+    fn rows(
+        &self,
+        inspector: &Inspector,
+        wanted: &[&EndedIteration],
+    ) -> Result<Vec<IterationRow>, EngineError> {
+        let places = wanted.iter().map(|one| (one.iteration, one.row));
+        let places: Vec<(u64, Place)> = places.collect();
+        let mut rows = inspector.whole_rows(&self.header.id, &self.path, &places)?;
+        // A loop that was entered again has another iteration of that number.
+        let is_of = |one: &EndedIteration, row: &IterationRow| {
+            (one.iteration, one.started_at) == (row.iteration, row.started_at)
+        };
+        rows.retain(|row| wanted.iter().any(|one| is_of(one, row)));
+        Ok(rows)
+    }
+
+    fn kept(&self, one: &EndedIteration) -> Kept {
+        match one.row {
+            Place::Commit(number) if number > self.header.snapshot => Kept::Whole,
+            Place::Commit(_) | Place::Retained => Kept::Row,
+        }
+    }
+}
+
+fn is_loop(kind: &ScopeKind) -> bool {
+    matches!(kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. })
+}
+
+/// Whether an action is in no loop and no foreach.
+fn is_outside(program: &Program, action: &str) -> bool {
+    let id = program.find_action(action);
+    let mut next = id.and_then(|id| program.action(id)).map(|one| one.scope);
+    while let Some(scope) = next.and_then(|id| program.scope(id)) {
+        if is_loop(&scope.kind) {
+            return false;
+        }
+        next = scope.parent;
+    }
+    true
+}
+
+/// That a run has no such loop, and which it has.
+fn no_loop(
+    inspector: &Inspector,
+    header: &RunHeader,
+    path: &str,
+    program: Option<&Program>,
+) -> EngineError {
+    let begun = inspector.loops(&header.id).unwrap_or_default();
+    let mut known: Vec<String> = begun.into_iter().map(|row| row.path).collect();
+    known.truncate(16);
+    let scopes = program.map(|program| program.scopes.iter()).into_iter();
+    for scope in scopes.flatten().filter(|scope| is_loop(&scope.kind)) {
+        if !known
+            .iter()
+            .any(|path| last_name(path) == path_part(&scope.name))
+        {
+            known.push(scope.name.to_string());
+        }
+    }
+    EngineError::NoLoop {
+        run: header.id.clone(),
+        path: path.to_owned(),
+        known,
+    }
+}
+
+/// The name of the loop that a path leads to.
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// `outer#2/inner#7`: the loop's path and the number.
+fn split(path: &str) -> Option<(&str, u64)> {
+    let (path, number) = path.rsplit_once('#')?;
+    Some((path, number.parse().ok()?))
+}
+
+/// What is shown of a value: of a large one its beginning, and where all of it is.
+fn bounded(value: &Value, pointer: impl fmt::Display) -> Value {
+    if value.weighs_at_most(LARGE / 4) {
+        return shown(value);
+    }
+    let value = shown(value);
+    let text = value.to_json();
+    if text.len() <= LARGE {
+        return value;
+    }
+    let end = (0..=LARGE).rfind(|at| text.is_char_boundary(*at));
+    let preview = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let large = Value::from_pairs([
+        ("bytes", Value::from(bytes)),
+        ("preview", Value::from(preview)),
+        ("pointer", Value::from(pointer.to_string())),
+    ]);
+    Value::from_pairs([("$large", large)])
+}
+
+/// The value that a JSON pointer leads to.
+fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let Some(rest) = pointer.strip_prefix('/') else {
+        return pointer.is_empty().then_some(value);
+    };
+    rest.split('/').try_fold(value, |value, part| {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            other => other.get(&part),
+        }
+    })
+}

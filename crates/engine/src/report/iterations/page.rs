@@ -1,0 +1,215 @@
+//! The iterations of a loop, page by page.
+
+use super::{Kept, LoopView, at_pointer, bounded};
+use crate::report::change::same;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_machine::IterationRow;
+use windlass_model::model::Status;
+use windlass_store::EndedIteration;
+
+/// So many rows are read at a time.
+const READ: usize = 128;
+
+/// Which iterations are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IterationsFilter {
+    /// The loop's path.
+    pub path: String,
+    /// The first iteration.
+    pub from: Option<u64>,
+    /// The one behind the last.
+    pub to: Option<u64>,
+    /// Only those that ended so; none: however they ended.
+    pub status: Vec<Status>,
+    /// Only those with another value at this JSON pointer into the result than the one before; headers of
+    /// HTTP answers do not count.
+    pub changed: Option<String>,
+    /// Only those with this in their result or error, in whatever case.
+    pub text: Option<String>,
+    /// The newest first.
+    pub newest_first: bool,
+    /// So many at most.
+    pub limit: usize,
+}
+
+/// A page of iterations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IterationsReport {
+    /// The run.
+    pub run: String,
+    /// The loop's path.
+    #[serde(rename = "loop")]
+    pub loop_path: String,
+    /// The iterations.
+    pub iterations: Vec<IterationEntry>,
+    /// Where the next page begins: its `from`, or its `to` when the newest come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// An iteration in a page. Its result is null where it is not kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IterationEntry {
+    /// Its row.
+    #[serde(flatten)]
+    pub row: IterationRow,
+    /// The most attempts that one of its actions took.
+    pub attempts: u32,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How much of it is kept.
+    pub kept: Kept,
+}
+
+/// A page of the iterations of a loop.
+///
+/// # Errors
+/// Store errors. There is no such run or loop.
+pub fn iterations(
+    inspector: &Inspector,
+    run: &str,
+    filter: &IterationsFilter,
+) -> Result<IterationsReport, EngineError> {
+    let view = LoopView::load(inspector, run, &filter.path)?;
+    let (from, to) = view.between(filter.from, filter.to);
+    let wanted =
+        |one: &EndedIteration| filter.status.is_empty() || filter.status.contains(&one.status);
+    let by_value = filter.changed.is_some() || filter.text.is_some();
+    let most = if by_value {
+        READ
+    } else {
+        filter.limit.saturating_add(1)
+    };
+    let mut page = Vec::new();
+    let mut next = None;
+    'blocks: for block in view.of.blocks(from, to, filter.newest_first) {
+        let mut left: Vec<Asked> = (0..)
+            .zip(&block)
+            .filter(|(_, one)| wanted(one))
+            .map(|(at, one)| Asked::new(&view, filter, &block, at, one))
+            .collect();
+        if filter.newest_first {
+            left.reverse();
+        }
+        for part in left.chunks(most) {
+            let rows = Rows::read(inspector, &view, part)?;
+            for Asked { one, .. } in part {
+                if !rows.has(one, filter) {
+                    continue;
+                }
+                if page.len() == filter.limit {
+                    next = Some(one.iteration.saturating_add(u64::from(filter.newest_first)));
+                    break 'blocks;
+                }
+                page.push(rows.entry(&view, one));
+            }
+        }
+    }
+    Ok(IterationsReport {
+        run: view.header.id.to_string(),
+        loop_path: view.path,
+        iterations: page,
+        next,
+    })
+}
+
+/// An iteration, and the one before it where the two are compared.
+struct Asked {
+    one: EndedIteration,
+    earlier: Option<EndedIteration>,
+}
+
+impl Asked {
+    /// The iteration at this place of a block.
+    fn new(
+        view: &LoopView,
+        filter: &IterationsFilter,
+        block: &[EndedIteration],
+        at: usize,
+        one: &EndedIteration,
+    ) -> Self {
+        let number = one.iteration.checked_sub(1);
+        let number = number.filter(|_| filter.changed.is_some());
+        let before = |number| match at.checked_sub(1).and_then(|at| block.get(at)) {
+            Some(before) if before.iteration == number => Some(before.clone()),
+            _ => view.of.one(number),
+        };
+        Self {
+            one: one.clone(),
+            earlier: number.and_then(before),
+        }
+    }
+}
+
+/// What iterations gave.
+struct Rows(HashMap<u64, Value>);
+
+impl Rows {
+    fn read(inspector: &Inspector, view: &LoopView, part: &[Asked]) -> Result<Self, EngineError> {
+        let wanted = part
+            .iter()
+            .flat_map(|asked| asked.earlier.iter().chain([&asked.one]));
+        let mut wanted: Vec<&EndedIteration> = wanted.collect();
+        wanted.sort_by_key(|one| one.iteration);
+        wanted.dedup_by_key(|one| one.iteration);
+        let rows = view.rows(inspector, &wanted)?;
+        Ok(Self(
+            rows.into_iter()
+                .map(|row| (row.iteration, row.result))
+                .collect(),
+        ))
+    }
+
+    fn has(&self, one: &EndedIteration, filter: &IterationsFilter) -> bool {
+        let result = self.0.get(&one.iteration);
+        let changed = filter.changed.as_deref().is_none_or(|pointer| {
+            let earlier = one.iteration.checked_sub(1);
+            let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
+            // Where one of the two is not kept, nobody knows.
+            let (Some(result), Some(earlier)) = (result, earlier) else {
+                return false;
+            };
+            let at = |value| at_pointer(value, pointer).cloned().unwrap_or_default();
+            !same(&at(result), &at(earlier))
+        });
+        let text = filter.text.as_deref().is_none_or(|text| {
+            let text = text.to_lowercase();
+            let within = |more: &str| more.to_lowercase().contains(&text);
+            one.error.as_deref().is_some_and(within)
+                || result.is_some_and(|result| within(&super::shown(result).to_json()))
+        });
+        changed && text
+    }
+
+    fn entry(&self, view: &LoopView, one: &EndedIteration) -> IterationEntry {
+        let result = self.0.get(&one.iteration);
+        let kept = match result {
+            Some(_) => view.kept(one),
+            None => Kept::Summary,
+        };
+        IterationEntry {
+            row: IterationRow {
+                path: view.path.clone(),
+                iteration: one.iteration,
+                condition: one.condition,
+                status: one.status,
+                result: result
+                    .map(|result| bounded(result, "/result"))
+                    .unwrap_or_default(),
+                started_at: one.started_at,
+                ended_at: one.ended_at,
+            },
+            attempts: one.attempts,
+            duration_ms: super::strip::duration_ms(one),
+            error: one.error.as_deref().map(str::to_owned),
+            kept,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! How the iterations of a loop ended, in at most so many cells: one for each where they are enough,
+//! else for as many as it takes. The counts of the cells always add up to those of the whole.
+
+use super::LoopView;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use utoipa::ToSchema;
+use windlass_model::model::Status;
+use windlass_store::EndedIteration;
+
+/// So many numbers of failed iterations are listed.
+const MAX_FAILED: usize = 1_000;
+
+/// So many failures are told apart by their messages.
+const MAX_MESSAGES: usize = 20;
+
+/// So many kinds of messages are counted.
+const MAX_KINDS: usize = 4_096;
+
+/// The largest number of cells.
+pub const MAX_CELLS: u64 = 10_000;
+
+/// Which part of a loop is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StripFilter {
+    /// The loop's path.
+    pub path: String,
+    /// The first iteration.
+    pub from: Option<u64>,
+    /// The one behind the last.
+    pub to: Option<u64>,
+    /// So many cells at most.
+    pub buckets: u64,
+}
+
+/// How iterations ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Totals {
+    /// They did what they should.
+    pub succeeded: u64,
+    /// They did not.
+    pub failed: u64,
+    /// A deadline cut them.
+    pub timed_out: u64,
+    /// They were cancelled.
+    pub cancelled: u64,
+    /// Their turn never came.
+    pub skipped: u64,
+    /// Of all of these, those in which an action took more than one attempt.
+    pub retried: u64,
+}
+
+/// Iterations that are shown as one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StripCell {
+    /// The first of them.
+    pub from: u64,
+    /// The one behind the last.
+    pub to: u64,
+    /// How they ended.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// The shortest, in milliseconds; none when none is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_ms: Option<u64>,
+    /// The mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ms: Option<u64>,
+    /// The longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ms: Option<u64>,
+    /// What the condition gave, of a single iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<bool>,
+}
+
+/// Failures with the same message, but for its numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailureCount {
+    /// What happened, with `#` for each number.
+    pub message: String,
+    /// In how many iterations.
+    pub count: u64,
+    /// The first of those.
+    pub first: u64,
+    /// The last of those.
+    pub last: u64,
+}
+
+/// How the iterations of a loop ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StripReport {
+    /// The run.
+    pub run: String,
+    /// The loop's path.
+    #[serde(rename = "loop")]
+    pub loop_path: String,
+    /// What people call it, where that is not its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many iterations have ended.
+    pub iterations: u64,
+    /// How many may run; the number of items of a foreach while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
+    /// Whether one is under way.
+    pub running: bool,
+    /// The first iteration that is shown, from 0.
+    pub from: u64,
+    /// The one behind the last.
+    pub to: u64,
+    /// Whether each cell is one iteration.
+    pub exact: bool,
+    /// Of how many iterations nothing is kept.
+    pub forgotten: u64,
+    /// How they ended.
+    pub totals: Totals,
+    /// The same in parts.
+    pub cells: Vec<StripCell>,
+    /// The first 1,000 that failed or were out of time.
+    pub failed: Vec<u64>,
+    /// Whether there are more of those.
+    pub failed_more: bool,
+    /// Their messages, the most frequent first; 20 at most.
+    pub messages: Vec<FailureCount>,
+}
+
+/// How the iterations of a loop ended.
+///
+/// # Errors
+/// Store errors. There is no such run or loop.
+pub fn strip(
+    inspector: &Inspector,
+    run: &str,
+    filter: &StripFilter,
+) -> Result<StripReport, EngineError> {
+    let view = LoopView::load(inspector, run, &filter.path)?;
+    let (from, to) = view.between(filter.from, filter.to);
+    let width = (to - from)
+        .div_ceil(filter.buckets.clamp(1, MAX_CELLS))
+        .max(1);
+    let mut told = Told::new(from, to, width);
+    for block in view.of.blocks(from, to, false) {
+        block.iter().for_each(|one| told.add(one));
+    }
+    Ok(StripReport {
+        run: view.header.id.to_string(),
+        exact: width == 1,
+        forgotten: (to - from).saturating_sub(told.all.count),
+        totals: told.all.totals,
+        failed_more: told.failed_more,
+        messages: told.messages(),
+        loop_path: view.path,
+        title: view.title,
+        kind: view.kind,
+        iterations: view.count,
+        max_iterations: view.max_iterations,
+        running: view.running,
+        from,
+        to,
+        cells: told.cells.into_iter().map(Bucket::cell).collect(),
+        failed: told.failed,
+    })
+}
+
+pub(super) fn duration_ms(one: &EndedIteration) -> u64 {
+    let duration = one.ended_at.since(one.started_at).as_millis();
+    u64::try_from(duration).unwrap_or(u64::MAX)
+}
+
+/// What is counted of the iterations of a cell.
+#[derive(Clone, Default)]
+struct Bucket {
+    from: u64,
+    to: u64,
+    totals: Totals,
+    count: u64,
+    sum_ms: u64,
+    shortest_and_longest_ms: Option<(u64, u64)>,
+    condition: Option<bool>,
+}
+
+impl Bucket {
+    fn add(&mut self, one: &EndedIteration) {
+        *match one.status {
+            Status::Succeeded => &mut self.totals.succeeded,
+            Status::Failed => &mut self.totals.failed,
+            Status::TimedOut => &mut self.totals.timed_out,
+            Status::Cancelled => &mut self.totals.cancelled,
+            Status::Skipped => &mut self.totals.skipped,
+        } += 1;
+        self.totals.retried += u64::from(one.attempts > 1);
+        let took = duration_ms(one);
+        let (shortest, longest) = self.shortest_and_longest_ms.unwrap_or((took, took));
+        self.shortest_and_longest_ms = Some((shortest.min(took), longest.max(took)));
+        self.sum_ms = self.sum_ms.saturating_add(took);
+        self.count += 1;
+        self.condition = one.condition.filter(|_| self.to - self.from == 1);
+    }
+
+    fn cell(self) -> StripCell {
+        let (min_ms, max_ms) = self.shortest_and_longest_ms.unzip();
+        StripCell {
+            from: self.from,
+            to: self.to,
+            totals: self.totals,
+            min_ms,
+            mean_ms: self.sum_ms.checked_div(self.count),
+            max_ms,
+            condition: self.condition,
+        }
+    }
+}
+
+/// What a strip tells of the iterations that were added: no more memory for a million of them.
+struct Told {
+    from: u64,
+    width: u64,
+    all: Bucket,
+    cells: Vec<Bucket>,
+    failed: Vec<u64>,
+    failed_more: bool,
+    counts: HashMap<String, FailureCount>,
+}
+
+impl Told {
+    fn new(from: u64, to: u64, width: u64) -> Self {
+        let starts = (0..(to - from).div_ceil(width)).map(|cell| from + cell * width);
+        let bucket = |from: u64| Bucket {
+            from,
+            to: from.saturating_add(width).min(to),
+            ..Bucket::default()
+        };
+        Self {
+            from,
+            width,
+            all: Bucket::default(),
+            cells: starts.map(bucket).collect(),
+            failed: Vec::new(),
+            failed_more: false,
+            counts: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, one: &EndedIteration) {
+        self.all.add(one);
+        let cell = one.iteration.saturating_sub(self.from) / self.width;
+        let cell = usize::try_from(cell).ok();
+        if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
+            cell.add(one);
+        }
+        if !matches!(one.status, Status::Failed | Status::TimedOut) {
+            return;
+        }
+        match self.failed.len() < MAX_FAILED {
+            true => self.failed.push(one.iteration),
+            false => self.failed_more = true,
+        }
+        if let Some(message) = one.error.as_deref() {
+            self.count(without_numbers(message), one.iteration);
+        }
+    }
+
+    fn count(&mut self, message: String, iteration: u64) {
+        if self.counts.len() >= MAX_KINDS && !self.counts.contains_key(&message) {
+            return;
+        }
+        let count = self
+            .counts
+            .entry(message)
+            .or_insert_with_key(|message| FailureCount {
+                message: message.clone(),
+                count: 0,
+                first: iteration,
+                last: iteration,
+            });
+        count.count += 1;
+        count.last = iteration;
+    }
+
+    /// The most frequent first.
+    fn messages(&mut self) -> Vec<FailureCount> {
+        let counts = std::mem::take(&mut self.counts);
+        let mut counts: Vec<FailureCount> = counts.into_values().collect();
+        counts.sort_by_key(|one| (u64::MAX - one.count, one.first));
+        counts.truncate(MAX_MESSAGES);
+        counts
+    }
+}
+
+/// A message with `#` for each number but a status and an exit code: what failed in the same way with another id
+/// is the same failure.
+fn without_numbers(message: &str) -> String {
+    let mut alike = String::with_capacity(message.len());
+    let mut is_code = false;
+    for letter in message.chars() {
+        if !letter.is_ascii_digit() {
+            is_code = false;
+            alike.push(letter);
+            continue;
+        }
+        is_code |= alike.ends_with("answered ") || alike.ends_with("exit code ");
+        if is_code {
+            alike.push(letter);
+        } else if !alike.ends_with('#') {
+            alike.push('#');
+        }
+    }
+    alike
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    #[test]
+    fn ids_are_masked_and_codes_are_not() {
+        for (message, alike) in [
+            (
+                "GET http://h:80/items/17 answered 503",
+                "GET http://h:#/items/# answered 503",
+            ),
+            (
+                "page 12 ended with exit code 137 after 5 s",
+                "page # ended with exit code 137 after # s",
+            ),
+        ] {
+            assert_eq!(without_numbers(message), alike);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The variables at the end of an iteration. Since the last snapshot they are those of the run's state
+//! then; before it, they are put together from the changes around the iteration.
+
+use super::LoopView;
+use crate::{EngineError, Inspector};
+use windlass_expression::Value;
+use windlass_machine::program::ScopeKind;
+use windlass_machine::{Earlier, variables_at};
+use windlass_store::{EndedIteration, Journal, Place, StoreError};
+
+/// So many commits are read at a time, and in all.
+const READ: usize = 64;
+const MOST: usize = 4_096;
+
+pub fn variables(
+    inspector: &Inspector,
+    view: &LoopView,
+    number: u64,
+    ended: Option<&EndedIteration>,
+) -> Result<Option<Value>, EngineError> {
+    let Some(program) = view.program.as_deref() else {
+        return Ok(None);
+    };
+    let Journal {
+        header,
+        start,
+        changes,
+    } = inspector.journal(&view.header.id)?;
+    let at = match ended.map(|one| one.row) {
+        Some(Place::Retained) => return Ok(None),
+        Some(Place::Commit(at)) if at <= header.snapshot => at,
+        _ => {
+            let found = variables_at(program, &start, &changes, &view.path, number);
+            return Ok(found.map_err(|bug| StoreError::unfolded(&header.id, &bug))?);
+        }
+    };
+    let isolates = |kind: &ScopeKind| matches!(kind, ScopeKind::Parallel { isolated: true, .. });
+    if program.scopes.iter().any(|scope| isolates(&scope.kind)) {
+        // A branch has variables of its own, and a change does not say whose they are.
+        return Ok(None);
+    }
+    let item = view.of.state.is_none().then_some(number);
+    let mut earlier = Earlier::new(&start.variables, at, item);
+    let mut last = header.snapshot;
+    for _ in 0..MOST / READ {
+        let commits = inspector.changes_back(&header.id, last, READ)?;
+        let Some((first, _)) = commits.last() else {
+            break;
+        };
+        last = first.saturating_sub(1);
+        for (number, changes) in &commits {
+            if earlier.go_back(*number, changes) {
+                return Ok(earlier.found());
+            }
+        }
+        if last == 0 {
+            break;
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,233 @@
+//! One iteration with all that is kept of it: what its actions were given and gave, attempt by attempt,
+//! and the variables at its end.
+
+use super::acted::{Acted, Of, Progress, complete};
+use super::outermost::outermost;
+use super::variables::variables;
+use super::waits::waits;
+use super::{ActionReport, Kept, LoopView, WaitReport, at_pointer, bounded, split};
+use crate::report::view::shown;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_store::Place;
+use windlass_value::time::Timestamp;
+
+/// One iteration, or what a run did outside of its loops: that has no path. A value over 64 KiB is `{"$large": {bytes, preview, pointer}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IterationReport {
+    /// The run.
+    pub run: String,
+    /// The iteration: `outer#2/inner#7`.
+    pub path: String,
+    /// The loop's path.
+    #[serde(rename = "loop")]
+    pub loop_path: String,
+    /// Its number, from 0.
+    pub iteration: u64,
+    /// How it ended, or `Running`.
+    #[schema(value_type = String)]
+    pub status: Progress,
+    /// What the condition gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<bool>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The most attempts that one of its actions took.
+    pub attempts: u32,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How much of it is kept.
+    pub kept: Kept,
+    /// The outputs of its actions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// The variables at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Value>,
+    /// What it did, as far as the history has it.
+    pub actions: Vec<ActionReport>,
+    /// When it, or its loop before it, waited.
+    pub waits: Vec<WaitReport>,
+}
+
+/// One iteration; with an empty path, what a run did outside of its loops.
+///
+/// # Errors
+/// Store errors. There is no such run, loop or iteration.
+pub fn iteration(
+    inspector: &Inspector,
+    run: &str,
+    path: &str,
+) -> Result<IterationReport, EngineError> {
+    let mut report = whole(inspector, run, path)?;
+    let cut = |value: &mut Option<Value>, pointer: String| {
+        *value = value.as_ref().map(|value| bounded(value, pointer));
+    };
+    cut(&mut report.result, String::from("/result"));
+    if let Some(Value::Object(variables)) = &report.variables {
+        let member = |(name, value): (&std::sync::Arc<str>, &Value)| {
+            let escaped = name.replace('~', "~0").replace('/', "~1");
+            (
+                name.clone(),
+                bounded(value, format_args!("/variables/{escaped}")),
+            )
+        };
+        report.variables = Some(Value::object(variables.iter().map(member).collect()));
+    }
+    for (index, action) in report.actions.iter_mut().enumerate() {
+        cut(&mut action.inputs, format!("/actions/{index}/inputs"));
+        cut(&mut action.outputs, format!("/actions/{index}/outputs"));
+    }
+    Ok(report)
+}
+
+/// One iteration with all of its values, however long they are.
+///
+/// # Errors
+/// As [`iteration`].
+pub fn iteration_values(
+    inspector: &Inspector,
+    run: &str,
+    path: &str,
+) -> Result<IterationReport, EngineError> {
+    let mut report = whole(inspector, run, path)?;
+    let actions = report.actions.iter_mut();
+    let actions = actions.flat_map(|action| [&mut action.inputs, &mut action.outputs]);
+    let values = actions.chain([&mut report.result, &mut report.variables]);
+    for value in values.flatten() {
+        *value = shown(value);
+    }
+    Ok(report)
+}
+
+/// A value of an iteration, all of it; none when there is none at this place.
+///
+/// # Errors
+/// As [`iteration`].
+pub fn iteration_value(
+    inspector: &Inspector,
+    run: &str,
+    path: &str,
+    pointer: &str,
+) -> Result<Option<Value>, EngineError> {
+    let report = whole(inspector, run, path)?;
+    let (first, rest) = split_pointer(pointer);
+    let (value, rest) = match first {
+        "result" => (report.result, rest),
+        "variables" => (report.variables, rest),
+        "actions" => {
+            let (index, rest) = split_pointer(rest);
+            let (part, rest) = split_pointer(rest);
+            let index = index.parse().unwrap_or(usize::MAX);
+            let action = report.actions.into_iter().nth(index);
+            let value = action.and_then(|action| match part {
+                "inputs" => action.inputs,
+                "outputs" => action.outputs,
+                _ => None,
+            });
+            (value, rest)
+        }
+        _ => (None, rest),
+    };
+    Ok(value.and_then(|value| at_pointer(&value, rest).map(shown)))
+}
+
+/// The first part of a pointer, and the rest with its slash.
+fn split_pointer(pointer: &str) -> (&str, &str) {
+    let inner = pointer.strip_prefix('/').unwrap_or(pointer);
+    inner.split_at(inner.find('/').unwrap_or(inner.len()))
+}
+
+/// The same with all of its values, secrets not masked yet.
+pub(super) fn whole(
+    inspector: &Inspector,
+    run: &str,
+    path: &str,
+) -> Result<IterationReport, EngineError> {
+    if path.is_empty() {
+        return outermost(inspector, run);
+    }
+    let missing = |run: &str| EngineError::NoIteration {
+        run: windlass_model::model::Name::from(run),
+        path: path.to_owned(),
+    };
+    let (loop_path, number) = split(path).ok_or_else(|| missing(run))?;
+    let view = LoopView::load(inspector, run, loop_path)?;
+    let ended = view.of.one(number);
+    let ended = ended.as_ref();
+    let last = match ended.map(|one| one.row) {
+        Some(Place::Commit(number)) => Some(number),
+        Some(Place::Retained) => Some(0),
+        None => None,
+    };
+    let state = view.of.state.as_ref();
+    let current = state.filter(|state| state.iteration == number);
+    let began = current.and_then(|state| state.iteration_started_at);
+    let lane = view.lanes.iter().find(|(item, _)| *item == number);
+    let began = ended.map(|one| one.started_at).or(began);
+    let began = began.or(lane.map(|(_, since)| *since));
+    let since = began.unwrap_or(view.header.started_at);
+    let of = Of::Iteration(&view.path, number, ended);
+    let records = match last {
+        Some(0) => Vec::new(),
+        last => inspector.commits_between(run, since, last, &|event| of.wants(event))?,
+    };
+    let mut acted = Acted::new(view.program.as_deref(), of);
+    acted.read(&records);
+    let mut actions = acted.actions;
+    let first = actions.iter().filter_map(|action| action.started_at).min();
+    // An iteration that has not ended is one that is under way.
+    let started_at = match (began.or(first), ended) {
+        (Some(at), _) if ended.is_some() || view.running => at,
+        _ => return Err(missing(run)),
+    };
+    let rows = match ended {
+        Some(one) => view.rows(inspector, &[one])?,
+        None => Vec::new(),
+    };
+    let result = rows.into_iter().next_back().map(|row| row.result);
+    let kept = match ended {
+        Some(_) if result.is_none() => Kept::Summary,
+        Some(one) => view.kept(one),
+        None => Kept::Whole,
+    };
+    let variables = match kept {
+        Kept::Whole | Kept::Row => variables(inspector, &view, number, ended)?,
+        Kept::Summary => None,
+    };
+    if let (Some(result), Some(program)) = (&result, view.program.as_deref()) {
+        complete(&mut actions, result, program, path);
+    }
+    Ok(IterationReport {
+        run: view.header.id.to_string(),
+        path: path.to_owned(),
+        loop_path: loop_path.to_owned(),
+        iteration: number,
+        status: ended.map_or(Progress::Running, |one| Progress::Ended(one.status)),
+        condition: ended.and_then(|one| one.condition),
+        started_at,
+        ended_at: ended.map(|one| one.ended_at),
+        attempts: ended.map_or(most_attempts(&actions), |one| one.attempts),
+        error: ended.and_then(|one| one.error.as_deref().map(str::to_owned)),
+        kept: match (kept, &variables) {
+            (Kept::Whole, None) => Kept::Row,
+            (Kept::Row, Some(_)) => Kept::Whole,
+            (kept, _) => kept,
+        },
+        result,
+        variables,
+        waits: waits(&view, number, started_at, &actions, &records),
+        actions,
+    })
+}
+
+pub(super) fn most_attempts(actions: &[ActionReport]) -> u32 {
+    let attempts = actions.iter().flat_map(|action| &action.attempts);
+    attempts.map(|one| one.attempt).max().unwrap_or(1)
+}

@@ -1,0 +1,144 @@
+//! What a workflow's author reads: the effective limits of every loop, and diagnostics as data.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::{Template, Value};
+use windlass_machine::program::{Program, ScopeKind};
+use windlass_model::model::{Delay, OnLimit, Test, Unchanged};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
+use windlass_source::source::{Bundle, Lines, SourceFile, TextRange};
+
+/// What bounds a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoopLimits {
+    /// Its name.
+    pub name: String,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it is written.
+    pub line: u32,
+    /// How many iterations at most: a number, or the expression that gives it.
+    pub count: String,
+    /// How long at most: an ISO 8601 duration, or the expression that gives it.
+    pub timeout: Option<String>,
+    /// What lies between two iterations.
+    pub delay: Option<String>,
+    /// How many iterations in a row may give the same, and what is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<String>,
+    /// What a reached limit does: `fail`, `continue`, `pause`.
+    pub on_limit: String,
+    /// When the condition is looked at: `before` or `after` each iteration.
+    pub checks: String,
+    /// The condition as written.
+    pub condition: String,
+}
+
+/// The limits of every loop, in the order of the file.
+#[must_use]
+pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
+    let mut limits: Vec<LoopLimits> = program
+        .scopes
+        .iter()
+        .filter_map(|scope| {
+            let ScopeKind::Loop(spec) = &scope.kind else {
+                return None;
+            };
+            let action = scope.action.and_then(|action| program.action(action));
+            Some(LoopLimits {
+                name: scope.name.to_string(),
+                kind: spec.label.to_string(),
+                line: action.map_or(0, |action| action.span.line),
+                count: written(&spec.count),
+                timeout: spec.timeout.as_ref().map(written),
+                delay: spec.delay.as_ref().map(|delay| match delay {
+                    Delay::Every(every) => written(every),
+                    Delay::Backoff(_) => delay.title(),
+                }),
+                unchanged: spec.unchanged.as_ref().map(Unchanged::title),
+                on_limit: on_limit(spec.on_limit).to_owned(),
+                checks: String::from(match spec.test {
+                    Test::Before => "before",
+                    Test::After | Test::AfterAsNext => "after",
+                }),
+                condition: spec.condition_text.clone(),
+            })
+        })
+        .collect();
+    limits.sort_by_key(|row| row.line);
+    limits
+}
+
+/// The word in files.
+pub(super) fn on_limit(on_limit: OnLimit) -> &'static str {
+    match on_limit {
+        OnLimit::Fail => "fail",
+        OnLimit::Continue => "continue",
+        OnLimit::Pause => "pause",
+    }
+}
+
+/// A template as its author wrote it.
+fn written(template: &Template) -> String {
+    match template.source() {
+        Value::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
+}
+
+/// One diagnostic as data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiagnosticReport {
+    /// `error` or `warning`.
+    pub severity: String,
+    /// A stable code such as `unknown-type`.
+    pub code: String,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// The file.
+    pub file: Option<String>,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+    /// How many characters are wrong.
+    pub length: u32,
+    /// The same place as editors count it.
+    #[serde(default)]
+    pub range: TextRange,
+    /// Ways to put it right, by edits of its file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
+}
+
+/// All diagnostics by place.
+#[must_use]
+pub fn diagnostics(diagnostics: &Diagnostics, bundle: &Bundle) -> Vec<DiagnosticReport> {
+    let found = diagnostics.sorted();
+    let files = bundle.files.iter().filter(|_| !found.is_empty());
+    let lines: Vec<_> = files.map(SourceFile::content).map(Lines::new).collect();
+    let report = |one: &Diagnostic| {
+        let lines = lines.get(usize::from(one.span.file));
+        DiagnosticReport {
+            severity: String::from(match one.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            }),
+            code: one.code.to_owned(),
+            message: one.message.clone(),
+            hint: one.hint.clone(),
+            file: bundle.file(one.span.file).map(|file| file.path.clone()),
+            line: one.span.line,
+            column: one.span.column,
+            length: one.span.length,
+            range: lines.map_or_else(TextRange::default, |lines| {
+                lines.range(lines.of_span(one.span))
+            }),
+            fixes: lines.map(|lines| one.fixes(lines)).unwrap_or_default(),
+        }
+    };
+    found.into_iter().map(report).collect()
+}

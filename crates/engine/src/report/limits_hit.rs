@@ -1,0 +1,76 @@
+//! The limits that loops came to without a failure (`on_limit: continue`, an `Until` of Azure, a
+//! `while_loop`): nothing else of such a run says that a loop was not done.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_machine::{LoopEnd, LoopState};
+
+/// A loop that ended at a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LimitReached {
+    /// Its place in the file: `outer/inner`.
+    #[serde(rename = "loop")]
+    pub place: String,
+    /// What people call it, where that is not its name.
+    pub title: Option<String>,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `count`, `timeout` or `unchanged`.
+    pub limit: LoopEnd,
+    /// How many iterations had ended, the last time.
+    pub iterations: u64,
+    /// How often it ended so; a loop within another one may do it in each iteration of that.
+    pub times: u64,
+}
+
+impl LimitReached {
+    /// One for each loop of the file and each limit, in the order of their places.
+    pub(super) fn of(loops: &[LoopState]) -> Vec<Self> {
+        let mut found: BTreeMap<(String, &str), Self> = BTreeMap::new();
+        for state in loops {
+            let Some(limit @ (LoopEnd::Count | LoopEnd::Timeout | LoopEnd::Unchanged)) =
+                state.ended
+            else {
+                continue;
+            };
+            let place = place(&state.path);
+            let one = found
+                .entry((place.clone(), limit.as_str()))
+                .or_insert_with(|| Self {
+                    place,
+                    title: state.title.as_ref().map(ToString::to_string),
+                    kind: state.kind.to_string(),
+                    limit,
+                    iterations: 0,
+                    times: 0,
+                });
+            one.iterations = state.iteration;
+            one.times += 1;
+        }
+        found.into_values().collect()
+    }
+
+    /// For people: `loop `poll` ended at its count limit, after 3 iterations`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let name = self.title.as_deref().unwrap_or(&self.place);
+        let limit = self.limit.as_str();
+        match self.times {
+            1 => format!(
+                "loop `{name}` ended at its {limit} limit, after {} iterations",
+                self.iterations
+            ),
+            times => format!("loop `{name}` ended at its {limit} limit {times} times"),
+        }
+    }
+}
+
+/// A path without the iterations of the loops in it.
+fn place(path: &str) -> String {
+    let names = path
+        .split('/')
+        .map(|part| part.split_once('#').map_or(part, |(name, _)| name));
+    names.collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,315 @@
+//! How a run ended or why it stands still, with the place in the author's file.
+
+use super::LimitReached;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_formats::replacements;
+use windlass_machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError, RunState};
+use windlass_model::model::{FAILED_ENDINGS, Status, fault_kind};
+use windlass_source::source::Bundle;
+use windlass_value::time::Timestamp;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OutcomeReport {
+    /// Succeeded, Failed, TimedOut or Cancelled.
+    pub status: Status,
+    /// What it gives. When it did not succeed: what a `Response` answered before, else null.
+    pub output: Value,
+    /// Why it did not succeed.
+    pub error: Option<ErrorReport>,
+    /// The loops of a run that succeeded that ended at a limit all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitReached>,
+    /// The foreaches that went on after items that failed (`on_error: continue`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_items: Vec<FailedItems>,
+    /// `on_failure` or `on_finish`, where it failed itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_endings: Vec<FailedEnding>,
+    /// The files that it was to replace and did not, because it did not succeed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreplaced: Vec<Unreplaced>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An `on_failure` or `on_finish` that failed: nobody received the alert.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedEnding {
+    /// `on_failure` or `on_finish`.
+    pub ending: String,
+    /// Why it failed.
+    pub message: String,
+}
+
+impl FailedEnding {
+    fn of(run: &RunState) -> Vec<Self> {
+        let failed = FAILED_ENDINGS.iter().filter_map(|name| {
+            let error = run.variables.get(name).filter(|error| !error.is_null())?;
+            let message = error.get("message").and_then(Value::as_str);
+            Some(Self {
+                ending: name.rsplit('.').next().unwrap_or(name).to_owned(),
+                message: message.unwrap_or_default().to_owned(),
+            })
+        });
+        failed.collect()
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("`{}` failed: {}", self.ending, self.message)
+    }
+}
+
+/// A foreach that succeeded although items of it failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedItems {
+    /// How many failed.
+    pub failed: u64,
+    /// Of how many, of which foreach, and why the first did.
+    pub message: String,
+}
+
+impl FailedItems {
+    fn of(run: &RunState) -> Vec<Self> {
+        let root = run.cursors.values().filter(|one| one.parent.is_none());
+        let records = root.flat_map(|root| root.records.values());
+        let failed = records.filter_map(|record| record.failed_items());
+        let all = failed.map(|error| Self {
+            failed: error
+                .code
+                .as_ref()
+                .and_then(|code| code.parse().ok())
+                .unwrap_or(0),
+            message: error.message.clone(),
+        });
+        all.collect()
+    }
+}
+
+/// A file that a run was to replace, and did not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Unreplaced {
+    /// The file.
+    pub file: String,
+    /// Where the new rows are.
+    pub new: String,
+}
+
+impl Unreplaced {
+    /// In words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} was not touched: the new rows are in {}",
+            self.file, self.new
+        )
+    }
+
+    fn of(variables: &Value) -> Vec<Self> {
+        let all = replacements(variables).into_iter();
+        all.map(|(file, new)| Self { file, new }).collect()
+    }
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorReport {
+    /// The fault's kind: `http`, `timeout`, `limit`, …
+    pub kind: String,
+    /// A status or exit code, when there is one.
+    pub code: Option<String>,
+    /// What happened, in one line.
+    pub message: String,
+    /// The action.
+    pub action: Option<String>,
+    /// The path of the innermost loop around it.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// That loop's iteration, from 0.
+    pub iteration: Option<u64>,
+    /// The workflow file.
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// Why a run stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PauseReport {
+    /// `requested` or `limit`.
+    pub reason: String,
+    /// The path of the loop that reached a limit.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// Which limit.
+    pub limit: Option<LoopEnd>,
+}
+
+impl OutcomeReport {
+    /// An outcome with its places looked up in what the run was compiled from, and the limits that
+    /// its loops reached; `run` is what it ended as.
+    #[must_use]
+    pub fn new(
+        outcome: &Outcome,
+        bundle: Option<&Bundle>,
+        loops: &[LoopState],
+        run: Option<&RunState>,
+    ) -> Self {
+        let error = ErrorReport::of(outcome, bundle);
+        // One that failed has told of the limit that it failed at.
+        let failed_items = run.map(FailedItems::of).unwrap_or_default();
+        let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
+        let (limits, unreplaced) = match &error {
+            None => (LimitReached::of(loops), Vec::new()),
+            Some(_) => {
+                let files = run.map(|run| Unreplaced::of(&run.variables));
+                (Vec::new(), files.unwrap_or_default())
+            }
+        };
+        Self {
+            status: outcome.status,
+            output: outcome.output.clone(),
+            error,
+            limits,
+            failed_items,
+            failed_endings,
+            unreplaced,
+            at: outcome.at,
+        }
+    }
+
+    /// The one document that `run` prints (docs/cli.md): the output, or `{error, status}`, with what was
+    /// answered before.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let Some(error) = &self.error else {
+            return self.output.clone();
+        };
+        let answered = Some(("output", self.output.clone())).filter(|_| !self.output.is_null());
+        let failed = [
+            ("error", error.to_value()),
+            ("status", Value::from(self.status.as_str())),
+        ];
+        Value::from_pairs(failed.into_iter().chain(answered))
+    }
+}
+
+impl ErrorReport {
+    /// Why a run did not succeed, if so.
+    pub(crate) fn of(outcome: &Outcome, bundle: Option<&Bundle>) -> Option<Self> {
+        match (&outcome.error, outcome.status) {
+            (Some(error), _) => Some(Self::new(error, bundle)),
+            (None, Status::Succeeded | Status::Skipped) => None,
+            (None, Status::Cancelled) => Some(Self::bare("cancelled", "the run was cancelled")),
+            (None, Status::Failed | Status::TimedOut) => Some(Self::bare(
+                fault_kind::TERMINATED,
+                "the run was ended as failed",
+            )),
+        }
+    }
+
+    /// A fault with the place of its action in the author's file.
+    #[must_use]
+    pub fn new(error: &RunError, bundle: Option<&Bundle>) -> Self {
+        let place = error.place;
+        let file = place.and_then(|(file, _)| bundle?.file(file));
+        let iteration = error.iteration.as_ref();
+        Self {
+            kind: error.fault.kind.to_string(),
+            code: error.fault.code.as_ref().map(ToString::to_string),
+            message: error.fault.message.clone(),
+            action: error.action.as_ref().map(ToString::to_string),
+            loop_path: iteration.map(|(path, _)| path.clone()),
+            iteration: iteration.map(|(_, iteration)| *iteration),
+            file: file.map(|file| file.path.clone()),
+            line: place.map(|(_, line)| line),
+        }
+    }
+
+    fn bare(kind: &str, message: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            code: None,
+            message: message.to_owned(),
+            action: None,
+            loop_path: None,
+            iteration: None,
+            file: None,
+            line: None,
+        }
+    }
+
+    /// The same as data.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let text = |text: &Option<String>| Value::from(text.as_deref().map(Value::from));
+        let iteration = self
+            .iteration
+            .and_then(|iteration| i64::try_from(iteration).ok());
+        Value::from_pairs([
+            ("kind", Value::from(self.kind.as_str())),
+            ("code", text(&self.code)),
+            ("message", Value::from(self.message.as_str())),
+            ("action", text(&self.action)),
+            ("loop", text(&self.loop_path)),
+            ("iteration", Value::from(iteration)),
+            ("file", text(&self.file)),
+            ("line", Value::from(self.line)),
+        ])
+    }
+
+    /// Where it happened, for people: `action \`fetch\`, iteration 3 of loop \`pages\` (a.yaml:12)`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(action) = &self.action {
+            parts.push(format!("action `{action}`"));
+        }
+        if let (Some(path), Some(iteration)) = (&self.loop_path, self.iteration) {
+            parts.push(format!(
+                "iteration {} of loop `{path}`",
+                iteration.saturating_add(1)
+            ));
+        }
+        let mut text = parts.join(", ");
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            let gap = if text.is_empty() { "" } else { " " };
+            text.push_str(&format!("{gap}({file}:{line})"));
+        }
+        text
+    }
+}
+
+impl PauseReport {
+    /// A reason as data.
+    #[must_use]
+    pub fn new(reason: &PauseReason) -> Self {
+        match reason {
+            PauseReason::Requested => Self {
+                reason: String::from("requested"),
+                loop_path: None,
+                limit: None,
+            },
+            PauseReason::Limit(path, limit) => Self {
+                reason: String::from("limit"),
+                loop_path: Some(path.clone()),
+                limit: Some(*limit),
+            },
+        }
+    }
+
+    /// The same for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match (&self.loop_path, self.limit) {
+            (Some(path), Some(limit)) => {
+                format!("loop `{path}` reached its {} limit", limit.as_str())
+            }
+            _ => String::from("someone asked for it"),
+        }
+    }
+}

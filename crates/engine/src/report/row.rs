@@ -1,0 +1,209 @@
+//! One run in a list with what it is at, in a few words: its loop, what it waits for, why it failed.
+
+use super::current_activity::doing;
+use super::outcome::ErrorReport;
+use super::view::RunView;
+use super::{CurrentActivity, PauseReport, PausedSince, RunSummary};
+use crate::inspect::MadeOf;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_machine::{LoopState, RunStatus};
+use windlass_model::model::{Name, Status};
+use windlass_store::RunHeader;
+use windlass_value::time::Timestamp;
+
+/// Of so many iterations it is told how they ended.
+const RECENT: usize = 24;
+
+/// They are looked for in so many commits at most: in an outer loop an iteration takes many.
+const FAR: u64 = 512;
+
+/// One run in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunRow {
+    /// What its head says.
+    #[serde(flatten)]
+    pub summary: RunSummary,
+    /// What it is at, when that was asked for.
+    #[serde(flatten)]
+    pub detail: RunDetail,
+}
+
+/// What a run is at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunDetail {
+    /// The outermost loop that it is in, or the last one that it was in.
+    #[serde(rename = "loop", default, skip_serializing_if = "Option::is_none")]
+    pub outermost: Option<LoopCell>,
+    /// What it waits for; of several branches, the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<CurrentActivity>,
+    /// Since when and why it stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PausedSince>,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorReport>,
+    /// When its first timer fires: short waits are in its state only.
+    #[serde(skip)]
+    next_due_at: Option<Timestamp>,
+}
+
+/// A loop in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoopCell {
+    /// Its place in the run.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// What people call it, where that is not the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The iteration that runs, or the last one that ended, from 1.
+    pub iteration: u64,
+    /// How many have ended.
+    pub iterations_completed: u64,
+    /// How many may run.
+    pub max_iterations: u64,
+    /// How the last ones ended, a letter each, at most 24: `s`ucceeded, `f`ailed, `t`imed out,
+    /// `c`ancelled, s`k`ipped.
+    pub recent: String,
+    /// When it was entered.
+    #[serde(skip)]
+    started_at: Option<Timestamp>,
+}
+
+impl RunRow {
+    /// What its head says, and when a short wait ends.
+    pub(super) fn brief(inspector: &Inspector, header: &RunHeader) -> Self {
+        let mut summary = RunSummary::new(header);
+        if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
+            // What cannot be read is told by `status`.
+            let stored = inspector.load(&header.id).ok();
+            summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
+        }
+        let detail = RunDetail::default();
+        Self { summary, detail }
+    }
+
+    /// The same with what it is at.
+    pub(super) fn whole(inspector: &Inspector, header: &RunHeader) -> Self {
+        let queued = inspector.queued(&header.id).number;
+        let made = inspector.detail(&header.id, (header.revision, queued), |before| {
+            detail(inspector, header, before)
+        });
+        // What cannot be read is told by `status`.
+        let detail = made.map_or_else(|_| RunDetail::default(), Arc::unwrap_or_clone);
+        let mut summary = RunSummary::new(header);
+        summary.next_due_at = summary.next_due_at.or(detail.next_due_at);
+        Self { summary, detail }
+    }
+}
+
+/// Runs with what they are at, in the order of the names; those that are not there are left out.
+///
+/// # Errors
+/// Store errors.
+pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineError> {
+    inspector.together(|| {
+        let headers = inspector.headers(runs)?.into_iter().flatten();
+        let rows = headers.map(|header| RunRow::whole(inspector, &header));
+        Ok(rows.collect())
+    })
+}
+
+/// `before` is what was told of the run last.
+fn detail(
+    inspector: &Inspector,
+    header: &RunHeader,
+    before: Option<&RunDetail>,
+) -> Result<(MadeOf, RunDetail), EngineError> {
+    let view = RunView::brief(inspector, inspector.load(&header.id)?);
+    let state = view.state();
+    let outermost = state
+        .loops()
+        .min_by_key(|(_, _, state)| state.path.matches('/').count());
+    let cell = match outermost {
+        Some((_, scope, state)) => Some((view.scope_name(scope), state.row())),
+        None => last_loop(inspector.loops(&header.id)?),
+    };
+    let before = before.and_then(|before| before.outermost.as_ref());
+    let cell = cell
+        .map(|(name, state)| LoopCell::new(inspector, &header.id, name, &state, before))
+        .transpose()?;
+    let pause = state.paused.as_ref().map(|(since, reason)| PausedSince {
+        since: *since,
+        pause: PauseReport::new(reason),
+    });
+    let outcome = state.outcome.as_ref();
+    let detail = RunDetail {
+        outermost: cell,
+        waits_for: match header.status.is_final() {
+            true => None,
+            false => doing(&view).into_iter().next(),
+        },
+        pause,
+        error: outcome.and_then(|outcome| ErrorReport::of(outcome, None)),
+        next_due_at: state.next_due_at(),
+    };
+    Ok(((view.stored.header.revision, view.queued.number), detail))
+}
+
+/// Of the loops that no other is around, the one that began last.
+fn last_loop(loops: Vec<LoopState>) -> Option<(String, LoopState)> {
+    let outer = loops.into_iter().filter(|state| !state.path.contains('/'));
+    let last = outer.max_by_key(|state| state.started_at)?;
+    Some((last.path.clone(), last))
+}
+
+impl LoopCell {
+    fn new(
+        inspector: &Inspector,
+        run: &str,
+        name: String,
+        state: &LoopState,
+        before: Option<&Self>,
+    ) -> Result<Self, EngineError> {
+        let running = u64::from(state.iteration_started_at.is_some());
+        let same = |before: &&Self| {
+            (before.path.as_str(), before.started_at) == (&state.path, Some(state.started_at))
+                && before.iterations_completed <= state.iteration
+        };
+        let before = before.filter(same);
+        let known = before.map_or(0, |before| before.iterations_completed);
+        let first = known.max(state.iteration.saturating_sub(RECENT as u64));
+        let mut recent = String::new();
+        if first == known {
+            recent.extend(before.map(|before| before.recent.as_str()));
+        }
+        if first < state.iteration {
+            let wanted = first..state.iteration;
+            let last = inspector.last_statuses(run, &state.path, wanted, FAR)?;
+            recent.extend(last.iter().rev().map(|(_, status)| letter(*status)));
+        }
+        // Each letter is a byte.
+        recent.drain(..recent.len().saturating_sub(RECENT));
+        Ok(Self {
+            path: state.path.clone(),
+            name,
+            title: state.title.as_ref().map(ToString::to_string),
+            iteration: state.iteration.saturating_add(running),
+            iterations_completed: state.iteration,
+            max_iterations: state.max_iterations,
+            recent,
+            started_at: Some(state.started_at),
+        })
+    }
+}
+
+fn letter(status: Status) -> char {
+    match status {
+        Status::Succeeded => 's',
+        Status::Failed => 'f',
+        Status::TimedOut => 't',
+        Status::Cancelled => 'c',
+        Status::Skipped => 'k',
+    }
+}

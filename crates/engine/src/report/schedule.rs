@@ -1,0 +1,113 @@
+//! When runs of a workflow start by themselves.
+
+use crate::Workflow;
+use crate::calendar::next_after;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, When};
+use windlass_value::time::Timestamp;
+
+/// So many of the next times are told.
+const TIMES: usize = 5;
+
+/// When runs of a workflow start by themselves. All but `next` is left out where there is no schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleReport {
+    /// A cron pattern, or a recurrence in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// The time zone; UTC where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// The next five times.
+    pub next: Vec<Timestamp>,
+    /// The run of the last time that had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// While an earlier run has not ended: `skip`, `queue` or `allow`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<String>,
+    /// Times while no server ran: `skip` or `run_once`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<String>,
+}
+
+impl ScheduleReport {
+    /// The schedule of a workflow that was put in its place at `stored_at`, with its next times after `after`.
+    pub fn new(
+        workflow: &Workflow,
+        stored_at: Timestamp,
+        mut after: Timestamp,
+        last: Option<String>,
+    ) -> Self {
+        let Some(schedule) = &workflow.program().schedule else {
+            return Self {
+                last,
+                ..Self::default()
+            };
+        };
+        let mut next = Vec::with_capacity(TIMES);
+        while let Some(at) = next_after(schedule, stored_at, after).filter(|_| next.len() < TIMES) {
+            next.push(at);
+            after = at;
+        }
+        let (text, zone) = match &schedule.when {
+            When::Cron { pattern, zone } => (pattern.to_string(), zone),
+            When::Recurrence(recurrence) => (in_words(recurrence), &recurrence.time_zone),
+        };
+        Self {
+            schedule: Some(text),
+            timezone: Some(zone.as_deref().unwrap_or("UTC").to_owned()),
+            next,
+            last,
+            overlap: Some(String::from(match schedule.overlap {
+                Overlap::Skip => "skip",
+                Overlap::Queue => "queue",
+                Overlap::Allow => "allow",
+            })),
+            missed: Some(String::from(match schedule.missed {
+                Missed::Skip => "skip",
+                Missed::RunOnce => "run_once",
+            })),
+        }
+    }
+}
+
+fn in_words(recurrence: &Recurrence) -> String {
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let unit = match recurrence.frequency {
+        Frequency::Second => "second",
+        Frequency::Minute => "minute",
+        Frequency::Hour => "hour",
+        Frequency::Day => "day",
+        Frequency::Week => "week",
+        Frequency::Month => "month",
+    };
+    let mut text = match recurrence.interval {
+        0 | 1 => format!("every {unit}"),
+        several => format!("every {several} {unit}s"),
+    };
+    let days = recurrence.week_days.iter();
+    let days = days.filter_map(|day| DAYS.get(usize::try_from(*day).ok()?));
+    let days: Vec<&str> = days.copied().collect();
+    let listed = |numbers: &[u32]| {
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        numbers.join(", ")
+    };
+    let parts = [
+        (" on ", days.join(", ")),
+        (", hours ", listed(&recurrence.hours)),
+        (", minutes ", listed(&recurrence.minutes)),
+    ];
+    for (word, part) in parts.iter().filter(|(_, part)| !part.is_empty()) {
+        text.push_str(word);
+        text.push_str(part);
+    }
+    if let Some(start) = recurrence.start {
+        text.push_str(&format!(", from {start}"));
+    }
+    if let Some(end) = recurrence.end {
+        text.push_str(&format!(", until {end}"));
+    }
+    text
+}

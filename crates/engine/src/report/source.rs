@@ -1,0 +1,95 @@
+//! What a run was started from, and the places that it can be retried from.
+
+use super::workflow::FileReport;
+use crate::scheduler::ScheduleError;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_machine::{Visited, visited};
+use windlass_store::{Journal, StoreError};
+
+/// The files of a run, as they were when it was started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SourceReport {
+    /// The run.
+    pub run: String,
+    /// What it is compiled from, as a hash.
+    pub program: String,
+    /// The format it is read as.
+    pub dialect: String,
+    /// Its files: the workflow first, then those that it names.
+    pub files: Vec<FileReport>,
+}
+
+/// Where a run can be retried from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PlacesReport {
+    /// The run.
+    pub run: String,
+    /// The places, the newest first.
+    pub places: Vec<PlaceReport>,
+    /// Whether steps from before these places are no longer kept one by one.
+    pub cut: bool,
+}
+
+/// A place that a run came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PlaceReport {
+    /// What `retry --from` takes: `poll#14` or `poll#14/fetch`.
+    pub path: String,
+    /// `iteration` or `action`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// The files of a run.
+///
+/// # Errors
+/// Store errors.
+pub fn source(inspector: &Inspector, run: &str) -> Result<SourceReport, EngineError> {
+    let header = inspector.header(run)?;
+    let source = inspector.source(header.program)?;
+    Ok(SourceReport {
+        run: header.id.to_string(),
+        program: header.program.to_string(),
+        dialect: source.dialect.as_str().to_owned(),
+        files: source.bundle.files.iter().map(FileReport::new).collect(),
+    })
+}
+
+/// The last `most` places that a run can be retried from.
+///
+/// # Errors
+/// Store errors. This version does not compile the run's program.
+pub fn places(inspector: &Inspector, run: &str, most: usize) -> Result<PlacesReport, EngineError> {
+    let Journal {
+        header,
+        start,
+        changes,
+    } = inspector.journal(run)?;
+    let source = inspector.source(header.program)?;
+    let program = inspector.program(header.program, &source);
+    let program = program.map_err(|reason| ScheduleError::Unloadable {
+        run: header.id.clone(),
+        reason,
+    })?;
+    let found = visited(&program, &start, &changes, most)
+        .map_err(|bug| StoreError::unfolded(&header.id, &bug))?;
+    let cut = header.snapshot > 0 || found.len() == most;
+    Ok(PlacesReport {
+        run: header.id.to_string(),
+        places: found.into_iter().map(PlaceReport::new).collect(),
+        cut,
+    })
+}
+
+impl PlaceReport {
+    fn new(place: Visited) -> Self {
+        let (path, kind) = match place {
+            Visited::Iteration(path) => (path, "iteration"),
+            Visited::Action(path) => (path, "action"),
+        };
+        let kind = kind.to_owned();
+        Self { path, kind }
+    }
+}

@@ -1,0 +1,254 @@
+//! One run in a list.
+
+use super::{RunRow, rows};
+use crate::{EngineError, Head, Heads, Inspector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_machine::RunStatus;
+use windlass_model::model::Name;
+use windlass_store::{Placement, RunHeader};
+use windlass_value::time::Timestamp;
+
+/// What `list` shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunSummary {
+    /// The run.
+    pub run: String,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When its first timer fires, while it waits.
+    pub next_due_at: Option<Timestamp>,
+    /// How many commits it has.
+    pub commit: u64,
+    /// What it was compiled from, as a hash.
+    pub program: String,
+    /// What it was marked with.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl RunSummary {
+    /// What a run's head says.
+    #[must_use]
+    pub fn new(header: &RunHeader) -> Self {
+        Self {
+            run: header.id.to_string(),
+            workflow: header.workflow.to_string(),
+            status: header.status,
+            started_at: header.started_at,
+            updated_at: header.updated_at,
+            next_due_at: match header.placement {
+                Placement::Due(due) => Some(due),
+                Placement::Runnable | Placement::Resting => None,
+            },
+            commit: header.revision,
+            program: header.program.to_string(),
+            labels: header.labels.clone(),
+        }
+    }
+}
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListFilter {
+    /// Only those that do this.
+    pub status: Vec<RunStatus>,
+    /// Only those whose ids begin so.
+    #[serde(default)]
+    pub prefix: Option<String>,
+    /// Only those of one of these workflows; none: of any.
+    pub workflows: Vec<String>,
+    /// Only those with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Only those with this in their id, their workflow or a label, in whatever case.
+    pub text: Option<String>,
+    /// Only those that were started at this instant or later.
+    pub since: Option<Timestamp>,
+    /// Only those that were started before this instant.
+    pub until: Option<Timestamp>,
+    /// Only those that should go on, and that nothing has moved since this instant.
+    pub stuck_since: Option<Timestamp>,
+    /// Only these; none: all.
+    pub runs: Vec<String>,
+    /// Whether [`ListReport::facets`] are asked for.
+    pub facets: bool,
+    /// Whether it is told what each run is at.
+    pub detail: bool,
+    /// Not the newest so many of those behind the place.
+    pub offset: usize,
+    /// The newest so many; none: all.
+    pub limit: Option<usize>,
+    /// Only those behind this place: [`ListReport::next`] of the page before.
+    pub after: Option<String>,
+}
+
+/// A place in the list: when the last run before it was started, and its id.
+type Place = (Timestamp, String);
+
+impl ListFilter {
+    /// Whether it takes a run, but for its status and its workflow.
+    fn takes(&self, header: &Head, text: Option<&str>) -> bool {
+        let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
+        let begins = |prefix: &str| header.id.starts_with(prefix);
+        let meant = |run: &String| **run == *header.id;
+        (self.runs.is_empty() || self.runs.iter().any(meant))
+            && self.prefix.as_deref().is_none_or(begins)
+            && self.since.is_none_or(|since| header.started_at >= since)
+            && self.until.is_none_or(|until| header.started_at < until)
+            && self.stuck_since.is_none_or(|since| header.is_stuck(since))
+            && self.labels.iter().all(labelled)
+            && text.is_none_or(|text| names(header, text))
+    }
+
+    fn takes_status(&self, header: &Head) -> bool {
+        self.status.is_empty() || self.status.contains(&header.status)
+    }
+
+    fn takes_workflow(&self, header: &Head) -> bool {
+        let is = |name: &String| **name == *header.workflow;
+        self.workflows.is_empty() || self.workflows.iter().any(is)
+    }
+}
+
+/// Whether something that people call a run has this text, in lower case, in it.
+fn names(head: &Head, text: &str) -> bool {
+    let labels = head
+        .labels
+        .iter()
+        .flat_map(|(name, text)| [name.as_str(), text]);
+    let mut names = labels.chain([&*head.id, &*head.workflow]);
+    names.any(|name| has(name, text))
+}
+
+/// Whether a name has this text, in lower case, in it.
+fn has(name: &str, text: &str) -> bool {
+    if !name.is_ascii() {
+        return name.to_lowercase().contains(text);
+    }
+    // Lists look at many names: none is copied.
+    let mut windows = name.as_bytes().windows(text.len().max(1));
+    text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
+}
+
+/// `MILLISECONDS.RUN`.
+fn place(text: &str) -> Option<Place> {
+    let (at, run) = text.split_once('.')?;
+    Some((Timestamp(at.parse().ok()?), run.to_owned()))
+}
+
+/// Runs, newest first, and how many there are that the limit left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ListReport {
+    /// The runs.
+    pub runs: Vec<RunRow>,
+    /// How many more there are.
+    pub more: usize,
+    /// How many are asked for, on whatever page.
+    #[serde(default)]
+    pub total: usize,
+    /// How many go on by themselves while a process owns the store: of all that are asked for, on
+    /// whatever page.
+    #[serde(default)]
+    pub unfinished: usize,
+    /// Where the next page begins, when there are more.
+    #[serde(default)]
+    pub next: Option<String>,
+    /// How many there are of each kind, when that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facets: Option<Facets>,
+}
+
+/// How many runs of each kind a filter takes. The filter of a kind itself does not count for it: they
+/// say what another choice would show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Facets {
+    /// By what they do.
+    pub status: BTreeMap<String, u64>,
+    /// By workflow.
+    pub workflow: BTreeMap<String, u64>,
+}
+
+impl Facets {
+    fn count(&mut self, filter: &ListFilter, head: &Head) {
+        if filter.takes_workflow(head) {
+            one_more(&mut self.status, head.status.as_str());
+        }
+        if filter.takes_status(head) {
+            one_more(&mut self.workflow, &head.workflow);
+        }
+    }
+}
+
+fn one_more(counts: &mut BTreeMap<String, u64>, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(name.to_owned(), 1)),
+    }
+}
+
+/// The runs of a store. Runs that are started meanwhile move no page.
+///
+/// # Errors
+/// Store errors; [`EngineError::NoPage`] for a place that is none.
+pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
+    let behind = match filter.after.as_deref() {
+        None => None,
+        Some(text) => Some(place(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
+    };
+    let (mut report, page) = inspector.heads(|heads| choose(heads, filter, behind.as_ref()))?;
+    report.runs = match filter.detail {
+        true => rows(inspector, &page)?,
+        false => inspector.together(|| {
+            let headers = inspector.headers(&page)?.into_iter().flatten();
+            let rows = headers.map(|header| RunRow::brief(inspector, &header));
+            Ok(rows.collect())
+        })?,
+    };
+    Ok(report)
+}
+
+/// The runs of a page, and what is told of all others.
+fn choose(heads: &Heads, filter: &ListFilter, behind: Option<&Place>) -> (ListReport, Vec<Name>) {
+    let text = filter.text.as_deref().map(str::to_lowercase);
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    let mut report = ListReport {
+        facets: filter.facets.then(Facets::default),
+        ..ListReport::default()
+    };
+    let (mut page, mut skipped, mut last) = (Vec::new(), 0, None);
+    for head in heads.newest_first() {
+        if !filter.takes(head, text.as_deref()) {
+            continue;
+        }
+        if let Some(facets) = &mut report.facets {
+            facets.count(filter, head);
+        }
+        if !filter.takes_status(head) || !filter.takes_workflow(head) {
+            continue;
+        }
+        report.total += 1;
+        report.unfinished += usize::from(head.status.goes_on());
+        let before = |(at, run): &Place| (head.started_at, &*head.id) >= (*at, run.as_str());
+        if behind.is_some_and(before) {
+            continue;
+        }
+        if skipped < filter.offset {
+            skipped += 1;
+        } else if page.len() < limit {
+            page.push(head.id.clone());
+            last = Some((head.started_at, &head.id));
+        } else {
+            report.more += 1;
+        }
+    }
+    let last = last.filter(|_| report.more > 0);
+    report.next = last.map(|(at, run)| format!("{}.{run}", at.0));
+    (report, page)
+}

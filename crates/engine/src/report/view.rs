@@ -1,0 +1,113 @@
+//! A run as it lies in the store, with the names of the program it is pinned to.
+
+use crate::scheduler::Queued;
+use crate::{EngineError, Inspector};
+use std::sync::Arc;
+use windlass_actions::MASK;
+use windlass_expression::{Value, replace_secret_marks};
+use windlass_machine::program::{Action, ActionId, Program, Scope, ScopeId, State, StateId};
+use windlass_machine::{Cursor, CursorId, Frame, RunState};
+use windlass_source::source::Bundle;
+use windlass_store::{ProgramSource, StoredRun};
+
+/// What a report is made from.
+pub(super) struct RunView {
+    pub stored: StoredRun,
+    /// Which of its calls wait until they may start.
+    pub queued: Queued,
+    /// None where it cannot be read: a report then has no names.
+    pub source: Option<ProgramSource>,
+    /// None where this version cannot compile it.
+    pub program: Option<Arc<Program>>,
+}
+
+impl RunView {
+    pub fn load(inspector: &Inspector, run: &str) -> Result<Self, EngineError> {
+        Ok(Self::of(inspector, inspector.load(run)?))
+    }
+
+    pub fn of(inspector: &Inspector, stored: StoredRun) -> Self {
+        let hash = stored.header.program;
+        let source = inspector.source(hash).ok();
+        let program = source
+            .as_ref()
+            .and_then(|source| inspector.program(hash, source).ok());
+        Self {
+            queued: inspector.queued(&stored.header.id),
+            stored,
+            source,
+            program,
+        }
+    }
+
+    /// Without the source: where a report shows none of it.
+    pub fn brief(inspector: &Inspector, stored: StoredRun) -> Self {
+        Self {
+            source: None,
+            queued: inspector.queued(&stored.header.id),
+            program: inspector.program_of(stored.header.program),
+            stored,
+        }
+    }
+
+    pub fn state(&self) -> &RunState {
+        &self.stored.state
+    }
+
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.source.as_ref().map(|source| &source.bundle)
+    }
+
+    /// The workflow file as it was named.
+    pub fn file(&self) -> Option<String> {
+        Some(self.bundle()?.file(0)?.path.clone())
+    }
+
+    pub fn scope(&self, id: ScopeId) -> Option<&Scope> {
+        self.program.as_ref()?.scope(id)
+    }
+
+    pub fn state_of(&self, id: StateId) -> Option<&State> {
+        self.program.as_ref()?.state(id)
+    }
+
+    pub fn action(&self, id: ActionId) -> Option<&Action> {
+        self.program.as_ref()?.action(id)
+    }
+
+    /// The scope's name, or its number.
+    pub fn scope_name(&self, id: ScopeId) -> String {
+        self.scope(id)
+            .map_or_else(|| id.to_string(), |scope| scope.name.to_string())
+    }
+
+    /// The action's name, or its number.
+    pub fn action_name(&self, id: ActionId) -> String {
+        self.action(id)
+            .map_or_else(|| id.to_string(), |action| action.name.to_string())
+    }
+
+    /// A cursor and those it was forked from, innermost first.
+    pub fn lineage(&self, from: CursorId) -> impl Iterator<Item = (CursorId, &Cursor)> {
+        let mut next = Some(from);
+        std::iter::from_fn(move || {
+            let id = next?;
+            let cursor = self.state().cursors.get(&id)?;
+            next = cursor.forked_by(id);
+            Some((id, &**cursor))
+        })
+    }
+
+    /// The frames around a cursor's place, innermost first.
+    pub fn frames(&self, from: CursorId) -> impl Iterator<Item = &Frame> {
+        self.lineage(from)
+            .flat_map(|(_, cursor)| cursor.frames.iter().rev())
+    }
+}
+
+/// What a report shows of a value. The one place through which values of a run go on their way
+/// out: the marks of secrets are masked here.
+#[must_use]
+pub fn shown(value: &Value) -> Value {
+    replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))
+}

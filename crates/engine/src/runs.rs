@@ -1,0 +1,402 @@
+//! Where runs live. [`Runs`] is all that the use cases, the server and the commands need of it.
+//! [`Local`] keeps runs in this process: a scheduler moves them, a store keeps them. Another engine
+//! may keep them elsewhere.
+
+use super::{EngineError, PruneFilter, Pruned, prune};
+use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};
+use futures_util::future::BoxFuture;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Change, Event, HistoryEvent, IterationRow, LoopState, RunStatus};
+use windlass_model::model::{Name, Status};
+use windlass_store::{
+    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
+    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
+};
+use windlass_value::time::Timestamp;
+
+type Read<T> = Result<T, EngineError>;
+type Answer<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
+
+/// Reads runs. Each method may block, and gives only what is durable. Errors are those of the store,
+/// and an unknown run.
+pub trait Inspect: Send + Sync + 'static {
+    /// Whether an engine owns them: while none does, no run goes on.
+    fn is_owned(&self) -> bool;
+
+    /// Why no steps can be stored, if so: [`StoreError::Failed`], [`StoreError::Gone`].
+    fn takes_writes(&self) -> Read<()>;
+
+    /// A run's header.
+    fn header(&self, run: &str) -> Read<RunHeader>;
+
+    /// A run's header and state.
+    fn load(&self, run: &str) -> Read<StoredRun>;
+
+    /// A run at one moment: header, state, loops and its last `iterations`.
+    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun>;
+
+    /// The changes that led to a run's state, as far as they are retained.
+    fn journal(&self, run: &str) -> Read<Journal>;
+
+    /// What a program was compiled from.
+    fn source(&self, program: ProgramHash) -> Read<ProgramSource>;
+
+    /// Lets this thread read several times, and waits once until what it read is durable.
+    fn together(&self, read: &mut dyn FnMut()) -> Read<()>;
+
+    /// The headers of some runs as they are at one moment; none of one that is not there.
+    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>>;
+
+    /// The runs whose headers changed, or went, since this was asked last; none when that is not
+    /// known. For one asker.
+    fn changed_runs(&self) -> Option<Vec<Name>>;
+
+    /// Which calls of a run wait until they may start, as the limits on calls have it.
+    fn queued(&self, run: &str) -> Queued;
+
+    /// From now on this is called when the first run changes after it was asked.
+    fn on_change(&self, wake: Wake);
+
+    /// Headers in the order of the runs' ids, after `after`.
+    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>>;
+
+    /// The current row of every loop of a run.
+    fn loops(&self, run: &str) -> Read<Vec<LoopState>>;
+
+    /// The last `limit` iterations of a run, or of one of its loops.
+    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>>;
+
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Read<Vec<(u64, Status)>>;
+
+    /// What is kept of the iterations of one loop.
+    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations>;
+
+    /// The rows of these iterations of a loop.
+    fn whole_rows(&self, run: &str, path: &str, wanted: &[(u64, Place)])
+    -> Read<Vec<IterationRow>>;
+
+    /// The commits of a run since `since`, up to the one with the number `last`, that tell of something
+    /// wanted.
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Read<Vec<CommitRecord>>;
+
+    /// The changes of the `limit` commits up to the one with the number `last`, the newest first.
+    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>>;
+
+    /// Workflows that are kept under a name, in the order of their names, after `after`.
+    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>>;
+
+    /// The workflow of a name.
+    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>>;
+
+    /// Its former texts, the oldest first.
+    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>>;
+
+    /// One of them.
+    fn former_workflow(&self, name: &str, version: &WorkflowVersion)
+    -> Read<Option<ProgramSource>>;
+
+    /// A run's history after a sequence number.
+    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>>;
+}
+
+/// Runs that go on.
+pub trait Runs: Send + Sync + 'static {
+    /// Reads them.
+    fn inspect(&self) -> Arc<dyn Inspect>;
+
+    /// Starts a run. When this returns, its first step is durable.
+    fn start(&self, start: Start) -> Answer<'_, ()>;
+
+    /// Delivers an event. When this returns, the step that follows from it is durable.
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus>;
+
+    /// Sends every durable step of a run to a watcher, from now on; gives its header.
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader>;
+
+    /// Forgets runs that have ended. Blocks. After an error, those forgotten before stay so.
+    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Read<Pruned>;
+}
+
+thread_local! {
+    /// Whether what this thread reads is waited for later.
+    static TOGETHER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets it back to what it was, also after a panic.
+struct Together(bool);
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        TOGETHER.set(self.0);
+    }
+}
+
+/// Runs as they lie in a store.
+pub struct Stored {
+    store: Arc<dyn Store>,
+    /// What the owner of the store has not started yet; none: no process owns it.
+    queue: Option<Queue>,
+    snapshot: Mutex<Option<Snapshot>>,
+}
+
+/// What was acknowledged, of a store that takes no writes.
+struct Snapshot {
+    /// How often the store was opened again before it was read.
+    epoch: u64,
+    /// None when that cannot be told from what was not acknowledged.
+    store: Option<Arc<MemoryStore>>,
+}
+
+impl Stored {
+    pub fn new(store: Arc<dyn Store>, queue: Option<Queue>) -> Self {
+        Self {
+            store,
+            queue,
+            snapshot: Mutex::default(),
+        }
+    }
+
+    /// Reads what nothing can take back any more: of a store that takes no writes, what was
+    /// acknowledged before.
+    fn durable<T>(&self, read: impl Fn(&dyn Store) -> Result<T, StoreError>) -> Read<T> {
+        let epoch = self.store.epoch();
+        let found = read(&*self.store).and_then(|found| {
+            if !TOGETHER.get() {
+                self.store.wait_durable(epoch)?;
+            }
+            Ok(found)
+        });
+        match found {
+            Err(error @ StoreError::Failed { .. }) => match self.snapshot(epoch) {
+                Some(store) => Ok(read(&*store)?),
+                None => Err(error.into()),
+            },
+            found => {
+                // The store takes writes: the snapshot is of no use any more.
+                if let Ok(mut snapshot) = self.snapshot.try_lock() {
+                    *snapshot = None;
+                }
+                Ok(found?)
+            }
+        }
+    }
+
+    /// Read once for each time that the store was opened again.
+    fn snapshot(&self, epoch: u64) -> Option<Arc<MemoryStore>> {
+        let mut known = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|known| known.epoch != epoch) {
+            // Free the old one before the next one takes as much memory.
+            *known = None;
+            let store = self.store.durable_snapshot().map(Arc::new);
+            *known = Some(Snapshot { epoch, store });
+        }
+        known.as_ref().and_then(|known| known.store.clone())
+    }
+}
+
+impl Inspect for Stored {
+    fn is_owned(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    fn takes_writes(&self) -> Read<()> {
+        self.store.in_place()?;
+        Ok(self.store.usable()?)
+    }
+
+    fn header(&self, run: &str) -> Read<RunHeader> {
+        self.durable(|store| store.header(run))
+    }
+
+    fn load(&self, run: &str) -> Read<StoredRun> {
+        self.durable(|store| store.load(run))
+    }
+
+    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun> {
+        self.durable(|store| {
+            store.usable()?;
+            Ok(store.consistent_read(run, iterations))
+        })
+    }
+
+    fn journal(&self, run: &str) -> Read<Journal> {
+        self.durable(|store| store.journal(run))
+    }
+
+    fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
+        self.durable(|store| store.program(program))
+    }
+
+    fn together(&self, read: &mut dyn FnMut()) -> Read<()> {
+        let epoch = self.store.epoch();
+        let outer = Together(TOGETHER.replace(true));
+        read();
+        match outer.0 {
+            true => Ok(()),
+            false => Ok(self.store.wait_durable(epoch)?),
+        }
+    }
+
+    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {
+        self.durable(|store| {
+            let header = |run: &Name| match store.header(run) {
+                Ok(header) => Ok(Some(header)),
+                Err(StoreError::UnknownRun(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            runs.iter().map(header).collect()
+        })
+    }
+
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        let queue = self.queue.as_ref().map(Queue::changed);
+        let mut changed = self.store.changed_runs()?;
+        changed.extend(queue.unwrap_or_else(|| Some(Vec::new()))?);
+        Some(changed)
+    }
+
+    fn queued(&self, run: &str) -> Queued {
+        let queued = self.queue.as_ref().map(|queue| queue.of(run));
+        queued.unwrap_or_default()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        if let Some(queue) = &self.queue {
+            queue.on_change(Arc::clone(&wake));
+        }
+        self.store.on_change(wake);
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>> {
+        self.durable(|store| store.list(after, limit))
+    }
+
+    fn loops(&self, run: &str) -> Read<Vec<LoopState>> {
+        self.durable(|store| store.loops(run))
+    }
+
+    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
+        self.durable(|store| store.iterations(run, path, limit))
+    }
+
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Read<Vec<(u64, Status)>> {
+        self.durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
+        self.durable(|store| store.iterations_of(run, path))
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Read<Vec<IterationRow>> {
+        self.durable(|store| store.whole_rows(run, path, wanted))
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Read<Vec<CommitRecord>> {
+        self.durable(|store| store.commits_between(run, since, last, wanted))
+    }
+
+    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>> {
+        self.durable(|store| store.changes_back(run, last, limit))
+    }
+
+    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
+        self.durable(|store| store.workflows(after, limit))
+    }
+
+    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>> {
+        self.durable(|store| store.workflow(name))
+    }
+
+    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>> {
+        self.durable(|store| store.former_workflows(name))
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Read<Option<ProgramSource>> {
+        self.durable(|store| store.former_workflow(name, version))
+    }
+
+    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>> {
+        self.durable(|store| store.history(run, after, limit))
+    }
+}
+
+/// Runs in this process.
+pub(super) struct Local {
+    /// Moves them.
+    pub scheduler: Scheduler,
+    store: Arc<dyn Store>,
+    stored: Arc<Stored>,
+}
+
+impl Local {
+    pub fn new(scheduler: Scheduler, store: Arc<dyn Store>) -> Self {
+        let stored = Arc::new(Stored::new(
+            Arc::clone(&store),
+            Some(scheduler.queue().clone()),
+        ));
+        Self {
+            scheduler,
+            store,
+            stored,
+        }
+    }
+}
+
+impl Runs for Local {
+    fn inspect(&self) -> Arc<dyn Inspect> {
+        self.stored.clone()
+    }
+
+    fn start(&self, start: Start) -> Answer<'_, ()> {
+        Box::pin(async move { Ok(self.scheduler.start(start).await?) })
+    }
+
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus> {
+        Box::pin(async move { Ok(self.scheduler.deliver(run, event).await?) })
+    }
+
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader> {
+        Box::pin(async move { Ok(self.scheduler.watch(run, watcher).await?) })
+    }
+
+    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Read<Pruned> {
+        prune::prune(&*self.store, filter, now)
+    }
+}

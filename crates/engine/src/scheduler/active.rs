@@ -1,0 +1,229 @@
+//! A run in memory: its state, its header in the store, and what waits to be done with it.
+
+use super::effects::{EffectRuntime, Of, Tasks};
+use super::traces::Attempts;
+use super::{Loaded, Reply};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use windlass_actions::Registry;
+use windlass_machine::hosted::Hosted;
+use windlass_machine::{EffectId, Event, RunStatus, Transition};
+use windlass_model::model::{Name, Origin, Request};
+use windlass_store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
+use windlass_value::time::Timestamp;
+
+/// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
+const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
+
+/// A snapshot follows when the journal's tail outweighs the state so many times. A state that grows
+/// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
+/// little faster.
+const OUTWEIGHS: u64 = 3;
+
+/// A step whose only effects are safe requests, which have left.
+pub(super) struct Held {
+    pub step: Transition,
+    pub attempts: Attempts,
+    /// It is stored now at the latest.
+    pub until: Timestamp,
+}
+
+/// A step that is being made.
+pub(super) struct Advance {
+    pub step: Transition,
+    pub attempts: Attempts,
+    pub replies: Vec<Reply<RunStatus>>,
+    pub now: Timestamp,
+    /// Whether it may be held: only what comes again led to it.
+    pub may_wait: bool,
+    /// Whether nothing was changed anywhere by what led to it.
+    pub harmless: bool,
+}
+
+/// A step whose event is carried out by a thread of its own.
+pub(super) struct Computing {
+    /// The step until then.
+    pub advance: Advance,
+    /// Set to cancel the run instead.
+    pub called_off: Arc<AtomicBool>,
+    /// Those who asked for that.
+    pub cancels: Vec<Reply<RunStatus>>,
+}
+
+pub(super) struct ActiveRun {
+    pub hosted: Hosted,
+    pub header: RunHeader,
+    /// What carries out its calls.
+    registry: Arc<Registry>,
+    /// Boxed: there are as many of these as runs, and they keep their room.
+    pub inbox: VecDeque<Box<(Event, Option<Reply<RunStatus>>)>>,
+    /// Whether it is among the busy runs.
+    pub queued: bool,
+    /// Whether a step of it is on its way to the store. The next one waits: of two commits of a run the later
+    /// could be written first.
+    pub under_way: bool,
+    pub tasks: Tasks,
+    /// A step of it that is computed elsewhere.
+    pub computing: Option<Box<Computing>>,
+    /// The step that was computed elsewhere, to be stored.
+    pub computed: Option<Box<Advance>>,
+    /// Its last step took long: the next one is computed elsewhere from the start.
+    pub heavy: bool,
+    /// A step that is stored with the next one, or soon.
+    pub held: Option<Box<Held>>,
+    /// The program's source, until the first commit has stored it.
+    source: Option<Box<ProgramSource>>,
+    /// How many bytes the commits behind the last snapshot have.
+    tail_bytes: u64,
+}
+
+impl ActiveRun {
+    pub fn new(
+        id: &Name,
+        loaded: Loaded,
+        source: ProgramSource,
+        labels: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Self {
+        let header = RunHeader {
+            id: id.clone(),
+            workflow: loaded.program.name.clone(),
+            program: loaded.program.hash,
+            status: RunStatus::Running,
+            revision: 0,
+            snapshot: 0,
+            started_at: now,
+            updated_at: now,
+            placement: Placement::Resting,
+            labels,
+        };
+        let hosted = Hosted::new(id.clone(), loaded.program);
+        Self::with(hosted, header, loaded.registry, Some(Box::new(source)))
+    }
+
+    pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
+        let at = stored.header.updated_at;
+        let mut hosted = Hosted::restored(loaded.program, stored.state, at, stored.snapshot_bytes);
+        hosted.recorded(stored.tail_bytes);
+        let run = Self::with(hosted, stored.header, loaded.registry, None);
+        Self {
+            tail_bytes: stored.tail_bytes,
+            ..run
+        }
+    }
+
+    fn with(
+        hosted: Hosted,
+        header: RunHeader,
+        registry: Arc<Registry>,
+        source: Option<Box<ProgramSource>>,
+    ) -> Self {
+        Self {
+            hosted,
+            header,
+            registry,
+            inbox: VecDeque::new(),
+            queued: false,
+            under_way: false,
+            tasks: Tasks::default(),
+            computing: None,
+            computed: None,
+            heavy: false,
+            held: None,
+            source,
+            tail_bytes: 0,
+        }
+    }
+
+    /// The commit of a transition that was just applied.
+    pub fn commit(&mut self, step: &mut Transition, now: Timestamp) -> Commit {
+        let placement = self.placement(now);
+        self.header.revision += 1;
+        self.header.status = self.hosted.status();
+        self.header.updated_at = now;
+        self.header.placement = placement;
+        self.header
+            .labels
+            .extend(self.hosted.state().failed_endings());
+        // A run that ends has no tail to come, and its last steps are what a retry goes back to.
+        let snapshot = !self.header.status.is_final() && self.needs_snapshot();
+        let snapshot = snapshot.then(|| self.hosted.state().clone());
+        if snapshot.is_some() {
+            self.header.snapshot = self.header.revision;
+        }
+        Commit {
+            header: self.header.clone(),
+            changes: std::mem::take(&mut step.changes),
+            loops: std::mem::take(&mut step.loops),
+            iterations: std::mem::take(&mut step.iterations),
+            history: std::mem::take(&mut step.history),
+            snapshot,
+            program: self.source.take().map(|source| *source),
+        }
+    }
+
+    /// Whether the journal's tail has outgrown the state.
+    fn needs_snapshot(&mut self) -> bool {
+        let weighed = self.hosted.weigh();
+        weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(OUTWEIGHS))
+    }
+
+    /// Carries out a request, while so many runs are in memory.
+    pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
+        let of = Of {
+            run: &self.header.id,
+            workflow: &self.header.workflow,
+            registry: &self.registry,
+            runs,
+            replayed: self.hosted.is_replayed(id),
+        };
+        self.tasks.start(on, of, id, request);
+    }
+
+    /// Whose workflow it runs.
+    pub fn origin(&self) -> Origin {
+        self.registry.origin()
+    }
+
+    /// Ends what is computed of it.
+    pub fn call_off(&self) {
+        if let Some(computing) = &self.computing {
+            computing.called_off.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
+        match snapshot_bytes {
+            Some(bytes) => {
+                self.hosted.recorded_whole(bytes);
+                self.tail_bytes = 0;
+            }
+            None => {
+                self.hosted.recorded(change_bytes);
+                self.tail_bytes = self.tail_bytes.saturating_add(change_bytes);
+            }
+        }
+    }
+
+    /// Which index leads here after a restart. A run that sleeps only briefly stays among the
+    /// runnable ones: moving it twice an iteration would cost more than loading it.
+    pub fn placement(&self, now: Timestamp) -> Placement {
+        match (self.hosted.status(), self.hosted.state().next_due_at()) {
+            (RunStatus::Running, _) => Placement::Runnable,
+            (RunStatus::Waiting, Some(due)) if due > now.plus(STAYS_IN_MEMORY) => {
+                Placement::Due(due)
+            }
+            (RunStatus::Waiting, Some(_)) => Placement::Runnable,
+            _ => Placement::Resting,
+        }
+    }
+
+    /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
+    pub fn may_leave(&self) -> bool {
+        self.inbox.is_empty()
+            && self.tasks.len() == 0
+            && !matches!(self.header.placement, Placement::Runnable)
+    }
+}

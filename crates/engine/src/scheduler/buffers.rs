@@ -1,0 +1,30 @@
+//! Buffers of the steps under way, and how many there are.
+
+use super::writers::UNDER_WAY;
+use windlass_machine::Change;
+
+/// So many runs are stored at once. With more, one batch is advanced while another is written.
+pub(super) const BATCH: usize = 100;
+
+/// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
+/// than the steps.
+#[derive(Default)]
+pub(super) struct BufferPool(Vec<Vec<Change>>);
+
+impl BufferPool {
+    /// As many as the batches under way can have.
+    const MOST: usize = BATCH * UNDER_WAY;
+    /// Steps with more changes are rare.
+    const LONGEST: usize = 64;
+
+    pub fn take(&mut self) -> Vec<Change> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub fn give_back(&mut self, mut changes: Vec<Change>) {
+        if self.0.len() < Self::MOST && changes.capacity() <= Self::LONGEST {
+            changes.clear();
+            self.0.push(changes);
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
+//! No effect of a step starts before its commit is durable, but for requests that change nothing where they go. Where
+//! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
+//! one led to it, it leaves while the disk syncs the step.
+
+use super::active::{ActiveRun, Advance, Computing, Held};
+use super::buffers::BATCH;
+use super::compute::{Computed, Job, said};
+use super::driver::{Driver, reply_all};
+use super::effects::EffectRuntime;
+use super::metrics::Metrics;
+use super::traces::Attempts;
+use super::writers::{UNDER_WAY, WRITERS, Written};
+use super::{Reply, ScheduleError, Step, Update};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_machine::{Budget, Effect, Event, HistoryKind, RunStatus, Transition};
+use windlass_model::model::Name;
+use windlass_store::{Commit, Committed, Placement, Store, StoreError};
+use windlass_value::time::Timestamp;
+
+/// So few busy runs are stored on the driver's own thread: to wake another one costs more.
+const FEW: usize = 4;
+
+/// While one batch is written, so many busy runs are worth a sync of their own.
+const SOME: usize = 4;
+
+/// A step that is held is stored after so long, so that others can see a call that takes its time.
+const HOLD: Duration = Duration::from_millis(100);
+
+/// The work that one step may do on the driver's thread: some 5 ms. What needs more is computed elsewhere.
+const STEP_WORK: u64 = 100_000;
+
+/// The same of all steps of a batch. What is left then may do [`LEAST_WORK`] each.
+const BATCH_WORK: u64 = 300_000;
+const LEAST_WORK: u64 = 4_000;
+
+/// No timer of a step that is written keeps its requests back.
+const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
+
+/// The outcome of each commit of a group, or why nothing is known to be durable.
+pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
+
+/// A step that waits for its commit.
+struct PendingStep {
+    run: Name,
+    step: Transition,
+    /// Whether it has a commit in the group.
+    stored: bool,
+    replies: Vec<Reply<RunStatus>>,
+    attempts: Attempts,
+    /// Whether nothing was changed anywhere by what led to it.
+    harmless: bool,
+}
+
+/// The steps of some busy runs, on their way through the store.
+pub(super) struct Batch {
+    group: Vec<Commit>,
+    waiting: Vec<PendingStep>,
+    /// Whether a step of it took long: it may be large.
+    heavy: bool,
+}
+
+impl Batch {
+    /// Makes it durable.
+    pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
+        write(&self.group, store, metrics, &mut || ())
+    }
+}
+
+fn write(
+    group: &[Commit],
+    store: &dyn Store,
+    metrics: &Metrics,
+    written: &mut dyn FnMut(),
+) -> Outcomes {
+    match group.len() {
+        0 => Ok(Vec::new()),
+        size => metrics.group(size, || store.commit_telling(group, written)),
+    }
+}
+
+impl Driver {
+    /// Advances busy runs, stores their steps and releases the effects. Of more than a few runs, one batch is
+    /// advanced while others are written; not where a caller starts the rounds.
+    pub(super) fn run_commits(&mut self) {
+        if self.runtime.own.is_none() {
+            let mut left = self.busy.len();
+            while left > 0 && self.outage.is_none() {
+                let size = left.min(BATCH);
+                let batch = self.next_batch(size);
+                self.write_here(batch);
+                left -= size;
+            }
+            return;
+        }
+        while self.may_commit() {
+            let size = self.busy.len().min(BATCH);
+            let few = size <= FEW && self.writers.under_way() == 0;
+            let batch = self.next_batch(size);
+            if batch.waiting.is_empty() {
+                continue;
+            }
+            if few && !batch.heavy {
+                return self.write_here(batch);
+            }
+            let heavy = usize::from(batch.heavy);
+            let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
+            let handed = self.writers.write(batch, &self.store, metrics, messages);
+            match handed {
+                Ok(()) => self.heavy_writes += heavy,
+                Err((batch, error)) => {
+                    tracing::warn!(%error, "steps are stored one batch after the other");
+                    self.write_here(batch);
+                }
+            }
+        }
+    }
+
+    /// Makes a batch durable on this thread. Safe requests that follow from what is written, and from nothing that
+    /// changed anything, leave while the disk syncs it.
+    fn write_here(&mut self, mut batch: Batch) {
+        let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
+        let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
+        let mut written = || {
+            if may_leave {
+                send_safe(runs, runtime, waiting);
+            }
+        };
+        let outcome = write(&batch.group, &*self.store, &runtime.metrics, &mut written);
+        self.complete(batch, outcome);
+    }
+
+    /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
+    /// runs busy: each sync costs as much as many steps.
+    pub(super) fn may_commit(&self) -> bool {
+        // Nobody waits for a batch that may take long.
+        let under_way = self.writers.under_way();
+        let quick = under_way.saturating_sub(self.heavy_writes);
+        let enough = match quick {
+            _ if under_way >= UNDER_WAY => return false,
+            0 => 1,
+            1..WRITERS => SOME,
+            WRITERS..UNDER_WAY => BATCH,
+            _ => return false,
+        };
+        self.is_busy() && self.busy.len() >= enough
+    }
+
+    /// Takes back the batches that were written.
+    pub(super) fn take_written(&mut self) {
+        while let Some(written) = self.writers.back() {
+            self.written(written);
+        }
+    }
+
+    /// Waits until no batch is under way.
+    pub(super) fn await_written(&mut self) {
+        while let Some(written) = self.writers.wait() {
+            self.written(written);
+        }
+    }
+
+    fn written(&mut self, (batch, outcome): Written) {
+        let heavy = usize::from(batch.heavy);
+        self.heavy_writes = self.heavy_writes.saturating_sub(heavy);
+        self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
+    }
+
+    /// The next so many busy runs, advanced in the order of their ids.
+    fn next_batch(&mut self, size: usize) -> Batch {
+        let size = size.min(self.busy.len());
+        let mut runs: Vec<Name> = self.busy.drain(..size).collect();
+        runs.sort_unstable();
+        self.advance_all(&runs)
+    }
+
+    fn advance_all(&mut self, runs: &[Name]) -> Batch {
+        let mut group = Vec::with_capacity(runs.len());
+        let mut waiting = Vec::with_capacity(runs.len());
+        self.allowance = BATCH_WORK;
+        let mut heavy = false;
+        for run in runs {
+            let active = self.runs.get(run);
+            heavy |= active.is_some_and(|active| active.computed.is_some());
+            if let Some((commit, step)) = self.advance(run) {
+                group.extend(commit);
+                waiting.push(step);
+            }
+        }
+        Batch {
+            group,
+            waiting,
+            heavy,
+        }
+    }
+
+    fn complete(&mut self, batch: Batch, outcome: Outcomes) {
+        let Batch { group, waiting, .. } = batch;
+        let deferred = !self.deferred.is_empty();
+        let runs = waiting.iter().map(|step| step.run.clone());
+        let runs: Vec<Name> = runs.filter(|_| deferred).collect();
+        if !group.is_empty() {
+            self.holds = outcome.is_ok();
+            if self.holds {
+                self.reopened = 0;
+            }
+        }
+        match outcome {
+            Ok(results) => {
+                let mut results = group.into_iter().zip(results);
+                for step in waiting {
+                    let result = if step.stored { results.next() } else { None };
+                    self.complete_step(step, result);
+                }
+            }
+            Err(error) => self.commit_failed(waiting, error),
+        }
+        for run in runs {
+            let calls = self.deferred.remove(&run).unwrap_or_default();
+            calls.into_iter().for_each(|call| self.take(call));
+        }
+    }
+
+    /// Applies what is in a run's inbox; gives its commit, if anything changed. The rest of the inbox
+    /// waits until that commit is done: of two commits of a run the later could be written first.
+    ///
+    /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
+    /// then it would be found there again and again.
+    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
+        let clock = self.clock.now();
+        let active = self.runs.get_mut(run)?;
+        active.queued = false;
+        if let Some(computed) = active.computed.take() {
+            return self.stored(run, *computed);
+        }
+        let now = active.hosted.time(clock);
+        let may_wait = self.holds
+            && !self.commands_only
+            && active.held.is_none()
+            && active.header.placement == Placement::Runnable;
+        let (step, attempts) = match active.held.take() {
+            Some(held) => (held.step, held.attempts),
+            None => (Transition::default(), Attempts::default()),
+        };
+        let mut advance = Advance {
+            step,
+            attempts,
+            replies: Vec::new(),
+            now,
+            may_wait,
+            harmless: true,
+        };
+        while let Some(next) = active.inbox.pop_front() {
+            // A step that goes on crosses an iteration boundary: it needs a commit of its own.
+            let alone = matches!(next.0, Event::Continued);
+            if alone && !advance.step.is_empty() {
+                active.inbox.push_front(next);
+                break;
+            }
+            let (event, reply) = *next;
+            advance.replies.extend(reply);
+            advance.may_wait &= active.hosted.comes_again(&event);
+            advance.harmless &= active.hosted.is_harmless(&event);
+            let (state, program) = (active.hosted.state(), active.hosted.program());
+            self.runtime
+                .traces
+                .before(&mut advance.attempts, state, program, &event);
+            if self.pool.is_some() && active.heavy {
+                self.compute(run, advance, event, true);
+                return None;
+            }
+            let budget = match self.pool {
+                Some(_) => Budget::to_give_up(self.allowance.clamp(LEAST_WORK, STEP_WORK)),
+                None => Budget::default(),
+            };
+            let again = self.pool.is_some().then(|| event.clone());
+            let changes = self.buffers.take();
+            // Unwind safety: after a panic the run in memory is discarded.
+            let on = AssertUnwindSafe(|| active.hosted.on_within(changes, event, now, &budget));
+            let next = catch_unwind(on);
+            self.allowance = self.allowance.saturating_sub(budget.spent());
+            if budget.is_exceeded()
+                && let Some(event) = again
+            {
+                self.compute(run, advance, event, false);
+                return None;
+            }
+            match next {
+                Ok(Ok(next)) => advance.step.join(next),
+                Ok(Err(bug)) => {
+                    self.broken(run, advance.replies, bug.to_string());
+                    return None;
+                }
+                Err(panic) => {
+                    self.broken(run, advance.replies, said(&*panic));
+                    return None;
+                }
+            }
+            if alone {
+                break;
+            }
+        }
+        let until = clock.plus(HOLD);
+        if advance.may_wait
+            && active.inbox.is_empty()
+            && let Some(safe) = active.hosted.release_safe(&mut advance.step, until)
+        {
+            let held = Held {
+                step: advance.step,
+                attempts: advance.attempts,
+                until,
+            };
+            active.held = Some(Box::new(held));
+            self.held.push_back((until, run.clone()));
+            self.release(run, safe);
+            return None;
+        }
+        self.stored(run, advance)
+    }
+
+    /// The commit of a step, if anything changed.
+    fn stored(&mut self, run: &Name, advance: Advance) -> Option<(Option<Commit>, PendingStep)> {
+        let active = self.runs.get_mut(run)?;
+        let Advance { mut step, now, .. } = advance;
+        active.under_way = true;
+        // A limit that was reached is durable before anything follows from it. The commit takes what says so.
+        let harmless = advance.harmless && !step.reaches_limit();
+        // A step without changes is not stored, but its replies still go out.
+        let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
+        let stored = commit.is_some();
+        Some((
+            commit,
+            PendingStep {
+                run: run.clone(),
+                step,
+                stored,
+                replies: advance.replies,
+                attempts: advance.attempts,
+                harmless,
+            },
+        ))
+    }
+
+    /// Has an event of a run carried out by a thread of its own. `whole`: its state in memory is as it was before;
+    /// else it is of no use any more.
+    fn compute(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
+        let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
+            return;
+        };
+        let called_off = Arc::default();
+        let is_stored = active.header.revision > 0;
+        pool.add(Job {
+            run: run.clone(),
+            workflow: active.header.workflow.clone(),
+            origin: active.origin(),
+            program: Arc::clone(active.hosted.program()),
+            state: whole.then(|| Box::new(active.hosted.lend_for(&event))),
+            store: is_stored.then(|| Arc::clone(&self.store)),
+            changes: advance.step.changes.clone(),
+            event,
+            now: advance.now,
+            called_off: Arc::clone(&called_off),
+        });
+        active.under_way = true;
+        active.computing = Some(Box::new(Computing {
+            advance,
+            called_off,
+            cancels: Vec::new(),
+        }));
+    }
+
+    /// Goes on with a run whose event was carried out.
+    pub(super) fn computed(&mut self, done: Computed) {
+        let Computed { run, outcome, .. } = done;
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let own =
+            |computing: &mut Box<Computing>| Arc::ptr_eq(&computing.called_off, &done.called_off);
+        let Some(computing) = active.computing.take_if(own) else {
+            return;
+        };
+        let Computing {
+            mut advance,
+            cancels,
+            ..
+        } = *computing;
+        match outcome {
+            Ok(advanced) => {
+                active.hosted.take_over(advanced.state, advance.now);
+                active.heavy = advanced.spent > STEP_WORK / 4;
+                advance.step.join(advanced.step);
+                advance.harmless = false;
+                if advanced.cancelled {
+                    advance.replies.extend(cancels);
+                } else {
+                    let late = cancels
+                        .into_iter()
+                        .map(|reply| (Event::CancelRequested, Some(reply)));
+                    active.inbox.extend(late.map(Box::new));
+                }
+                active.computed = Some(Box::new(advance));
+                active.queued = true;
+                self.busy.push_back(run);
+            }
+            Err(error) => {
+                let replies = advance.replies.into_iter().chain(cancels).collect();
+                reply_all(replies, &Err(error.clone()));
+                self.discard(&run, error);
+                let calls = self.deferred.remove(&run).unwrap_or_default();
+                calls.into_iter().for_each(|call| self.take(call));
+            }
+        }
+    }
+
+    /// A bug or a panic in one run must not touch the others.
+    fn broken(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, reason: String) {
+        let error = ScheduleError::Broken {
+            run: run.clone(),
+            reason,
+        };
+        reply_all(replies, &Err(error.clone()));
+        self.discard(run, error);
+    }
+
+    fn complete_step(
+        &mut self,
+        done: PendingStep,
+        result: Option<(Commit, Result<Committed, StoreError>)>,
+    ) {
+        let PendingStep {
+            run,
+            step,
+            replies,
+            attempts,
+            ..
+        } = done;
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        active.under_way = false;
+        let status = active.hosted.status();
+        match result {
+            None => {
+                reply_all(replies, &Ok(status));
+                self.queue(&run);
+            }
+            Some((_, Err(error))) => {
+                let error = ScheduleError::from(error);
+                reply_all(replies, &Err(error.clone()));
+                self.discard(&run, error);
+            }
+            Some((commit, Ok(committed))) => {
+                active.committed(committed.change_bytes, committed.snapshot_bytes);
+                let too_large = active.hosted.too_large(self.limits.state_bytes);
+                let paused = active.hosted.state().paused.as_ref();
+                let paused = paused.filter(|_| has_paused(&commit));
+                let paused = paused.map(|(_, reason)| Update::Paused(reason.clone()));
+                self.retries.overcome(&run);
+                let iterations = commit.iterations.len() as u64;
+                let started_at = active.hosted.state().started_at;
+                let name = &active.hosted.program().name;
+                let metrics = &self.runtime.metrics;
+                metrics.step(name, started_at, &commit, iterations);
+                let (state, program) = (active.hosted.state(), active.hosted.program());
+                self.runtime.traces.step(&commit, attempts, state, program);
+                let retries = commit.history.iter().any(|event| event.is_retry());
+                self.watchers.step(&run, retries, || Step {
+                    history: commit.history,
+                    loops: commit.loops,
+                    header: commit.header,
+                });
+                if let Some(paused) = paused {
+                    self.watchers.notify(&run, || paused);
+                }
+                self.buffers.give_back(commit.changes);
+                let effects = active.hosted.release(step, &committed.receipt);
+                self.release(&run, effects);
+                reply_all(replies, &Ok(status));
+                if let Some(event) = too_large {
+                    self.post(&run, event, None);
+                }
+                self.queue(&run);
+                self.evict(&run);
+            }
+        }
+    }
+
+    /// Nothing of the group is known to be durable, and memory may be ahead of the store. So its runs
+    /// are discarded, and loaded again from the store (docs/architecture.md, law 3).
+    fn commit_failed(&mut self, waiting: Vec<PendingStep>, error: StoreError) {
+        tracing::error!(%error, "the store refused a group of commits");
+        let error = ScheduleError::from(error);
+        self.outage_of(&error);
+        for PendingStep { run, replies, .. } in waiting {
+            reply_all(replies, &Err(error.clone()));
+            self.discard(&run, error.clone());
+        }
+    }
+}
+
+/// Sends the safe requests of steps that are written and not durable yet.
+fn send_safe(
+    runs: &mut HashMap<Name, Box<ActiveRun>>,
+    runtime: &EffectRuntime,
+    waiting: &mut [PendingStep],
+) {
+    let (held, mut sent) = (runs.len(), false);
+    for step in waiting.iter_mut().filter(|step| step.harmless) {
+        let Some(active) = runs.get_mut(&step.run) else {
+            continue;
+        };
+        let safe = active.hosted.release_safe(&mut step.step, NEVER_DUE);
+        for effect in safe.into_iter().flatten() {
+            if let Effect::Start { id, request } = effect {
+                active.start(runtime, held, id, request);
+                sent = true;
+            }
+        }
+    }
+    if let Some(own) = runtime.own.as_ref().filter(|_| sent) {
+        own.turn();
+    }
+}
+
+/// Whether the run paused in this step.
+fn has_paused(commit: &Commit) -> bool {
+    let mut history = commit.history.iter();
+    history.any(|event| matches!(event.what, HistoryKind::RunPaused { .. }))
+}

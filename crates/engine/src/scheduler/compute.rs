@@ -1,0 +1,365 @@
+//! Steps that compute for long. A few threads do them, and the driver goes on with all other runs: the run waits for
+//! its step as for an effect. Workflows of guests and of the operator take turns, and so do the workflows of each.
+
+use super::{Message, ScheduleError};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, available_parallelism};
+use tokio::sync::mpsc::UnboundedSender;
+use windlass_expression::MAX_WORK;
+use windlass_machine::hosted::Hosted;
+use windlass_machine::program::Program;
+use windlass_machine::{Budget, Change, Event, RunState, Transition};
+use windlass_model::model::{Name, Origin};
+use windlass_store::Store;
+use windlass_value::time::Timestamp;
+
+/// The most threads that compute. As many processors are left for everything else.
+const MOST: usize = 4;
+
+/// Schemas and templates may nest deep.
+const STACK: usize = 8 << 20;
+
+/// One event of a run that is carried out elsewhere.
+pub(super) struct Job {
+    pub run: Name,
+    pub workflow: Name,
+    pub origin: Origin,
+    pub program: Arc<Program>,
+    /// The state before the event; none: it has to be made from what is stored.
+    pub state: Option<Box<RunState>>,
+    /// Where it is stored; none: nothing of the run is yet.
+    pub store: Option<Arc<dyn Store>>,
+    /// What happened since it was stored.
+    pub changes: Vec<Change>,
+    pub event: Event,
+    pub now: Timestamp,
+    /// Set when the run is to be cancelled instead.
+    pub called_off: Arc<AtomicBool>,
+}
+
+/// What came of it.
+pub(super) struct Computed {
+    pub run: Name,
+    /// That of the job.
+    pub called_off: Arc<AtomicBool>,
+    pub outcome: Result<Advanced, ScheduleError>,
+}
+
+/// A run that was advanced.
+pub(super) struct Advanced {
+    pub state: RunState,
+    pub step: Transition,
+    /// The work it was.
+    pub spent: u64,
+    /// Whether the run was cancelled instead.
+    pub cancelled: bool,
+}
+
+impl Job {
+    /// Carries it out.
+    fn carry_out(mut self) -> Computed {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.advance()));
+        let outcome = outcome.unwrap_or_else(|panic| Err(self.broken(said(&*panic))));
+        Computed {
+            run: self.run,
+            called_off: self.called_off,
+            outcome,
+        }
+    }
+
+    fn advance(&mut self) -> Result<Advanced, ScheduleError> {
+        let state = match self.state.take() {
+            Some(state) => *state,
+            None => self.stored()?,
+        };
+        let budget = Budget::of(MAX_WORK).until(Arc::clone(&self.called_off));
+        let event = self.event.clone();
+        let done = self.on(state, event, &budget);
+        if !self.called_off.load(Ordering::Relaxed) {
+            let (state, step) = done?;
+            return Ok(Advanced {
+                state,
+                step,
+                spent: budget.spent(),
+                cancelled: false,
+            });
+        }
+        let state = self.stored()?;
+        let (state, step) = self.on(state, Event::CancelRequested, &Budget::default())?;
+        Ok(Advanced {
+            state,
+            step,
+            spent: budget.spent(),
+            cancelled: true,
+        })
+    }
+
+    fn on(
+        &self,
+        state: RunState,
+        event: Event,
+        budget: &Budget,
+    ) -> Result<(RunState, Transition), ScheduleError> {
+        let mut hosted = Hosted::restored(Arc::clone(&self.program), state, self.now, 0);
+        let step = hosted.on_within(Vec::new(), event, self.now, budget);
+        let step = step.map_err(|bug| self.broken(bug.to_string()))?;
+        Ok((hosted.into_state(), step))
+    }
+
+    /// The state before the event, from what is stored.
+    fn stored(&self) -> Result<RunState, ScheduleError> {
+        let mut state = match &self.store {
+            Some(store) => store.load(&self.run)?.state,
+            None => RunState::new(self.run.clone(), self.program.hash),
+        };
+        for change in &self.changes {
+            let applied = state.apply(change);
+            applied.map_err(|bug| self.broken(bug.to_string()))?;
+        }
+        Ok(state)
+    }
+
+    fn broken(&self, reason: String) -> ScheduleError {
+        ScheduleError::Broken {
+            run: self.run.clone(),
+            reason,
+        }
+    }
+}
+
+/// What a panic said.
+pub(super) fn said(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+    said.unwrap_or("it does not say why").to_owned()
+}
+
+/// Those of one workflow, by their runs.
+type OfWorkflow<T> = (Name, VecDeque<(Name, T)>);
+
+/// Jobs that wait, by origin and then by workflow. The first of each is next.
+struct Waiting<T>(VecDeque<(Origin, VecDeque<OfWorkflow<T>>)>);
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Waiting<T> {
+    fn add(&mut self, origin: Origin, workflow: &Name, run: &Name, job: T) {
+        let lane = match self.0.iter().position(|(known, _)| *known == origin) {
+            Some(at) => at,
+            None => {
+                self.0.push_back((origin, VecDeque::new()));
+                self.0.len() - 1
+            }
+        };
+        let Some((_, workflows)) = self.0.get_mut(lane) else {
+            return;
+        };
+        let job = (run.clone(), job);
+        match workflows.iter_mut().find(|(known, _)| known == workflow) {
+            Some((_, jobs)) => jobs.push_back(job),
+            None => workflows.push_back((workflow.clone(), VecDeque::from([job]))),
+        }
+    }
+
+    /// The job of a run, out of its turn.
+    fn take(&mut self, run: &Name) -> Option<T> {
+        let mut taken = None;
+        for (_, workflows) in &mut self.0 {
+            for (_, jobs) in workflows.iter_mut() {
+                if let Some(at) = jobs.iter().position(|(known, _)| known == run) {
+                    taken = jobs.remove(at);
+                }
+            }
+            // An empty place would cost the others a turn.
+            workflows.retain(|(_, jobs)| !jobs.is_empty());
+        }
+        self.0.retain(|(_, workflows)| !workflows.is_empty());
+        taken.map(|(_, job)| job)
+    }
+
+    fn next(&mut self) -> Option<T> {
+        let (origin, mut workflows) = self.0.pop_front()?;
+        let (workflow, mut jobs) = workflows.pop_front()?;
+        let job = jobs.pop_front();
+        if !jobs.is_empty() {
+            workflows.push_back((workflow, jobs));
+        }
+        if !workflows.is_empty() {
+            self.0.push_back((origin, workflows));
+        }
+        job.map(|(_, job)| job)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Waiting<Job>,
+    /// Runs that are to be cancelled: they do not wait for their turn.
+    hurried: Vec<Name>,
+    /// Threads that wait for a job.
+    idle: usize,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a job; none when there will be no more.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if state.ended {
+                return None;
+            }
+            while let Some(run) = state.hurried.pop() {
+                if let Some(job) = state.waiting.take(&run) {
+                    return Some(job);
+                }
+            }
+            if let Some(job) = state.waiting.next() {
+                return Some(job);
+            }
+            state.idle += 1;
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+/// The threads. They are made when there is something to do, and end with this.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    most: usize,
+    messages: UnboundedSender<Message>,
+}
+
+impl Pool {
+    pub fn new(messages: UnboundedSender<Message>) -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self {
+            shared: Arc::default(),
+            threads: Vec::new(),
+            most: (processors / 2).clamp(1, MOST),
+            messages,
+        }
+    }
+
+    /// Carries a job out when it is its turn. What comes of it is a message.
+    pub fn add(&mut self, job: Job) {
+        let mut state = self.shared.state();
+        let more = state.idle == 0 && self.threads.len() < self.most;
+        let (workflow, run) = (job.workflow.clone(), job.run.clone());
+        state.waiting.add(job.origin, &workflow, &run, job);
+        drop(state);
+        self.shared.changed.notify_one();
+        if !more {
+            return;
+        }
+        match self.thread() {
+            Ok(thread) => self.threads.push(thread),
+            // Another thread does it later, or else this one now.
+            Err(error) => {
+                tracing::warn!(%error, "there is no further thread that computes");
+                let alone = self.threads.is_empty();
+                let job = if alone {
+                    self.shared.state().waiting.next()
+                } else {
+                    None
+                };
+                if let Some(job) = job {
+                    send(&self.messages, job);
+                }
+            }
+        }
+    }
+
+    /// A run is to be cancelled: it does not wait for its turn.
+    pub fn hurry(&self, run: &Name) {
+        self.shared.state().hurried.push(run.clone());
+        self.shared.changed.notify_one();
+    }
+
+    fn thread(&self) -> io::Result<JoinHandle<()>> {
+        let (shared, messages) = (Arc::clone(&self.shared), self.messages.clone());
+        std::thread::Builder::new()
+            .name(String::from("windlass-compute"))
+            .stack_size(STACK)
+            .spawn(move || {
+                while let Some(job) = shared.next() {
+                    send(&messages, job);
+                }
+            })
+    }
+}
+
+fn send(messages: &UnboundedSender<Message>, job: Job) {
+    let done = job.carry_out();
+    // Without a receiver the engine is going down, and the event comes again.
+    let _ = messages.send(Message::Computed(Box::new(done)));
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.ended = true;
+        state.waiting = Waiting::default();
+        drop(state);
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // Its panics are outcomes of its jobs.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(jobs: &[(Origin, &str, &str)], hurried: Option<&str>) -> Vec<String> {
+        let mut waiting = Waiting::default();
+        for (origin, workflow, run) in jobs {
+            let (workflow, run) = (Name::from(*workflow), Name::from(*run));
+            waiting.add(*origin, &workflow, &run, run.to_string());
+        }
+        let first = hurried.and_then(|run| waiting.take(&Name::from(run)));
+        let rest = std::iter::from_fn(|| waiting.next());
+        first.into_iter().chain(rest).collect()
+    }
+
+    #[test]
+    fn origins_take_turns_and_so_do_their_workflows() {
+        use Origin::{Guest, Operator};
+        let jobs = [
+            (Guest, "a", "a1"),
+            (Guest, "a", "a2"),
+            (Guest, "a", "a3"),
+            (Guest, "b", "b1"),
+            (Operator, "o", "o1"),
+            (Operator, "o", "o2"),
+        ];
+        let all = order(&jobs, None);
+        assert_eq!(all, ["a1", "o1", "b1", "o2", "a2", "a3"]);
+        let hurried = order(&jobs, Some("b1"));
+        assert_eq!(hurried, ["b1", "a1", "o1", "a2", "o2", "a3"]);
+    }
+}

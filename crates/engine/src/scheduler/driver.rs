@@ -1,0 +1,530 @@
+//! The driver's thread: gather messages, fire timers, commit (`commits`), release effects.
+
+use super::active::{ActiveRun, Held};
+use super::buffers::BufferPool;
+use super::compute::Pool;
+use super::effects::{Completion, EffectRuntime, OwnRuntime};
+use super::limiter::Limits;
+use super::outage::{Outage, RetryQueue};
+use super::timers::Timers;
+use super::watch::Watchers;
+use super::writers::Writers;
+use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Effect, Event, RunStatus};
+use windlass_model::model::Name;
+use windlass_store::{Placement, RunHeader, Store, StoreError};
+use windlass_value::time::Timestamp;
+
+/// So many programs are cached that no run in memory has.
+pub(super) const MANY_PROGRAMS: usize = 256;
+
+/// As many messages are gathered into one group at most.
+const GROUP: usize = 4_096;
+
+/// The wall clock may be set forward: with timers armed it is looked at this often at least.
+const CLOCK_CHECK: Duration = Duration::from_secs(1);
+
+pub(super) struct Driver {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) loader: Arc<dyn Loader>,
+    pub(super) clock: Clock,
+    pub(super) runtime: EffectRuntime,
+    inbox: UnboundedReceiver<Message>,
+    pub(super) limits: Limits,
+    pub(super) runs: HashMap<Name, Box<ActiveRun>>,
+    pub(super) programs: HashMap<ProgramHash, Loaded>,
+    /// With so many, those that no run in memory has are forgotten.
+    pub(super) max_programs: usize,
+    pub(super) watchers: Watchers,
+    pub(super) timers: Timers,
+    /// When the first waiting run in the store's index is due.
+    pub(super) stored_due: Option<Timestamp>,
+    /// Runs with something in their inbox, each once.
+    pub(super) busy: VecDeque<Name>,
+    pub(super) writers: Writers,
+    /// So many of the batches under way may take long.
+    pub(super) heavy_writes: usize,
+    /// The runs with a step that is held, and until when.
+    pub(super) held: VecDeque<(Timestamp, Name)>,
+    /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
+    /// again and again.
+    pub(super) holds: bool,
+    /// What was asked of runs that have a step under way: it waits until that is durable.
+    pub(super) deferred: HashMap<Name, Vec<Message>>,
+    pub(super) buffers: BufferPool,
+    /// Where steps that take long are computed; none where a caller starts the rounds.
+    pub(super) pool: Option<Pool>,
+    /// The work that may still be done on this thread for the batch that is being made.
+    pub(super) allowance: u64,
+    /// Runs that could not go on.
+    pub(super) retries: RetryQueue,
+    /// While the store takes no writes.
+    pub(super) outage: Option<Outage>,
+    /// How often the store was opened again since it took a group.
+    pub(super) reopened: u32,
+    pub(super) stopping: Option<oneshot::Sender<()>>,
+    /// Only commands are taken: steps are stored, but no effect starts and no timer fires.
+    pub(super) commands_only: bool,
+    /// Callers that wait until nothing is in flight.
+    draining: Vec<oneshot::Sender<()>>,
+    /// Paused runs that are about to resume, because a caller resumes all of them.
+    pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
+}
+
+impl Driver {
+    pub fn new(
+        store: Arc<dyn Store>,
+        loader: Arc<dyn Loader>,
+        runtime: EffectRuntime,
+        inbox: UnboundedReceiver<Message>,
+        limits: Limits,
+        commands_only: bool,
+    ) -> Self {
+        let threaded = runtime.own.is_some();
+        let pool = threaded.then(|| Pool::new(runtime.messages.clone()));
+        Self {
+            store,
+            loader,
+            clock: Clock::Process,
+            runtime,
+            inbox,
+            limits,
+            runs: HashMap::new(),
+            programs: HashMap::new(),
+            max_programs: MANY_PROGRAMS,
+            watchers: Watchers::default(),
+            timers: Timers::default(),
+            stored_due: None,
+            busy: VecDeque::new(),
+            writers: Writers::default(),
+            heavy_writes: 0,
+            held: VecDeque::new(),
+            holds: true,
+            deferred: HashMap::new(),
+            buffers: BufferPool::default(),
+            pool,
+            allowance: 0,
+            retries: RetryQueue::default(),
+            outage: None,
+            reopened: 0,
+            stopping: None,
+            commands_only,
+            draining: Vec::new(),
+            resuming: Vec::new(),
+        }
+    }
+
+    /// The same on another clock.
+    pub fn on(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    pub fn run(mut self) {
+        loop {
+            self.round();
+            if self.stopping.is_some() {
+                self.await_written();
+            }
+            if let Some(done) = self.stopping.take() {
+                self.runs.values_mut().for_each(|active| {
+                    active.tasks.abort_all();
+                    active.call_off();
+                });
+                let own = self.runtime.own.take();
+                // The store is closed before the caller hears of the stop.
+                drop(self);
+                own.into_iter().for_each(OwnRuntime::stop);
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+
+    /// One round. On a thread of its own, it waits for a message or a timer first.
+    pub fn round(&mut self) {
+        self.gather();
+        self.runtime.pulse.beat();
+        self.fire_timers();
+        self.run_commits();
+        self.drained();
+        self.runtime
+            .metrics
+            .held(self.runs.len(), self.timers.len());
+    }
+
+    /// Whether the next round has steps to commit.
+    pub fn is_busy(&self) -> bool {
+        !self.busy.is_empty() && self.outage.is_none()
+    }
+
+    /// When the next timer, due run, retry or reopening of the store comes.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        if let Some(outage) = &self.outage {
+            return Some(outage.again_at);
+        }
+        let held = self.held.front().map(|(until, _)| *until);
+        let due = [
+            self.timers.first(),
+            self.stored_due,
+            self.retries.first(),
+            held,
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    // ── gather ──────────────────────────────────────────────────────────────────────────────
+
+    fn gather(&mut self) {
+        let Some(first) = self.wait() else { return };
+        self.take(first);
+        for _ in 0..GROUP {
+            match self.inbox.try_recv() {
+                Ok(message) => self.take(message),
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Waits for a message until a timer is due; not at all while there is something to do.
+    fn wait(&mut self) -> Option<Message> {
+        let wait = match self.may_commit() {
+            true => Some(Duration::ZERO),
+            false => self.wait_for(),
+        };
+        match &self.runtime.own {
+            Some(own) if wait == Some(Duration::ZERO) => own.turn(),
+            Some(own) => {
+                self.runtime.pulse.rest();
+                let first = own.receive(&mut self.inbox, wait);
+                self.runtime.pulse.beat();
+                return first;
+            }
+            None => {}
+        }
+        self.inbox.try_recv().ok()
+    }
+
+    /// Answers callers that wait until nothing is in flight.
+    fn drained(&mut self) {
+        let waiting = !self.draining.is_empty();
+        let idle = self.busy.is_empty() && self.writers.under_way() == 0;
+        if waiting && idle && self.in_flight() == 0 {
+            self.draining.drain(..).for_each(|reply| {
+                let _ = reply.send(());
+            });
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        let busy =
+            |active: &ActiveRun| active.tasks.len() + usize::from(active.computing.is_some());
+        self.runs.values().map(|active| busy(active)).sum()
+    }
+
+    /// How long to wait for a message; none: without an end.
+    fn wait_for(&self) -> Option<Duration> {
+        if self.commands_only {
+            return None;
+        }
+        let due = self.due_at()?;
+        Some(due.since(self.clock.now()).min(CLOCK_CHECK))
+    }
+
+    pub(super) fn take(&mut self, message: Message) {
+        // A run that computes for long is not waited for.
+        if let Message::Deliver(run, Event::CancelRequested, _) = &message
+            && let Some(active) = self.runs.get_mut(run)
+            && let Some(computing) = &mut active.computing
+        {
+            computing.called_off.store(true, Ordering::Relaxed);
+            if let Some(pool) = &self.pool {
+                pool.hurry(run);
+            }
+            if let Message::Deliver(_, _, reply) = message {
+                computing.cancels.push(reply);
+            }
+            return;
+        }
+        if let Message::Deliver(run, ..) | Message::Watch(run, ..) = &message
+            && self.runs.get(run).is_some_and(|active| active.under_way)
+        {
+            let calls = self.deferred.entry(run.clone()).or_default();
+            calls.push(message);
+            return;
+        }
+        match message {
+            Message::Written => self.take_written(),
+            Message::Start(start, reply) => self.start(*start, reply),
+            Message::Deliver(run, event, reply) => self.deliver(&run, event, reply),
+            Message::Watch(run, watcher, reply) => {
+                let header = self.header(&run);
+                if header.is_ok() {
+                    self.watchers.add(&run, watcher);
+                }
+                let _ = reply.send(header.map_err(Into::into));
+            }
+            Message::EffectDone(run, Completion { id, result }) => {
+                if let Some(active) = self.runs.get_mut(&run) {
+                    active.tasks.done(id);
+                    self.post(&run, Event::EffectCompleted { id, result }, None);
+                }
+            }
+            Message::Computed(done) => self.computed(*done),
+            Message::InFlight(reply) => {
+                let _ = reply.send(self.in_flight());
+            }
+            Message::Recover(paused, reply) => {
+                let outcome = self.recover_now(paused);
+                let resuming = std::mem::take(&mut self.resuming);
+                if resuming.is_empty() {
+                    let _ = reply.send(outcome);
+                    return;
+                }
+                // The answer comes when none of them is paused any more.
+                self.runtime.handle.spawn(async move {
+                    for one in resuming {
+                        // A run that cannot go on has logged why.
+                        let _ = one.await;
+                    }
+                    let _ = reply.send(outcome);
+                });
+            }
+            Message::Drain(reply) => {
+                self.commands_only = true;
+                self.store_held(Timestamp(i64::MAX));
+                self.draining.push(reply);
+            }
+            Message::Stop(reply) => self.stopping = Some(reply),
+        }
+    }
+
+    pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
+        if let Some(active) = self.runs.get_mut(run) {
+            active.inbox.push_back(Box::new((event, reply)));
+        }
+        self.queue(run);
+    }
+
+    /// Makes a run with events in its inbox busy.
+    pub(super) fn queue(&mut self, run: &Name) {
+        self.make_busy(run, |active| !active.inbox.is_empty());
+    }
+
+    /// Makes a run busy if it has something to store, and no step under way.
+    fn make_busy(&mut self, run: &Name, has: impl FnOnce(&ActiveRun) -> bool) {
+        if let Some(active) = self.runs.get_mut(run)
+            && has(active)
+            && !active.under_way
+            && !std::mem::replace(&mut active.queued, true)
+        {
+            self.busy.push_back(run.clone());
+        }
+    }
+
+    // ── commands ────────────────────────────────────────────────────────────────────────────
+
+    fn start(&mut self, start: Start, reply: Reply<()>) {
+        if let Some(error) = self.refuses_starts() {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let Start {
+            run,
+            loaded,
+            source,
+            input,
+            from,
+            environment,
+            labels,
+            watcher,
+        } = start;
+        if self.runs.contains_key(&run) || self.store.header(&run).is_ok() {
+            let _ = reply.send(Err(ScheduleError::Exists(run)));
+            return;
+        }
+        if !self.programs.contains_key(&loaded.program.hash) {
+            self.keep_program(loaded.clone());
+        }
+        let active = ActiveRun::new(&run, loaded, source, labels, self.clock.now());
+        if let Some(watcher) = watcher {
+            self.watchers.add(&run, watcher);
+        }
+        self.runs.insert(run.clone(), Box::new(active));
+        let (durable, told) = oneshot::channel();
+        let started = Event::Started { input, environment };
+        let began = from.map_or(started, Event::Restored);
+        self.post(&run, began, Some(durable));
+        // The reply goes out when the first step is durable.
+        self.runtime.handle.spawn(async move {
+            let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
+            let _ = reply.send(outcome.map(|_| ()));
+        });
+    }
+
+    /// Why no run can be started now.
+    fn refuses_starts(&self) -> Option<ScheduleError> {
+        if self.commands_only {
+            return Some(ScheduleError::Stopped);
+        }
+        if let Some(outage) = &self.outage {
+            return Some(outage.error.clone());
+        }
+        let full = self.runs.len() >= self.limits.live_runs;
+        full.then_some(ScheduleError::Busy)
+    }
+
+    fn deliver(&mut self, run: &Name, event: Event, reply: Reply<RunStatus>) {
+        if let Some(outage) = &self.outage {
+            let _ = reply.send(Err(outage.error.clone()));
+            return;
+        }
+        let brought = match (self.load_run(run), &event) {
+            (
+                Err(ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_)),
+                Event::CancelRequested,
+            ) => self.load_run_to_end(run),
+            (brought, _) => brought,
+        };
+        match brought {
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+            Ok(status) if status.is_final() => {
+                let _ = reply.send(Err(ScheduleError::Ended {
+                    run: run.clone(),
+                    status,
+                }));
+            }
+            Ok(_) => match self.unknown_signal(run, &event) {
+                Some(error) => {
+                    let _ = reply.send(Err(error));
+                }
+                None => self.post(run, event, Some(reply)),
+            },
+        }
+    }
+
+    /// Refuses a signal that nothing in the run's workflow waits for. Names of signals are fixed, so
+    /// the program knows them all.
+    fn unknown_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
+        let Event::Signalled { name, .. } = event else {
+            return None;
+        };
+        let known = self.runs.get(run)?.hosted.program().signals();
+        (!known.contains(name)).then(|| ScheduleError::NoSignal {
+            run: run.clone(),
+            name: name.clone(),
+            known: known.into_iter().collect(),
+        })
+    }
+
+    fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {
+        match self.runs.get(run) {
+            Some(active) if active.header.revision > 0 => Ok(active.header.clone()),
+            Some(_) | None => self.store.header(run),
+        }
+    }
+
+    // ── timers ──────────────────────────────────────────────────────────────────────────────
+
+    fn fire_timers(&mut self) {
+        if self.commands_only {
+            return;
+        }
+        let now = self.clock.now();
+        self.try_again(now);
+        if self.outage.is_some() {
+            return;
+        }
+        if self.stored_due.is_some_and(|due| due <= now) {
+            self.load_due(now);
+        }
+        while let Some((due_at, run, id)) = self.timers.pop_due(now) {
+            self.runtime.metrics.fired(due_at, now);
+            self.post(&run, Event::TimerFired { id }, None);
+        }
+        self.store_held(now);
+    }
+
+    /// Makes the runs busy whose held steps are to be stored by now.
+    fn store_held(&mut self, now: Timestamp) {
+        while self.held.front().is_some_and(|(until, _)| *until <= now) {
+            let Some((until, run)) = self.held.pop_front() else {
+                return;
+            };
+            let is_due = |held: &Held| held.until == until;
+            self.make_busy(&run, |active| active.held.as_deref().is_some_and(is_due));
+        }
+    }
+
+    // ── effects ─────────────────────────────────────────────────────────────────────────────
+
+    /// Carries out effects: those of a durable step, and safe requests.
+    pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
+        if self.stopping.is_some() {
+            // The next owner of the store starts what is outstanding.
+            return;
+        }
+        let runs = self.runs.len();
+        for effect in effects {
+            let starts = matches!(
+                effect,
+                Effect::Start { .. } | Effect::Arm { .. } | Effect::Continue
+            );
+            if self.commands_only && starts {
+                continue;
+            }
+            let Some(active) = self.runs.get_mut(run) else {
+                return;
+            };
+            match effect {
+                Effect::Start { id, request } => {
+                    active.start(&self.runtime, runs, id, request);
+                }
+                Effect::Abort { id } => active.tasks.abort(id),
+                Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
+                Effect::Disarm { id, due_at } => self.timers.disarm(run, id, due_at),
+                Effect::Continue => self.post(run, Event::Continued, None),
+                Effect::Finish(outcome) => {
+                    active.tasks.abort_all();
+                    self.watchers.notify(run, || Update::Finished(outcome));
+                    self.watchers.close(run);
+                }
+            }
+        }
+    }
+
+    /// Drops a run from memory when it has ended, is idle, or sleeps for long.
+    pub(super) fn evict(&mut self, run: &Name) {
+        let Some(active) = self.runs.get(run) else {
+            return;
+        };
+        if !active.may_leave() || active.queued {
+            return;
+        }
+        if let Placement::Due(due) = active.header.placement {
+            self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
+        }
+        if let Some(active) = self.runs.remove(run) {
+            self.timers.disarm_all(run, active.hosted.state());
+        }
+    }
+}
+
+pub(super) fn reply_all(
+    replies: Vec<Reply<RunStatus>>,
+    outcome: &Result<RunStatus, ScheduleError>,
+) {
+    for reply in replies {
+        // The caller may have gone.
+        let _ = reply.send(outcome.clone());
+    }
+}

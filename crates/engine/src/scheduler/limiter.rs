@@ -1,0 +1,173 @@
+//! How many effects run at a time: in all, of one workflow, and towards one host. An effect that
+//! waits here has started nothing: it has no process, no connection, and its time is not running.
+//!
+//! The narrowest limit comes first, so that whoever waits for a slow host keeps nobody else out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use windlass_model::model::{Name, Origin};
+
+/// So many names of hosts and workflows are remembered before those nobody uses are forgotten.
+const REMEMBERED: usize = 1_024;
+
+/// What a scheduler takes upon itself at a time, and how large things may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Effects that run at a time.
+    pub effects: usize,
+    /// Of them, those of runs of one workflow.
+    pub effects_per_workflow: usize,
+    /// Of them, those towards one host and port.
+    pub effects_per_host: usize,
+    /// Runs in memory; those that wait for long or rest are not. Beyond that no run is started.
+    pub live_runs: usize,
+    /// Commands that wait for their answer at a time.
+    pub pending: usize,
+    /// How large the state of a run may grow, in bytes as it is stored. Beyond that the run fails.
+    pub state_bytes: u64,
+}
+
+impl Limits {
+    /// Effects of guests that run at a time: a quarter is left to the operator.
+    fn of_guests(self) -> usize {
+        let effects = self.effects.max(1);
+        (effects - effects / 4).max(1)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            effects: 256,
+            effects_per_workflow: 128,
+            effects_per_host: 64,
+            live_runs: 20_000,
+            pending: 10_000,
+            state_bytes: 64 << 20,
+        }
+    }
+}
+
+/// The limiter that every effect goes through.
+#[derive(Clone)]
+pub(super) struct Limiter(Arc<Inner>);
+
+struct Inner {
+    limits: Limits,
+    all: Arc<Semaphore>,
+    /// Of them, those of guests: some are left to the operator.
+    guests: Arc<Semaphore>,
+    workflows: Mutex<HashMap<Name, Arc<Semaphore>>>,
+    hosts: Mutex<HashMap<Name, Arc<Semaphore>>>,
+}
+
+/// Allows an effect to run; given back when it is dropped.
+pub(super) struct Permit {
+    _permits: Vec<OwnedSemaphorePermit>,
+}
+
+impl Limiter {
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(Inner {
+            limits,
+            all: Arc::new(Semaphore::new(limits.effects.max(1))),
+            guests: Arc::new(Semaphore::new(limits.of_guests())),
+            workflows: Mutex::default(),
+            hosts: Mutex::default(),
+        }))
+    }
+
+    /// Waits for its turn.
+    pub async fn acquire(&self, origin: Origin, workflow: &Name, host: Option<Name>) -> Permit {
+        let limits = self.0.limits;
+        let of_host = host.map(|host| semaphore(&self.0.hosts, &host, limits.effects_per_host));
+        let of_workflow = semaphore(&self.0.workflows, workflow, limits.effects_per_workflow);
+        let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
+        let mut permits = Vec::with_capacity(4);
+        let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
+        for semaphore in of_host.into_iter().chain([of_workflow]).chain(wide) {
+            // A semaphore is never closed.
+            permits.extend(semaphore.acquire_owned().await);
+        }
+        Permit { _permits: permits }
+    }
+}
+
+fn semaphore(
+    limiter: &Mutex<HashMap<Name, Arc<Semaphore>>>,
+    name: &Name,
+    limit: usize,
+) -> Arc<Semaphore> {
+    let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+    if limiter.len() >= REMEMBERED {
+        limiter.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+    }
+    let made = || Arc::new(Semaphore::new(limit.max(1)));
+    Arc::clone(limiter.entry(name.clone()).or_insert_with(made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn limiter(effects: usize, per_workflow: usize, per_host: usize) -> Limiter {
+        Limiter::new(Limits {
+            effects,
+            effects_per_workflow: per_workflow,
+            effects_per_host: per_host,
+            ..Limits::default()
+        })
+    }
+
+    fn try_acquire(limiter: &Limiter, workflow: &str, host: Option<&str>) -> Option<Permit> {
+        let workflow = Name::from(workflow);
+        limiter
+            .acquire(Origin::Operator, &workflow, host.map(Name::from))
+            .now_or_never()
+    }
+
+    #[test]
+    fn every_limit_holds() {
+        let limiter = limiter(3, 2, 1);
+        let first = try_acquire(&limiter, "a", Some("x")).unwrap();
+        assert!(
+            try_acquire(&limiter, "a", Some("x")).is_none(),
+            "one a host"
+        );
+        let second = try_acquire(&limiter, "a", Some("y")).unwrap();
+        assert!(try_acquire(&limiter, "a", None).is_none(), "two a workflow");
+        let third = try_acquire(&limiter, "b", None).unwrap();
+        assert!(try_acquire(&limiter, "c", None).is_none(), "three in all");
+        drop((first, third));
+        assert!(try_acquire(&limiter, "c", Some("x")).is_some());
+        drop(second);
+    }
+
+    #[test]
+    fn guests_leave_some_to_the_operator() {
+        let limiter = limiter(8, 8, 8);
+        let ask = |origin, workflow: &str| {
+            let workflow = Name::from(workflow);
+            limiter.acquire(origin, &workflow, None).now_or_never()
+        };
+        let guests: Vec<_> = (0..6).map(|_| ask(Origin::Guest, "a").unwrap()).collect();
+        assert!(ask(Origin::Guest, "b").is_none(), "six of eight are theirs");
+        let _own = [ask(Origin::Operator, "c"), ask(Origin::Operator, "c")].map(Option::unwrap);
+        assert!(ask(Origin::Operator, "c").is_none());
+        drop(guests);
+        assert!(ask(Origin::Guest, "b").is_some());
+    }
+
+    #[test]
+    fn who_waits_for_a_busy_host_keeps_nobody_out() {
+        let limiter = limiter(2, 2, 1);
+        let _busy = try_acquire(&limiter, "a", Some("slow")).unwrap();
+        let name = Name::from("a");
+        let mut waits =
+            Box::pin(limiter.acquire(Origin::Operator, &name, Some(Name::from("slow"))));
+        assert!(waits.as_mut().now_or_never().is_none());
+        assert!(try_acquire(&limiter, "b", Some("fast")).is_some());
+    }
+}

@@ -1,0 +1,103 @@
+//! The driver without a thread and a clock, for simulations: the caller gives the time and starts each
+//! round. It is the driver that production runs. Dropping it between two calls is a crash.
+
+use super::clock::Clock;
+use super::driver::Driver;
+use super::effects::EffectRuntime;
+use super::limiter::{Limiter, Limits};
+use super::metrics::Metrics;
+use super::printed::Printing;
+use super::pulse::Pulse;
+use super::queue::Queue;
+use super::traces::Traces;
+use super::{Loader, Message, Reply, ScheduleError, Start};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use windlass_machine::{Event, RunStatus};
+use windlass_model::model::Name;
+use windlass_store::Store;
+use windlass_value::time::Timestamp;
+
+/// A scheduler whose rounds the caller starts.
+pub struct ManualDriver {
+    driver: Driver,
+    messages: UnboundedSender<Message>,
+}
+
+/// The answer to a command; there after the round that did it.
+pub type Answer<T> = oneshot::Receiver<Result<T, ScheduleError>>;
+
+impl ManualDriver {
+    /// A scheduler of a store, on the caller's clock. Its effects run on `tasks`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        loader: Arc<dyn Loader>,
+        tasks: Handle,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+    ) -> Self {
+        let (messages, inbox) = unbounded_channel();
+        let clock = Clock::of(clock);
+        let limits = Limits::default();
+        let runtime = EffectRuntime {
+            handle: tasks,
+            own: None,
+            in_flight: Arc::default(),
+            limiter: Limiter::new(limits),
+            metrics: Metrics::default(),
+            traces: Traces::default(),
+            queue: Queue::default(),
+            printing: Printing::default(),
+            pulse: Pulse::default(),
+            messages: messages.clone(),
+        };
+        let driver = Driver::new(store, loader, runtime, inbox, limits, false);
+        Self {
+            driver: driver.on(clock),
+            messages,
+        }
+    }
+
+    /// One round: takes messages, fires timers, advances, commits, and releases effects.
+    pub fn round(&mut self) {
+        self.driver.round();
+    }
+
+    /// Whether the next round has something to do without a message or a timer.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.driver.is_busy()
+    }
+
+    /// When a timer fires, or a run that left memory comes back.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        self.driver.due_at()
+    }
+
+    /// Asks for a start.
+    #[must_use]
+    pub fn start(&self, start: Start) -> Answer<()> {
+        self.ask(|reply| Message::Start(Box::new(start), reply))
+    }
+
+    /// Recovers the runs that a crash left.
+    #[must_use]
+    pub fn recover(&self) -> Answer<Vec<Name>> {
+        self.ask(|reply| Message::Recover(false, reply))
+    }
+
+    /// Delivers an event.
+    #[must_use]
+    pub fn deliver(&self, run: &str, event: Event) -> Answer<RunStatus> {
+        self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
+    }
+
+    fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Answer<T> {
+        let (reply, answer) = oneshot::channel();
+        // The receiver lives as long as this.
+        let _ = self.messages.send(message(reply));
+        answer
+    }
+}

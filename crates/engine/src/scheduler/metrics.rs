@@ -1,0 +1,210 @@
+//! What the driver counts while it works: atomics that anybody may read at any time. Counting
+//! decides nothing.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use windlass_machine::HistoryKind;
+use windlass_model::model::{FAILED_ENDINGS, Name};
+use windlass_store::Commit;
+use windlass_value::time::Timestamp;
+
+/// So many workflows have counters of their own. The others count together, as `other`: callers
+/// choose the names, and each one costs memory here and at who collects them.
+const WORKFLOWS: usize = 100;
+
+/// The label of a workflow's name.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OfWorkflow {
+    workflow: Name,
+}
+
+/// The labels of runs that ended.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Ended {
+    workflow: Name,
+    status: &'static str,
+}
+
+/// The counters of one driver. A clone counts into the same ones.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Steps that were made durable.
+    pub commits: Counter,
+    /// How long a group of them took to become durable, in seconds.
+    pub commit_seconds: Histogram,
+    /// How many there were in a group.
+    pub group_size: Histogram,
+    /// Groups that the store refused.
+    pub failed_commits: Counter,
+    /// Timers that are armed in memory.
+    pub timers: Gauge,
+    /// How long after its due time a timer fired, in seconds.
+    pub timer_lag_seconds: Histogram,
+    /// Runs that are in memory.
+    pub runs_in_memory: Gauge,
+    /// Effects that are carried out right now.
+    pub effects_in_flight: Gauge,
+    /// Effects that were started, those that are repeated after a crash too.
+    pub effects: Counter,
+    /// Attempts that failed and are followed by another.
+    pub retries: Counter,
+    /// Iterations of loops that ended.
+    pub iterations: Family<OfWorkflow, Counter>,
+    /// Runs that were started.
+    pub runs_started: Family<OfWorkflow, Counter>,
+    /// Runs that ended.
+    pub runs_finished: Family<Ended, Counter>,
+    /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
+    pub failed_endings: Family<OfWorkflow, Counter>,
+    /// How long they took from their start, in seconds.
+    pub run_seconds: Family<OfWorkflow, Histogram>,
+    /// The workflows that have counters of their own.
+    workflows: Arc<Mutex<HashSet<Name>>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            commits: Counter::default(),
+            // From 100 µs to 26 s.
+            commit_seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 19)),
+            group_size: Histogram::new(exponential_buckets(1.0, 2.0, 13)),
+            failed_commits: Counter::default(),
+            timers: Gauge::default(),
+            // From 1 ms to 17 min.
+            timer_lag_seconds: Histogram::new(exponential_buckets(0.001, 4.0, 11)),
+            runs_in_memory: Gauge::default(),
+            effects_in_flight: Gauge::default(),
+            effects: Counter::default(),
+            retries: Counter::default(),
+            iterations: Family::default(),
+            runs_started: Family::default(),
+            runs_finished: Family::default(),
+            failed_endings: Family::default(),
+            // From 100 ms to 29 days.
+            run_seconds: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.1, 4.0, 13))
+            }),
+            workflows: Arc::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// A commit of a group, timed.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "how long it took decides nothing"
+    )]
+    pub(super) fn group<T, E>(
+        &self,
+        size: usize,
+        commit: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let began = Instant::now();
+        let outcome = commit();
+        self.commit_seconds.observe(began.elapsed().as_secs_f64());
+        match &outcome {
+            Ok(_) => {
+                let size = u32::try_from(size).unwrap_or(u32::MAX);
+                self.group_size.observe(f64::from(size));
+                self.commits.inc_by(u64::from(size));
+            }
+            Err(_) => {
+                self.failed_commits.inc();
+            }
+        }
+        outcome
+    }
+
+    /// What a durable step of a run tells.
+    pub(super) fn step(
+        &self,
+        workflow: &Name,
+        started_at: Timestamp,
+        commit: &Commit,
+        iterations: u64,
+    ) {
+        if iterations > 0 {
+            let of = self.of(workflow);
+            self.iterations.get_or_create(&of).inc_by(iterations);
+        }
+        for event in &commit.history {
+            match event.what {
+                HistoryKind::RetryScheduled { .. } => {
+                    self.retries.inc();
+                }
+                HistoryKind::RunStarted => {
+                    self.runs_started.get_or_create(&self.of(workflow)).inc();
+                }
+                HistoryKind::RunFinished { status } => {
+                    let of = self.of(workflow);
+                    let took = event.at.since(started_at).as_secs_f64();
+                    self.run_seconds.get_or_create(&of).observe(took);
+                    let labels = &commit.header.labels;
+                    let failed = FAILED_ENDINGS
+                        .iter()
+                        .filter(|name| labels.contains_key(**name));
+                    let failed = failed.count() as u64;
+                    if failed > 0 {
+                        self.failed_endings.get_or_create(&of).inc_by(failed);
+                    }
+                    let (workflow, status) = (of.workflow, status.as_str());
+                    let ended = Ended { workflow, status };
+                    self.runs_finished.get_or_create(&ended).inc();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn of(&self, workflow: &Name) -> OfWorkflow {
+        let mut known = self
+            .workflows
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let counted =
+            known.contains(workflow) || known.len() < WORKFLOWS && known.insert(workflow.clone());
+        let workflow = if counted {
+            workflow.clone()
+        } else {
+            "other".into()
+        };
+        OfWorkflow { workflow }
+    }
+
+    /// A timer that fired.
+    pub(super) fn fired(&self, due_at: Timestamp, now: Timestamp) {
+        self.timer_lag_seconds
+            .observe(now.since(due_at).as_secs_f64());
+    }
+
+    /// What is in memory.
+    pub(super) fn held(&self, runs: usize, timers: usize) {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.runs_in_memory.set(count(runs));
+        self.timers.set(count(timers));
+    }
+
+    /// An effect, for as long as this is held.
+    pub(super) fn effect(&self) -> InFlight {
+        self.effects.inc();
+        self.effects_in_flight.inc();
+        InFlight(self.effects_in_flight.clone())
+    }
+}
+
+/// An effect that is carried out.
+pub(super) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

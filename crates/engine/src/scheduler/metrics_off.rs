@@ -1,0 +1,30 @@
+//! Stands for `metrics` in a build without the feature `server`, which is who reads them: nothing is counted.
+
+use windlass_model::model::Name;
+use windlass_store::Commit;
+use windlass_value::time::Timestamp;
+
+#[derive(Clone, Debug, Default)]
+pub struct Metrics;
+
+pub(super) struct InFlight;
+
+impl Metrics {
+    pub(super) fn group<T, E>(
+        &self,
+        _: usize,
+        commit: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        commit()
+    }
+
+    pub(super) fn step(&self, _: &Name, _: Timestamp, _: &Commit, _: u64) {}
+
+    pub(super) fn fired(&self, _: Timestamp, _: Timestamp) {}
+
+    pub(super) fn held(&self, _: usize, _: usize) {}
+
+    pub(super) fn effect(&self) -> InFlight {
+        InFlight
+    }
+}

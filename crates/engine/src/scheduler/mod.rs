@@ -1,0 +1,392 @@
+//! The driver: it feeds events to the machine, makes each step durable, and only then does what
+//! the step asks for.
+//!
+//! ```text
+//!   commands, completions ─▶ inbox of a run ─▶ advance ─▶ group ─▶ store.commit ─▶ release
+//!   timers ────────────────▶                                          (one sync)      │
+//!        ▲                                                                            │
+//!        └──────────────── tasks of executors, armed timers ◀─────────────────────────┘
+//! ```
+//!
+//! One thread owns all runs. While it syncs, the next group gathers in its channel, so a lone
+//! commit is never delayed and a thousand share one sync. This module owns the clock and the tasks; it
+//! never interprets a program.
+
+mod active;
+mod buffers;
+mod clock;
+mod commits;
+mod compute;
+mod driver;
+mod effects;
+mod limiter;
+mod manual;
+#[cfg_attr(not(feature = "metrics"), path = "metrics_off.rs")]
+mod metrics;
+mod outage;
+mod printed;
+mod pulse;
+mod queue;
+mod recovery;
+mod timers;
+mod traces;
+mod watch;
+mod writers;
+
+pub use clock::now;
+pub use limiter::Limits;
+pub use manual::{Answer, ManualDriver};
+pub use metrics::Metrics;
+pub use printed::{Printed, Printing};
+pub use queue::{Queue, Queued};
+pub use traces::{SpanSink, TraceSpan};
+pub use watch::{Update, Updates, Watcher, Watchers, watch};
+
+use effects::{EffectRuntime, OwnRuntime};
+use limiter::Limiter;
+use pulse::Pulse;
+use traces::Traces;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_machine::program::{Program, ProgramHash};
+use windlass_machine::{Event, HistoryEvent, LoopState, RunState, RunStatus};
+use windlass_model::model::Name;
+use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
+
+/// A program ready to run, with the executors its workflow may call.
+#[derive(Clone)]
+pub struct Loaded {
+    /// The program.
+    pub program: Arc<Program>,
+    /// What carries out its calls.
+    pub registry: Arc<Registry>,
+}
+
+/// Turns a stored source into a program again; given by the engine, which knows the dialects.
+pub trait Loader: Send + Sync + 'static {
+    /// Compiles what was stored.
+    ///
+    /// # Errors
+    /// Why this version of the engine cannot run it, in words.
+    fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String>;
+
+    /// The same for a run that is only to be ended: whatever its actions lack, none of them starts.
+    ///
+    /// # Errors
+    /// Why this version of the engine cannot compile it, in words.
+    fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        self.load(hash, source)
+    }
+}
+
+/// Why a command to the scheduler came to nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// The store could not read or write.
+    #[error("{0}")]
+    Store(Arc<StoreError>),
+    /// The run's stored program cannot be loaded.
+    #[error("run {run} cannot be loaded: {reason}")]
+    Unloadable {
+        /// The run.
+        run: Name,
+        /// Why.
+        reason: String,
+    },
+    /// Secure values of the run are sealed with a key that this process does not have.
+    #[error(
+        "run {0} has secure values that are sealed with a key that this process does not have: \
+         give the key with --state-key FILE and resume it"
+    )]
+    Sealed(Name),
+    /// The run has ended.
+    #[error("run {run} has ended: it is {}", status.as_str())]
+    Ended {
+        /// The run.
+        run: Name,
+        /// How.
+        status: RunStatus,
+    },
+    /// Nothing in the run's workflow waits for a signal of this name.
+    #[error("run {run} waits for no signal `{name}`")]
+    NoSignal {
+        /// The run.
+        run: Name,
+        /// The signal.
+        name: Name,
+        /// The signals that its workflow waits for.
+        known: Vec<Name>,
+    },
+    /// There is a run of this name already.
+    #[error("there is a run {0} already")]
+    Exists(Name),
+    /// The engine stumbled over this run.
+    #[error("the engine failed at run {run}: {reason}")]
+    Broken {
+        /// The run.
+        run: Name,
+        /// What it said.
+        reason: String,
+    },
+    /// There is as much to do as the operator allows: later there may be room.
+    #[error("the engine has as many runs or requests as it takes at a time")]
+    Busy,
+    /// The scheduler has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+impl From<StoreError> for ScheduleError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// One durable step, as watchers see it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What the history tells of it.
+    pub history: Vec<HistoryEvent>,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The run's head.
+    pub header: RunHeader,
+}
+
+/// A run to be started.
+pub struct Start {
+    /// Its id.
+    pub run: Name,
+    /// Its program.
+    pub loaded: Loaded,
+    /// What the program was compiled from.
+    pub source: ProgramSource,
+    /// Its input.
+    pub input: Value,
+    /// What its program reads of the environment: an object.
+    pub environment: Value,
+    /// Where it goes on, when it does not begin at its beginning.
+    pub from: Option<Box<RunState>>,
+    /// What the caller marks it with.
+    pub labels: BTreeMap<String, String>,
+    /// Who watches it from the start.
+    pub watcher: Option<Watcher>,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
+
+/// What the driver's thread is told.
+enum Message {
+    Start(Box<Start>, Reply<()>),
+    Deliver(Name, Event, Reply<RunStatus>),
+    Watch(Name, Watcher, Reply<RunHeader>),
+    EffectDone(Name, effects::Completion),
+    /// A step that took long.
+    Computed(Box<compute::Computed>),
+    InFlight(oneshot::Sender<usize>),
+    /// A batch of steps was written.
+    Written,
+    Recover(bool, Reply<Vec<Name>>),
+    Drain(oneshot::Sender<()>),
+    Stop(oneshot::Sender<()>),
+}
+
+/// The scheduler of one store. Dropping it stops it at the next durable point.
+pub struct Scheduler {
+    messages: UnboundedSender<Message>,
+    metrics: Metrics,
+    queue: Queue,
+    printing: Printing,
+    pulse: Pulse,
+    /// Commands that wait for their answer, and how many may.
+    pending: AtomicUsize,
+    max_pending: usize,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Scheduler {
+    /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
+    /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never moves a run
+    /// by itself: for a command to a store that no process owns.
+    ///
+    /// # Errors
+    /// When no thread or no runtime of its own can be made.
+    pub fn new(
+        store: Arc<dyn Store>,
+        loader: Arc<dyn Loader>,
+        tasks: tokio::runtime::Handle,
+        limits: Limits,
+        commands_only: bool,
+        traces: Option<SpanSink>,
+    ) -> std::io::Result<Self> {
+        let (messages, inbox) = unbounded_channel();
+        let (metrics, queue) = (Metrics::default(), Queue::default());
+        let (printing, pulse) = (Printing::default(), Pulse::default());
+        let runtime = EffectRuntime {
+            handle: tasks,
+            own: Some(OwnRuntime::new()?),
+            in_flight: Arc::default(),
+            limiter: Limiter::new(limits),
+            metrics: metrics.clone(),
+            traces: Traces(traces),
+            queue: queue.clone(),
+            printing: printing.clone(),
+            pulse: pulse.clone(),
+            messages: messages.clone(),
+        };
+        let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
+        let thread = std::thread::Builder::new()
+            .name(String::from("windlass-scheduler"))
+            .spawn(move || driver.run())?;
+        Ok(Self {
+            messages,
+            metrics,
+            queue,
+            printing,
+            pulse,
+            pending: AtomicUsize::new(0),
+            max_pending: limits.pending,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What its driver counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Which effects wait for a permit.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// What commands print while they run.
+    #[must_use]
+    pub fn printing(&self) -> &Printing {
+        &self.printing
+    }
+
+    /// Starts a run; on return its first step is durable.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Exists`], [`ScheduleError::Busy`], [`ScheduleError::Store`].
+    pub async fn start(&self, start: Start) -> Result<(), ScheduleError> {
+        let _place = self.place()?;
+        self.ask(|reply| Message::Start(Box::new(start), reply))
+            .await
+    }
+
+    /// Goes on with the runs a crash or a stop left: those that were running or waiting, and with
+    /// `paused` those that were paused too. Gives the ones it loaded or resumed.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Store`].
+    pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+        self.ask(|reply| Message::Recover(paused, reply)).await
+    }
+
+    /// Delivers an event to a run, loading it if need be; on return the step is durable.
+    ///
+    /// # Errors
+    /// [`ScheduleError`].
+    pub async fn deliver(&self, run: &str, event: Event) -> Result<RunStatus, ScheduleError> {
+        let _place = self.place()?;
+        self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
+            .await
+    }
+
+    /// Watches a run: gives its head, and from then on every durable step.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Store`].
+    pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
+        self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
+            .await
+    }
+
+    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    #[must_use]
+    pub fn held_up(&self) -> Option<Duration> {
+        self.pulse.held_up()
+    }
+
+    /// How many effects are in flight.
+    pub async fn in_flight(&self) -> usize {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::InFlight(reply)).is_err() {
+            return 0;
+        }
+        answer.await.unwrap_or(0)
+    }
+
+    /// Starts nothing new from now on, and waits until nothing is in flight.
+    pub async fn drain(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::Drain(reply)).is_ok() {
+            let _ = answer.await;
+        }
+    }
+
+    /// Stops: takes no more work, cuts effects in flight (they are repeated with the same keys by
+    /// whoever recovers the store), and releases the store.
+    pub async fn stop(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::Stop(reply)).is_ok() {
+            let _ = answer.await;
+        }
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// Waits until its thread has ended, which a panic may do, too.
+    pub async fn ended(&self) {
+        self.messages.closed().await;
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, ScheduleError> {
+        let (reply, answer) = oneshot::channel();
+        self.messages
+            .send(message(reply))
+            .map_err(|_| ScheduleError::Stopped)?;
+        answer.await.unwrap_or(Err(ScheduleError::Stopped))
+    }
+}
+
+impl Scheduler {
+    /// A place among the commands that wait for their answer.
+    fn place(&self) -> Result<Place<'_>, ScheduleError> {
+        let place = Place(&self.pending);
+        if self.pending.fetch_add(1, Ordering::Relaxed) >= self.max_pending {
+            return Err(ScheduleError::Busy);
+        }
+        Ok(place)
+    }
+}
+
+/// Given back when it is dropped, also by one who does not wait for the answer any more.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let (reply, _) = oneshot::channel();
+        let _ = self.messages.send(Message::Stop(reply));
+    }
+}

@@ -1,0 +1,113 @@
+//! Which effects wait for a permit, and when those began that had to wait. Reports tell it; nothing is
+//! decided by it, and nothing of it is stored.
+
+use super::clock::now;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_machine::EffectId;
+use windlass_model::model::Name;
+use windlass_store::{Feed, Wake};
+use windlass_value::time::Timestamp;
+
+/// The effects of all runs that wait, or had to wait and have not ended.
+#[derive(Clone, Default)]
+pub struct Queue(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    feed: Feed,
+}
+
+#[derive(Default)]
+struct State {
+    number: u64,
+    runs: HashMap<Name, Queued>,
+}
+
+/// Those of one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queued {
+    /// Another one whenever one begins to wait or stops waiting; 0: none does.
+    pub number: u64,
+    /// When each began; none while it waits.
+    calls: HashMap<EffectId, Option<Timestamp>>,
+}
+
+impl Queued {
+    /// None: it did not have to wait. Else when it began, if it has.
+    #[must_use]
+    pub fn began(&self, effect: EffectId) -> Option<Option<Timestamp>> {
+        self.calls.get(&effect).copied()
+    }
+}
+
+/// An effect that had to wait, for as long as this is held.
+pub(super) struct Waiting {
+    queue: Queue,
+    run: Name,
+    effect: EffectId,
+}
+
+impl Queue {
+    /// Those of a run.
+    #[must_use]
+    pub fn of(&self, run: &str) -> Queued {
+        self.state().runs.get(run).cloned().unwrap_or_default()
+    }
+
+    /// From now on this is called when something changes after [`Queue::changed`].
+    pub fn on_change(&self, wake: Wake) {
+        self.0.feed.on_change(wake);
+    }
+
+    /// The runs for which something changed since this was asked last; none when that is not known.
+    #[must_use]
+    pub fn changed(&self) -> Option<Vec<Name>> {
+        self.0.feed.take()
+    }
+
+    /// An effect waits.
+    pub(super) fn wait(&self, run: &Name, effect: EffectId) -> Waiting {
+        self.put(run, effect, None);
+        Waiting {
+            queue: self.clone(),
+            run: run.clone(),
+            effect,
+        }
+    }
+
+    fn put(&self, run: &Name, effect: EffectId, began: Option<Timestamp>) {
+        let mut state = self.state();
+        state.number += 1;
+        let number = state.number;
+        let queued = state.runs.entry(run.clone()).or_default();
+        queued.number = number;
+        queued.calls.insert(effect, began);
+        drop(state);
+        self.0.feed.changed(std::iter::once(run.clone()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// It has its permit.
+    pub fn begins(&self) {
+        self.queue.put(&self.run, self.effect, Some(now()));
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.queue.state();
+        if let Some(queued) = state.runs.get_mut(&self.run) {
+            queued.calls.remove(&self.effect);
+            if queued.calls.is_empty() {
+                state.runs.remove(&self.run);
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! How runs come back into memory: after a start, when they are due, and after an error. A run with
+//! an error is loaded again a few times, then parked; the others go on. A store with an error is
+//! opened again until it takes writes; then every run goes on from what is stored.
+
+use super::active::ActiveRun;
+use super::driver::{Driver, MANY_PROGRAMS};
+use super::outage::{FIRST_WAIT, Outage, wait};
+use super::{Loaded, ScheduleError, Update};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use windlass_expression::holds_sealed;
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Event, RunStatus};
+use windlass_model::model::Name;
+use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
+use windlass_value::time::Timestamp;
+
+/// So many due runs are loaded at a time.
+const DUE_PAGE: usize = 1_024;
+
+/// After so many failures in a row a run is parked.
+const TRIES: u32 = 3;
+
+/// The reason in a parked run's label is cut to so many characters.
+const REASON: usize = 500;
+
+/// Loads a program; a panic of the loader is an error of this run.
+fn loaded(
+    run: &Name,
+    load: impl FnOnce() -> Result<Loaded, String>,
+) -> Result<Loaded, ScheduleError> {
+    catch_unwind(AssertUnwindSafe(load))
+        .unwrap_or_else(|_| Err(String::from("the engine failed at its program")))
+        .map_err(|reason| ScheduleError::Unloadable {
+            run: run.clone(),
+            reason,
+        })
+}
+
+impl Driver {
+    // ── loading runs ───────────────────────────────────────────────────────────────────────
+
+    /// Recovers on a command. A store that takes no writes is opened again at once.
+    pub(super) fn recover_now(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+        if self.outage.is_some() {
+            self.open_again(self.clock.now());
+        }
+        if let Some(outage) = &self.outage {
+            return Err(outage.error.clone());
+        }
+        self.recover(paused)
+    }
+
+    fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+        let mut found = Vec::new();
+        let runnable = self.store.runnable()?;
+        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
+        let sleepers = waiting.iter().map(|(_, run)| run);
+        let headers = runnable.iter().chain(sleepers);
+        let written = headers.filter_map(|run| Some(self.store.header(run).ok()?.updated_at));
+        if let Some(last) = written.max() {
+            self.clock.not_before(last);
+        }
+        for run in runnable {
+            match self.load_run(&run) {
+                Ok(_) => found.push(run),
+                Err(error) => self.failed(&run, error),
+            }
+        }
+        self.stored_due = self.store.next_due_at()?;
+        found.extend(waiting.into_iter().map(|(_, run)| run));
+        if paused {
+            found.extend(self.resume_paused()?);
+        }
+        Ok(found)
+    }
+
+    fn resume_paused(&mut self) -> Result<Vec<Name>, ScheduleError> {
+        let mut found = Vec::new();
+        let mut after: Option<Name> = None;
+        loop {
+            let page = self.store.list(after.as_deref(), DUE_PAGE)?;
+            let Some(last) = page.last() else {
+                return Ok(found);
+            };
+            after = Some(last.id.clone());
+            for header in page
+                .iter()
+                .filter(|header| header.status == RunStatus::Paused)
+            {
+                if self.load_run(&header.id).is_ok() {
+                    let (durable, told) = oneshot::channel();
+                    self.post(&header.id, Event::Resumed, Some(durable));
+                    self.resuming.push(told);
+                    found.push(header.id.clone());
+                }
+            }
+        }
+    }
+
+    /// Loads a run into memory and starts its outstanding effects and timers.
+    pub(super) fn load_run(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        if let Some(active) = self.runs.get(run) {
+            return Ok(active.hosted.status());
+        }
+        let stored = self.store.load(run)?;
+        let status = stored.state.status();
+        if status.is_final() {
+            return Ok(status);
+        }
+        let loaded = self.program(run, stored.header.program)?;
+        if loaded.program.secure && holds_sealed(&stored.state) {
+            return Err(ScheduleError::Sealed(run.clone()));
+        }
+        let mut active = ActiveRun::stored(stored, loaded);
+        if self.runs.is_empty() && self.stored_due.is_none() {
+            // No other run is in memory whose time would move.
+            self.clock.not_before(active.header.updated_at);
+        }
+        if active.header.labels.remove(QUARANTINE_LABEL).is_some() {
+            let placement = active.placement(self.clock.now());
+            self.store.set_quarantine(run, placement, None)?;
+            active.header.placement = placement;
+        }
+        let outstanding = active.hosted.outstanding();
+        self.runs.insert(run.clone(), Box::new(active));
+        self.release(run, outstanding);
+        Ok(status)
+    }
+
+    /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts. Its
+    /// program is not cached, so that a resume of another run still says what is lacking.
+    pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        let stored = self.store.load(run)?;
+        let status = stored.state.status();
+        let hash = stored.header.program;
+        let source = self.store.program(hash)?;
+        let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
+        let mut active = ActiveRun::stored(stored, loaded);
+        active.header.labels.remove(QUARANTINE_LABEL);
+        self.runs.insert(run.clone(), Box::new(active));
+        Ok(status)
+    }
+
+    fn program(&mut self, run: &Name, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
+        if let Some(loaded) = self.programs.get(&hash) {
+            return Ok(loaded.clone());
+        }
+        let source = self.store.program(hash)?;
+        let loaded = loaded(run, || self.loader.load(hash, &source))?;
+        self.keep_program(loaded.clone());
+        Ok(loaded)
+    }
+
+    /// Caches a program. With many, those of no run in memory are dropped.
+    pub(super) fn keep_program(&mut self, loaded: Loaded) {
+        if self.programs.len() >= self.max_programs {
+            let runs = self.runs.values();
+            let used: HashSet<ProgramHash> =
+                runs.map(|active| active.hosted.program().hash).collect();
+            self.programs.retain(|hash, _| used.contains(hash));
+            self.max_programs = MANY_PROGRAMS + self.programs.len() * 2;
+        }
+        self.programs.insert(loaded.program.hash, loaded);
+    }
+
+    /// Loads the runs that are due, which arms their timers.
+    pub(super) fn load_due(&mut self, now: Timestamp) {
+        let due = match self.store.due(now, DUE_PAGE) {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(%error, "the index of waiting runs cannot be read");
+                self.stored_due = Some(now.plus(FIRST_WAIT));
+                return;
+            }
+        };
+        let full = due.len() == DUE_PAGE;
+        for (_, run) in due {
+            // A run that failed a moment ago waits for its own retry.
+            if self.retries.tries.contains_key(&run) {
+                continue;
+            }
+            if let Err(error) = self.load_run(&run) {
+                self.failed(&run, error);
+            }
+        }
+        self.stored_due = if full {
+            // The index changes only when the loaded runs have made a step.
+            Some(now.plus(Duration::from_millis(1)))
+        } else {
+            match self.store.next_due_after(now) {
+                Ok(next) => next,
+                Err(_) => Some(now.plus(FIRST_WAIT)),
+            }
+        };
+    }
+
+    /// Loads failed runs again, and opens the store again after an outage, when it is time.
+    pub(super) fn try_again(&mut self, now: Timestamp) {
+        if self
+            .outage
+            .as_ref()
+            .is_some_and(|outage| outage.again_at <= now)
+        {
+            self.open_again(now);
+        }
+        if self.outage.is_some() {
+            return;
+        }
+        while let Some(run) = self.retries.pop_due(now) {
+            if let Err(error) = self.load_run(&run) {
+                self.failed(&run, error);
+            }
+        }
+    }
+
+    // ── errors of one run ────────────────────────────────────────────────────────
+
+    /// A run could not go on: it is loaded again later, or parked after too many failures.
+    pub(super) fn failed(&mut self, run: &Name, error: ScheduleError) {
+        tracing::error!(%run, %error, "the run cannot go on");
+        self.watchers.notify(run, || Update::Stuck(error.clone()));
+        if self.commands_only {
+            return;
+        }
+        if let ScheduleError::Store(reason) = &error
+            && matches!(
+                **reason,
+                StoreError::Io(_) | StoreError::Gone { .. } | StoreError::Failed { .. }
+            )
+        {
+            // This is an error of the store, not of the run.
+            return;
+        }
+        let tries = self.retries.tries.entry(run.clone()).or_default();
+        *tries += 1;
+        if *tries < TRIES {
+            let at = self.clock.now().plus(wait(*tries));
+            self.retries.again.insert((at, run.clone()));
+            return;
+        }
+        self.retries.tries.remove(run);
+        let said = error.to_string();
+        let line = said.lines().next().unwrap_or_default();
+        let reason: String = line.chars().take(REASON).collect();
+        match self
+            .store
+            .set_quarantine(run, Placement::Resting, Some(&reason))
+        {
+            Ok(()) => tracing::error!(%run, "the run is parked: resume it when it is mended"),
+            Err(error) => tracing::error!(%run, %error, "the run cannot be parked"),
+        }
+    }
+
+    /// Drops a run from memory, which may be ahead of the store.
+    pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
+        if let Some(mut active) = self.runs.remove(run) {
+            active.tasks.abort_all();
+            active.call_off();
+            self.timers.disarm_all(run, active.hosted.state());
+        }
+        self.busy.retain(|busy| busy != run);
+        self.failed(run, error);
+    }
+
+    // ── errors of the store ──────────────────────────────────────────────────────
+
+    /// Begins an outage when the store takes no writes any more.
+    pub(super) fn outage_of(&mut self, error: &ScheduleError) {
+        let ScheduleError::Store(reason) = error else {
+            return;
+        };
+        let broken = matches!(
+            **reason,
+            StoreError::Io(_)
+                | StoreError::Gone { .. }
+                | StoreError::Failed { .. }
+                | StoreError::Corrupt { .. }
+        );
+        if broken && !self.commands_only && self.outage.is_none() {
+            self.outage = Some(Outage {
+                error: error.clone(),
+                tries: self.reopened,
+                again_at: self.clock.now().plus(wait(self.reopened)),
+            });
+        }
+    }
+
+    /// Opens the store again and recovers its runs.
+    fn open_again(&mut self, now: Timestamp) {
+        // What is under way fails, and its runs are discarded before they are loaded.
+        self.await_written();
+        let outcome = self
+            .store
+            .reopen()
+            .map_err(ScheduleError::from)
+            .and_then(|()| self.recover(false));
+        match outcome {
+            Ok(runs) => {
+                // A full disk lets it be opened, and refuses the next group: what is in flight would begin again
+                // and again.
+                let tries = self.outage.take().map_or(0, |outage| outage.tries);
+                self.reopened = tries.saturating_add(1);
+                tracing::warn!(runs = runs.len(), "the store takes writes again");
+            }
+            Err(error) => {
+                if let Some(outage) = &mut self.outage {
+                    outage.tries += 1;
+                    outage.again_at = now.plus(wait(outage.tries));
+                    outage.error = error;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The spans of a run, told after the step is durable that ended what they are of. Telling decides nothing.
+
+use std::sync::Arc;
+use windlass_machine::program::{Program, ScopeKind};
+use windlass_machine::{Event, HistoryKind, RunState, printable};
+use windlass_model::model::{Name, SpanOf, Status, path_part};
+use windlass_store::Commit;
+use windlass_value::time::Timestamp;
+
+/// What ended: a run, an iteration or an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSpan {
+    /// The run.
+    pub run: Name,
+    /// What the span is of.
+    pub of: SpanOf,
+    /// What it is inside of.
+    pub parent: Option<SpanOf>,
+    /// What it is called.
+    pub name: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Whether it failed, and why, as far as that is known.
+    pub error: Option<String>,
+    /// What else is known of it: `windlass.…`.
+    pub attributes: Vec<(&'static str, String)>,
+}
+
+/// Whoever takes the spans. It must not wait.
+pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
+
+/// Who is told, if anybody is.
+#[derive(Clone, Default)]
+pub(super) struct Traces(pub Option<SpanSink>);
+
+/// The attempts that were under way before a step, and what the step was told of them.
+#[derive(Default)]
+pub(super) struct Attempts(Vec<Attempt>);
+
+struct Attempt {
+    id: u64,
+    span: TraceSpan,
+    ended: bool,
+}
+
+impl Traces {
+    /// Looks at the attempts before an event is applied.
+    pub fn before(
+        &self,
+        attempts: &mut Attempts,
+        run: &RunState,
+        program: &Program,
+        event: &Event,
+    ) {
+        if self.0.is_none() {
+            return;
+        }
+        attempts.note(run, program);
+        let Event::EffectCompleted { id, result } = event else {
+            return;
+        };
+        let error = result.as_ref().err().map(|fault| fault.message.clone());
+        if let Some(one) = attempts.0.iter_mut().find(|one| one.id == id.0) {
+            one.ended = true;
+            one.span.error = error;
+        }
+    }
+
+    /// Tells of what ended in a step that is durable.
+    pub fn step(&self, commit: &Commit, mut attempts: Attempts, run: &RunState, program: &Program) {
+        let Some(tell) = &self.0 else {
+            return;
+        };
+        let header = &commit.header;
+        for row in &commit.iterations {
+            let path = printable(&row.path);
+            tell(TraceSpan {
+                run: header.id.clone(),
+                of: SpanOf::Iteration(format!("{path}#{}", row.iteration)),
+                parent: Some(around(&path, program)),
+                name: format!("{}#{}", row.path, row.iteration),
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                error: failed(row.status).then(String::new),
+                attributes: vec![
+                    ("windlass.loop", row.path.clone()),
+                    ("windlass.iteration", row.iteration.to_string()),
+                    ("windlass.status", row.status.as_str().to_owned()),
+                ],
+            });
+        }
+        attempts
+            .0
+            .retain(|one| !run.effects.keys().any(|id| id.0 == one.id));
+        for mut one in attempts.0 {
+            one.span.ended_at = header.updated_at;
+            if !one.ended {
+                one.span.error = Some(String::from("it was cut"));
+            }
+            tell(one.span);
+        }
+        for event in &commit.history {
+            if let HistoryKind::RunFinished { status } = event.what {
+                tell(TraceSpan {
+                    run: header.id.clone(),
+                    of: SpanOf::Run,
+                    parent: None,
+                    name: header.workflow.to_string(),
+                    started_at: header.started_at,
+                    ended_at: event.at,
+                    error: failed(status).then(String::new),
+                    attributes: vec![
+                        ("windlass.workflow", header.workflow.to_string()),
+                        ("windlass.status", status.as_str().to_owned()),
+                    ],
+                });
+            }
+        }
+    }
+}
+
+impl Attempts {
+    fn note(&mut self, run: &RunState, program: &Program) {
+        for (id, effect) in &run.effects {
+            if self.0.iter().any(|one| one.id == id.0) {
+                continue;
+            }
+            let request = &effect.request;
+            let place = request.key.split_once('/').map_or("", |(_, place)| place);
+            self.0.push(Attempt {
+                id: id.0,
+                ended: false,
+                span: TraceSpan {
+                    run: run.id.clone(),
+                    of: SpanOf::Attempt(request.key.clone(), request.attempt),
+                    parent: Some(around(place, program)),
+                    name: request.action.to_string(),
+                    started_at: effect.requested_at,
+                    ended_at: effect.requested_at,
+                    error: None,
+                    attributes: vec![
+                        ("windlass.action", request.action.to_string()),
+                        ("windlass.executor", request.executor.to_string()),
+                        ("windlass.attempt", request.attempt.to_string()),
+                        ("windlass.idempotency_key", request.key.clone()),
+                    ],
+                },
+            });
+        }
+    }
+}
+
+/// The innermost iteration of a loop that a place is in, or the run. A place is what an idempotency key has
+/// behind the run. Items of a foreach have no span.
+fn around(place: &str, program: &Program) -> SpanOf {
+    let inside = place.rsplit_once('/').map_or("", |(inside, _)| inside);
+    let mut steps: Vec<&str> = inside.split('/').collect();
+    while let Some(step) = steps.last() {
+        let name = step.split('#').next().unwrap_or_default();
+        let is_loop = |name: &Name| {
+            let mut scopes = program.scopes.iter();
+            scopes.any(|scope| {
+                matches!(scope.kind, ScopeKind::Loop(_))
+                    && printable(&path_part(&scope.name)) == **name
+            })
+        };
+        if step.contains('#') && is_loop(&Name::from(name)) {
+            return SpanOf::Iteration(steps.join("/"));
+        }
+        steps.pop();
+    }
+    SpanOf::Run
+}
+
+fn failed(status: Status) -> bool {
+    !matches!(
+        status,
+        Status::Succeeded | Status::Skipped | Status::Cancelled
+    )
+}

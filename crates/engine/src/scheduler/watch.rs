@@ -1,0 +1,164 @@
+//! Watchers of runs. The driver sends them each step after it is durable, and never waits for one.
+
+use super::{ScheduleError, Step};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+use windlass_machine::{Outcome, PauseReason};
+use windlass_model::model::Name;
+
+/// So many updates may wait for a watcher.
+const WATCHED: usize = 1_024;
+
+/// So many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses
+/// and the end.
+const STEPS_WATCHED: usize = 64;
+
+/// So many runs may still be listed whose watchers have gone.
+const MANY: usize = 128;
+
+/// What the scheduler sends to a watcher, after it is durable.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Update {
+    /// A step of the run.
+    Step(Arc<Step>),
+    /// The run paused.
+    Paused(PauseReason),
+    /// The run ended.
+    Finished(Outcome),
+    /// The run cannot go on in this process. In the store nothing of it changed.
+    Stuck(ScheduleError),
+}
+
+/// The sending end, for the driver.
+pub struct Watcher {
+    updates: mpsc::Sender<Update>,
+    only_end: Arc<AtomicBool>,
+}
+
+/// The receiving end: the updates of a run.
+pub struct Updates {
+    updates: mpsc::Receiver<Update>,
+    only_end: Arc<AtomicBool>,
+}
+
+/// A channel of updates.
+#[must_use]
+pub fn watch() -> (Watcher, Updates) {
+    let (to, from) = mpsc::channel(WATCHED);
+    let only_end = Arc::new(AtomicBool::new(false));
+    let watcher = Watcher {
+        updates: to,
+        only_end: Arc::clone(&only_end),
+    };
+    let updates = Updates {
+        updates: from,
+        only_end,
+    };
+    (watcher, updates)
+}
+
+impl Updates {
+    /// Waits for the next step, pause or end; none when the run has ended.
+    pub async fn next(&mut self) -> Option<Update> {
+        self.updates.recv().await
+    }
+
+    /// The next update, if it is there already.
+    pub fn try_next(&mut self) -> Option<Update> {
+        self.updates.try_recv().ok()
+    }
+
+    /// From now on only pauses, the end and failed attempts are sent: to wake a watcher for each step of a
+    /// long loop costs as much as the step.
+    pub fn only_end(&self) {
+        self.only_end.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Watcher {
+    /// Whether it wants a step. `retries`: an attempt failed in it.
+    fn wants(&self, retries: bool) -> bool {
+        let waiting = self.updates.max_capacity() - self.updates.capacity();
+        (retries || !self.only_end.load(Ordering::Relaxed)) && waiting < STEPS_WATCHED
+    }
+}
+
+/// The watchers of all runs.
+#[derive(Default)]
+pub struct Watchers {
+    of: HashMap<Name, Vec<Watcher>>,
+    /// With more runs than this, watchers that have gone are dropped: a channel costs some kilobytes.
+    sweep_at: usize,
+}
+
+impl Watchers {
+    pub fn add(&mut self, run: &Name, watcher: Watcher) {
+        self.of.entry(run.clone()).or_default().push(watcher);
+        if self.of.len() > self.sweep_at {
+            self.of.retain(|_, watchers| {
+                watchers.retain(|watcher| !watcher.updates.is_closed());
+                !watchers.is_empty()
+            });
+            self.sweep_at = self.of.len() * 2 + MANY;
+        }
+    }
+
+    /// Sends a step to the watchers that want steps. A slow one misses some and finds them in the store.
+    pub fn step(&mut self, run: &Name, retries: bool, step: impl FnOnce() -> Step) {
+        let Some(watchers) = self.of.get(run) else {
+            return;
+        };
+        if watchers.iter().any(|watcher| watcher.wants(retries)) {
+            let step = Update::Step(Arc::new(step()));
+            self.send(run, step, |watcher| watcher.wants(retries));
+        } else if watchers.iter().all(|watcher| watcher.updates.is_closed()) {
+            self.of.remove(run);
+        }
+    }
+
+    /// Sends a pause or the end to all watchers. One whose channel is full is dropped, so that it notices.
+    pub fn notify(&mut self, run: &Name, update: impl FnOnce() -> Update) {
+        if self.of.contains_key(run) {
+            self.send(run, update(), |_| true);
+        }
+    }
+
+    /// Drops the watchers that have gone.
+    fn send(&mut self, run: &Name, update: Update, to: impl Fn(&Watcher) -> bool) {
+        let Some(watchers) = self.of.get_mut(run) else {
+            return;
+        };
+        let mut further = watchers.len();
+        let mut update = Some(update);
+        watchers.retain(|watcher| {
+            further -= 1;
+            if !to(watcher) {
+                return !watcher.updates.is_closed();
+            }
+            // Most runs have one watcher, which gets the update without a copy.
+            let update = match further {
+                0 => update.take(),
+                _ => update.clone(),
+            };
+            update.is_none_or(|update| watcher.updates.try_send(update).is_ok())
+        });
+        if watchers.is_empty() {
+            self.of.remove(run);
+        }
+    }
+
+    /// Whether anybody watches a run.
+    pub fn has(&self, run: &Name) -> bool {
+        self.of
+            .get(run)
+            .is_some_and(|of| of.iter().any(|watcher| !watcher.updates.is_closed()))
+    }
+
+    /// The run has ended: nothing more is sent.
+    pub fn close(&mut self, run: &Name) {
+        self.of.remove(run);
+    }
+}

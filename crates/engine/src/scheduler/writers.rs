@@ -1,0 +1,138 @@
+//! The threads that make batches of steps durable, while the driver advances the next ones. They are made
+//! when many runs are busy for the first time.
+
+use super::Message;
+use super::commits::{Batch, Outcomes};
+use super::metrics::Metrics;
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use tokio::sync::mpsc::UnboundedSender;
+use windlass_store::Store;
+
+/// So many batches are written at a time: the database takes one while the disk syncs another.
+pub(super) const WRITERS: usize = 2;
+/// So many batches are under way at most: those that are written, and one that waits.
+pub(super) const UNDER_WAY: usize = WRITERS + 1;
+
+/// A batch that came back, and what became of it: an outcome, or what the store panicked with.
+pub(super) type Written = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
+
+/// The threads, and the batches that they have.
+#[derive(Default)]
+pub(super) struct Writers {
+    threads: Option<Threads>,
+    under_way: usize,
+}
+
+struct Threads {
+    /// Dropped first: that ends the threads.
+    batches: Option<Sender<Batch>>,
+    written: Receiver<Written>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    /// How many batches are on their way.
+    pub fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Hands a batch over. [`Message::Written`] says when one is back.
+    ///
+    /// # Errors
+    /// Gives the batch back, and why no thread can be had.
+    pub fn write(
+        &mut self,
+        batch: Batch,
+        store: &Arc<dyn Store>,
+        metrics: &Metrics,
+        messages: &UnboundedSender<Message>,
+    ) -> Result<(), (Batch, io::Error)> {
+        let threads = match &mut self.threads {
+            Some(threads) => threads,
+            none => match Threads::new(store, metrics, messages) {
+                Ok(threads) => none.insert(threads),
+                Err(error) => return Err((batch, error)),
+            },
+        };
+        let Some(batches) = &threads.batches else {
+            return Err((batch, io::Error::other("the writers have ended")));
+        };
+        batches
+            .send(batch)
+            .map_err(|refused| (refused.0, io::Error::other("the writers have ended")))?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// A batch that is back, if one is.
+    pub fn back(&mut self) -> Option<Written> {
+        let written = self.threads.as_ref()?.written.try_recv().ok()?;
+        self.under_way -= 1;
+        Some(written)
+    }
+
+    /// Waits for a batch; none when none is under way.
+    pub fn wait(&mut self) -> Option<Written> {
+        if self.under_way == 0 {
+            return None;
+        }
+        let written = self.threads.as_ref()?.written.recv().ok()?;
+        self.under_way -= 1;
+        Some(written)
+    }
+}
+
+impl Threads {
+    fn new(
+        store: &Arc<dyn Store>,
+        metrics: &Metrics,
+        messages: &UnboundedSender<Message>,
+    ) -> io::Result<Self> {
+        let (batches, to_write) = channel::<Batch>();
+        let to_write = Arc::new(Mutex::new(to_write));
+        let (done, written) = channel();
+        let mut threads = Self {
+            batches: Some(batches),
+            written,
+            handles: Vec::with_capacity(WRITERS),
+        };
+        for _ in 0..WRITERS {
+            let (store, metrics, messages) = (store.clone(), metrics.clone(), messages.clone());
+            let (to_write, done) = (to_write.clone(), done.clone());
+            let next = move || {
+                let batches = to_write.lock().unwrap_or_else(PoisonError::into_inner);
+                batches.recv()
+            };
+            let work = move || {
+                while let Ok(batch) = next() {
+                    // The panic goes to the driver, which would wait for this batch for ever.
+                    let write = AssertUnwindSafe(|| batch.write(&*store, &metrics));
+                    let outcome = catch_unwind(write);
+                    // Without a driver nobody asks any more.
+                    let _ = done.send((batch, outcome));
+                    let _ = messages.send(Message::Written);
+                }
+            };
+            let name = String::from("windlass-writer");
+            threads
+                .handles
+                .push(thread::Builder::new().name(name).spawn(work)?);
+        }
+        Ok(threads)
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        drop(self.batches.take());
+        for handle in self.handles.drain(..) {
+            // What it panicked with was caught.
+            let _ = handle.join();
+        }
+    }
+}

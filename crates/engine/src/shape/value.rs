@@ -1,0 +1,511 @@
+//! A value that is guessed: from what is read of it, what it is given to, or a JSON Schema.
+
+use super::reads::{MAX_DEPTH, Step, quoted};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_expression::{Object, Value};
+use windlass_model::model::Name;
+use windlass_source::source::{Entry, Kind, Node};
+
+const TIME: &str = "2026-01-01T00:00:00Z";
+
+/// A value that grows with each expression that reads it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Shape {
+    /// Nobody said anything of it.
+    #[default]
+    Unknown,
+    Leaf(Value),
+    /// What a schema says: what reads it changes nothing of its type.
+    Firm(Value),
+    /// Text that is JSON, base64 or XML of this.
+    Json(Box<Shape>),
+    Base64(Box<Shape>),
+    Xml(Box<Shape>),
+    /// With whether an item is read by its place.
+    List(Box<Shape>, bool),
+    Map(BTreeMap<String, Shape>),
+}
+
+impl Shape {
+    pub(super) fn at(&self, path: &[Step]) -> Option<&Self> {
+        let Some((step, rest)) = path.split_first() else {
+            return Some(self);
+        };
+        match (step, self) {
+            (Step::Key(key), Self::Map(members)) => members.get(key)?.at(rest),
+            (Step::Item, Self::List(item, _)) => item.at(rest),
+            (Step::Json, Self::Json(inner))
+            | (Step::Base64, Self::Base64(inner))
+            | (Step::Xml, Self::Xml(inner)) => inner.at(rest),
+            _ => None,
+        }
+    }
+
+    /// Adds what one expression reads: a path, and what stands at its end.
+    pub(super) fn grow(&mut self, path: &[Step], leaf: Shape) {
+        let Some((step, rest)) = path.split_first() else {
+            return self.merge(leaf);
+        };
+        match step {
+            Step::Key(key) => {
+                if !matches!(self, Self::Map(_)) {
+                    *self = Self::Map(BTreeMap::new());
+                }
+                if let Self::Map(members) = self {
+                    members.entry(key.clone()).or_default().grow(rest, leaf);
+                }
+            }
+            Step::Item => {
+                if !matches!(self, Self::List(..)) {
+                    *self = Self::List(Box::default(), true);
+                }
+                if let Self::List(item, needed) = self {
+                    *needed = true;
+                    item.grow(rest, leaf);
+                }
+            }
+            Step::Json => {
+                if !matches!(self, Self::Json(_)) {
+                    // What an object is read of, also where its text is parsed.
+                    let known = matches!(self, Self::Map(_) | Self::List(..));
+                    let inner = if known {
+                        std::mem::take(self)
+                    } else {
+                        Self::Unknown
+                    };
+                    *self = Self::Json(Box::new(inner));
+                }
+                if let Self::Json(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            Step::Base64 => {
+                if !matches!(self, Self::Base64(_)) {
+                    *self = Self::Base64(Box::default());
+                }
+                if let Self::Base64(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            Step::Xml => {
+                if !matches!(self, Self::Xml(_)) {
+                    *self = Self::Xml(Box::default());
+                }
+                if let Self::Xml(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            // It is resolved before.
+            Step::Computed(_) => {}
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (_, Self::Unknown) | (Self::Map(_) | Self::List(..), Self::Leaf(_)) => {}
+            (Self::Json(_) | Self::Base64(_) | Self::Xml(_), Self::Leaf(_) | Self::Firm(_)) => {}
+            (Self::Json(own), Self::Json(other))
+            | (Self::Base64(own), Self::Base64(other))
+            | (Self::Xml(own), Self::Xml(other)) => own.merge(*other),
+            (Self::Json(own), other @ (Self::Map(_) | Self::List(..))) => own.merge(other),
+            (Self::Firm(own), Self::Leaf(other)) => {
+                if own.kind() == other.kind() && own.as_str() == Some("text") {
+                    *own = other;
+                }
+            }
+            (Self::Firm(_), Self::Firm(_)) => {}
+            (Self::Leaf(own), Self::Firm(other)) => {
+                let better = own.kind() == other.kind() && own.as_str() != Some("text");
+                let value = if better { own.clone() } else { other };
+                *self = Self::Firm(value);
+            }
+            (Self::Map(own), Self::Map(others)) => {
+                for (key, other) in others {
+                    own.entry(key).or_default().merge(other);
+                }
+            }
+            (Self::List(own, needed), Self::List(other, also)) => {
+                *needed |= also;
+                own.merge(*other);
+            }
+            (Self::Leaf(own), Self::Leaf(other)) => {
+                let length = |value: &Value| value.as_str().map_or(0, str::len);
+                if own.as_str() == Some("text") || length(own) < length(&other) {
+                    *own = other;
+                }
+            }
+            (_, other) => *self = other,
+        }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Self::Unknown => Value::text("text"),
+            Self::Leaf(value) | Self::Firm(value) => value.clone(),
+            Self::Json(inner) => Value::text(inner.as_json().to_json()),
+            Self::Base64(inner) => {
+                let value = inner.value();
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_json(), str::to_owned);
+                Value::text(STANDARD.encode(text))
+            }
+            Self::Xml(inner) => {
+                // XML is read as JSON.
+                let inner = match &**inner {
+                    Self::Json(inner) => inner,
+                    _ => inner,
+                };
+                Value::text(xml(&inner.as_json()))
+            }
+            Self::List(item, true) => Value::array(vec![item.value()]),
+            Self::List(_, false) => Value::array(Vec::new()),
+            Self::Map(members) => {
+                let members = members
+                    .iter()
+                    .map(|(key, shape)| (Name::from(key.as_str()), shape.value()));
+                Value::Object(Arc::new(members.collect()))
+            }
+        }
+    }
+}
+
+impl Shape {
+    /// The value as one that a document may be: an object where nothing is known.
+    fn as_json(&self) -> Value {
+        match self {
+            Self::Unknown => Value::object(Object::new()),
+            known => known.value(),
+        }
+    }
+}
+
+/// A document with this in it.
+fn xml(value: &Value) -> String {
+    let mut out = String::new();
+    match value.as_object() {
+        Some(map) if map.len() == 1 => element_content(&mut out, value, 0),
+        _ => {
+            out.push_str("<root>");
+            element_content(&mut out, value, 0);
+            out.push_str("</root>");
+        }
+    }
+    out
+}
+
+/// Members as elements; what is no member of a document is left out.
+fn element_content(out: &mut String, value: &Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map.iter() {
+                let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+                if !key.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                    || !key.chars().all(plain)
+                {
+                    continue;
+                }
+                let items = match inner {
+                    Value::Array(items) => items.as_slice(),
+                    one => std::slice::from_ref(one),
+                };
+                for item in items {
+                    out.push_str(&format!("<{key}>"));
+                    element_content(out, item, depth + 1);
+                    out.push_str(&format!("</{key}>"));
+                }
+            }
+        }
+        Value::String(text) => {
+            out.push_str(&text.replace('&', "&amp;").replace('<', "&lt;"));
+        }
+        Value::Null | Value::Array(_) => {}
+        other => out.push_str(&other.to_json()),
+    }
+}
+
+pub(super) fn typed(kind: &str) -> Shape {
+    match kind {
+        "array" => Shape::List(Box::default(), false),
+        "integer" | "float" => Shape::Leaf(Value::Int(1)),
+        "boolean" => Shape::Leaf(Value::Bool(false)),
+        "object" => Shape::Map(BTreeMap::new()),
+        _ => Shape::Unknown,
+    }
+}
+
+/// What a function takes in whose call the value stands: before it and behind it.
+pub(super) fn called(before: &str, rest: &str) -> Shape {
+    let list = || Shape::List(Box::default(), false);
+    let Some((call, earlier)) = enclosing(before) else {
+        return Shape::Unknown;
+    };
+    let start = call
+        .rfind(|c: char| !c.is_ascii_alphanumeric())
+        .map_or(0, |at| at + 1);
+    let function = call.get(start..).unwrap_or_default().to_ascii_lowercase();
+    let first = earlier.is_empty();
+    match function.as_str() {
+        "greater" | "less" | "greaterorequals" | "lessorequals" => {
+            let other = if first {
+                rest.trim_start().trim_start_matches(',')
+            } else {
+                earlier
+            };
+            ordered(other)
+        }
+        // What ends a loop or opens a branch is what it is compared with.
+        "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => match first {
+            true => compared(rest),
+            false => constant(earlier),
+        },
+        "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
+            Shape::Leaf(Value::Int(1))
+        }
+        "datedifference" => Shape::Leaf(Value::text(TIME)),
+        name if name.starts_with("add") && !first && name != "addproperty" => {
+            Shape::Leaf(Value::Int(1))
+        }
+        "union" | "intersection" => list(),
+        _ if !first => Shape::Unknown,
+        "first" | "last" | "join" | "skip" | "take" | "reverse" | "chunk" | "sort" => list(),
+        "length" => Shape::Unknown,
+        "int" | "float" | "decimal" | "formatnumber" => Shape::Leaf(Value::Int(1)),
+        "bool" | "not" | "if" => Shape::Leaf(Value::Bool(true)),
+        "json" => Shape::Json(Box::default()),
+        "xml" => Shape::Xml(Box::default()),
+        "base64tostring" | "base64tobinary" | "decodebase64" => Shape::Base64(Box::default()),
+        "datauritobinary" | "datauritostring" | "decodedatauri" => {
+            Shape::Leaf(Value::text("data:text/plain;base64,dGV4dA=="))
+        }
+        "setproperty" | "addproperty" | "removeproperty" => Shape::Map(BTreeMap::new()),
+        name if name.starts_with("uri") && !name.starts_with("uricomponent") => {
+            Shape::Leaf(Value::text("https://example.com/text"))
+        }
+        name if [
+            "date", "days", "hours", "minutes", "seconds", "ticks", "time", "utc", "startof",
+            "dayof",
+        ]
+        .iter()
+        .any(|part| name.contains(part)) =>
+        {
+            Shape::Leaf(Value::text(TIME))
+        }
+        // Long enough for the parts that are asked for.
+        "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
+            Some((by, _)) if !by.is_empty() => Shape::Leaf(Value::text(vec!["text"; 16].join(by))),
+            _ => Shape::Leaf(Value::text("text")),
+        },
+        "substring" => Shape::Leaf(Value::text("text/".repeat(16))),
+        "replace" | "trim" | "startswith" | "endswith" | "indexof" | "lastindexof"
+        | "uricomponent" | "encodeuricomponent" => Shape::Leaf(Value::text("text")),
+        _ => Shape::Unknown,
+    }
+}
+
+/// The call in whose arguments this text ends, and the argument before the last comma.
+fn enclosing(before: &str) -> Option<(&str, &str)> {
+    let before = before.trim_end();
+    if let Some(call) = before.strip_suffix('(') {
+        return Some((call, ""));
+    }
+    let arguments = before.strip_suffix(',')?;
+    let mut depth = 0_usize;
+    let mut is_quoted = false;
+    let mut end = arguments.len();
+    let mut last = None;
+    for (at, letter) in arguments.char_indices().rev() {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            ')' | ']' => depth += 1,
+            '(' if depth == 0 => {
+                let argument = arguments.get(at + 1..end)?;
+                let argument = last.unwrap_or(argument);
+                return Some((arguments.get(..at)?, argument));
+            }
+            '(' | '[' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 && last.is_none() => {
+                last = arguments.get(at + 1..end);
+                end = at;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What is ordered against another value: a time, text or a number.
+pub(super) fn ordered(other: &str) -> Shape {
+    let other = other.trim().trim_start_matches('@');
+    if let Some(text) = other.strip_prefix('\'') {
+        let text = text.split('\'').next().unwrap_or_default();
+        return Shape::Leaf(Value::text(text));
+    }
+    let lower = other.to_ascii_lowercase();
+    let gives_time = [
+        "utcnow(",
+        "adddays(",
+        "addhours(",
+        "addminutes(",
+        "addseconds(",
+    ];
+    let more = [
+        "addtotime(",
+        "subtractfromtime(",
+        "getpasttime(",
+        "getfuturetime(",
+    ];
+    let still = ["formatdatetime(", "startof", "convert", "parsedatetime("];
+    let mut all = gives_time.iter().chain(&more).chain(&still);
+    match all.any(|function| lower.starts_with(function)) {
+        true => Shape::Leaf(Value::text(TIME)),
+        false => Shape::Leaf(Value::Int(1)),
+    }
+}
+
+/// A constant that a call compares with.
+fn constant(text: &str) -> Shape {
+    compared(&format!(",{text}"))
+}
+
+/// The constant behind a comma.
+fn compared(rest: &str) -> Shape {
+    let Some(rest) = rest.trim_start().strip_prefix(',') else {
+        return Shape::Unknown;
+    };
+    let rest = rest.trim_start();
+    if let Some((text, _)) = rest
+        .strip_prefix('\'')
+        .and_then(|text| text.split_once('\''))
+    {
+        return Shape::Leaf(Value::text(text));
+    }
+    let end = rest
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        .unwrap_or(rest.len());
+    let word = rest.get(..end).unwrap_or_default();
+    Value::from_json(word).map_or(Shape::Unknown, Shape::Leaf)
+}
+
+/// A value that a JSON Schema takes.
+pub(super) fn example(schema: &Node, depth: usize) -> Shape {
+    if depth > MAX_DEPTH {
+        return Shape::Unknown;
+    }
+    if let Some(only) = schema.get("const") {
+        return Shape::Firm(plain(only));
+    }
+    if let Some(Kind::Array(items)) = schema.get("enum").map(|node| &node.kind) {
+        let first = items.iter().find(|item| !matches!(item.kind, Kind::Null));
+        if let Some(first) = first.or(items.first()) {
+            return Shape::Firm(plain(first));
+        }
+    }
+    for choice in ["anyOf", "oneOf", "allOf"] {
+        let Some(Kind::Array(choices)) = schema.get(choice).map(|node| &node.kind) else {
+            continue;
+        };
+        if schema.get("type").is_some() || schema.get("properties").is_some() {
+            break;
+        }
+        let mut shape = Shape::Unknown;
+        for one in choices {
+            shape.merge(example(one, depth + 1));
+            if choice != "allOf" && shape != Shape::Unknown {
+                break;
+            }
+        }
+        return shape;
+    }
+    let kind = schema.get("type").and_then(|kind| match &kind.kind {
+        Kind::Array(kinds) => {
+            let mut kinds = kinds.iter().filter_map(Node::as_str);
+            kinds.find(|kind| *kind != "null")
+        }
+        _ => kind.as_str(),
+    });
+    let number = |key: &str| match schema.get(key).map(|node| &node.kind) {
+        Some(Kind::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let properties = schema.get("properties").and_then(Node::entries);
+    match (kind, properties) {
+        (Some("object") | None, Some(entries)) => {
+            let member = |entry: &Entry| {
+                let key = unescaped(&entry.key).to_owned();
+                (key, example(&entry.value, depth + 1))
+            };
+            let mut members: BTreeMap<String, Shape> = entries.iter().map(member).collect();
+            if let Some(Kind::Array(required)) = schema.get("required").map(|node| &node.kind) {
+                for key in required.iter().filter_map(Node::as_str) {
+                    members.entry(unescaped(key).to_owned()).or_default();
+                }
+            }
+            Shape::Map(members)
+        }
+        (Some("object"), None) => Shape::Map(BTreeMap::new()),
+        (Some("array"), _) => {
+            let item = schema.get("items");
+            let item = item.map_or(Shape::Unknown, |item| example(item, depth + 1));
+            let needed = number("minItems").is_some_and(|least| least > 0);
+            Shape::List(Box::new(item), needed)
+        }
+        (Some("integer" | "number"), _) => Shape::Firm(Value::Int(number("minimum").unwrap_or(1))),
+        (Some("boolean"), _) => Shape::Firm(Value::Bool(false)),
+        (Some("string"), _) => {
+            let format = schema.get("format").and_then(Node::as_str);
+            let text = match format {
+                Some("date") => "2026-01-01",
+                Some("time") => "00:00:00Z",
+                Some(format) if format.starts_with("date") => TIME,
+                Some("uuid") => "00000000-0000-4000-8000-000000000000",
+                Some("email") => "text@example.com",
+                Some("uri" | "url") => "https://example.com/text",
+                Some("ipv4") => "192.0.2.1",
+                _ => "text",
+            };
+            let least = number("minLength").and_then(|least| usize::try_from(least).ok());
+            let times = least.unwrap_or(0).min(MAX_LENGTH).div_ceil(4).max(1);
+            Shape::Firm(Value::text(match text {
+                "text" => text.repeat(times),
+                other => other.to_owned(),
+            }))
+        }
+        (Some("null"), _) => Shape::Firm(Value::Null),
+        _ => Shape::Unknown,
+    }
+}
+
+/// A constant of a schema.
+fn plain(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::Int(*value),
+        Kind::Float(value) => Value::Float(*value),
+        Kind::String(text) => Value::text(&text.text),
+        Kind::Array(items) => Value::array(items.iter().map(plain).collect()),
+        Kind::Object(entries) => {
+            let members = entries.iter();
+            Value::from_pairs(members.map(|entry| (entry.key.as_str(), plain(&entry.value))))
+        }
+    }
+}
+
+/// Texts are no longer, be a schema's least length as it may.
+const MAX_LENGTH: usize = 4096;
+
+/// A key as the definition means it: two `@` are one.
+fn unescaped(key: &str) -> &str {
+    match key.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => rest,
+        _ => key,
+    }
+}

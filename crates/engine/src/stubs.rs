@@ -1,0 +1,227 @@
+//! A file of stubs for what a workflow needs and nothing here answers, to be filled in.
+
+use super::files::app_workflows;
+use super::load::Workflows;
+use super::shape::Shapes;
+use super::{LoadError, LoadOptions};
+use std::path::Path;
+use windlass_expression::{Object, Value};
+use windlass_formats::Wanted;
+use windlass_model::hir;
+use windlass_model::model::{Answer, Dialect, HandlerTarget, Name};
+use windlass_source::source::{self, Bundle, SourceFile};
+
+/// The member of a file of stubs that gives values to a definition's parameters.
+const PARAMETERS: &str = "$parameters";
+/// The member that gives app settings.
+const SETTINGS: &str = "$settings";
+
+/// The member that a run takes as its input when it is given none.
+const INPUT: &str = "$input";
+
+/// How often a definition may ask for more when it got what it asked for.
+const MAX_ROUNDS: usize = 4;
+
+/// What a file of stubs says.
+#[derive(Clone, Debug, Default)]
+pub struct Stubs {
+    /// By handler, connector or action what answers for it.
+    pub handlers: Vec<(String, HandlerTarget)>,
+    /// The input of a run that is given none.
+    pub input: Option<Value>,
+    /// Values for a definition's parameters and app settings.
+    pub values: Vec<SourceFile>,
+}
+
+impl Stubs {
+    /// What a file of this name says.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(value: &Value, name: &str) -> Result<Self, String> {
+        let Some(map) = value.as_object() else {
+            let wanted = "a map from handlers, connectors or actions to what they answer";
+            return Err(wanted.to_owned());
+        };
+        let stub = |(name, value): (&Name, &Value)| {
+            let answers: Result<Vec<Answer>, String> = match value {
+                Value::Array(list) if list.is_empty() => {
+                    Err(String::from("an empty list says nothing"))
+                }
+                Value::Array(list) => list.iter().map(answer).collect(),
+                one => answer(one).map(|answer| vec![answer]),
+            };
+            let answers = answers.map_err(|message| format!("`{name}`: {message}"))?;
+            Ok((name.to_string(), HandlerTarget::Stub(answers)))
+        };
+        let answers = map.iter();
+        let answers =
+            answers.filter(|(name, _)| ![INPUT, PARAMETERS, SETTINGS].contains(&&***name));
+        let handlers: Result<Vec<_>, String> = answers.map(stub).collect();
+        let parameters = map.get(PARAMETERS).map(with_values);
+        let settings = map.get(SETTINGS);
+        let settings = settings.map(|values| Value::from_pairs([("Values", values.clone())]));
+        let file = |value: Value| SourceFile {
+            path: format!("({name})"),
+            text: value.to_json(),
+        };
+        Ok(Self {
+            handlers: handlers?,
+            input: map.get(INPUT).cloned(),
+            values: [parameters, settings]
+                .into_iter()
+                .flatten()
+                .map(file)
+                .collect(),
+        })
+    }
+}
+
+/// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
+fn answer(value: &Value) -> Result<Answer, String> {
+    let error = match value {
+        Value::Object(map) if map.len() == 1 => map.get("error"),
+        _ => None,
+    };
+    let Some(error) = error else {
+        return Ok(Answer::Value(value.clone()));
+    };
+    if let Some(message) = error.as_str() {
+        return Ok(Answer::Error {
+            kind: None,
+            code: None,
+            message: message.to_owned(),
+            output: None,
+        });
+    }
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_json(), str::to_owned)
+    };
+    let known = ["kind", "code", "message", "output"];
+    let Some(map) = error.as_object() else {
+        return Err(String::from("`error` is text, or a map with `message`"));
+    };
+    if let Some(key) = map.keys().find(|key| !known.contains(&&***key)) {
+        return Err(format!(
+            "`error` has no `{key}`: it takes {}",
+            known.join(", ")
+        ));
+    }
+    Ok(Answer::Error {
+        kind: map.get("kind").map(text),
+        code: map.get("code").map(text),
+        message: map.get("message").map(text).unwrap_or_default(),
+        output: map.get("output").cloned(),
+    })
+}
+
+/// The names of the workflows of an app's folder or of a template with several; of any other file
+/// none.
+///
+/// # Errors
+/// [`LoadError::Unreadable`].
+pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, LoadError> {
+    if path.is_dir() && options.workflow.is_none() {
+        return Ok(app_workflows(path));
+    }
+    // A pipe can be read only once.
+    if options.workflow.is_some() || !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let workflows = Workflows::bare().with(options);
+    let (bundle, _) = workflows.gathered_file(path, options.dialect)?;
+    let wanted = windlass_formats::wanted(&bundle, options.dialect, &workflows.caps);
+    let several = wanted.workflows.len() > 1;
+    Ok(wanted.workflows).map(|names| if several { names } else { Vec::new() })
+}
+
+/// Stubs for a workflow: by action what answers for it, and the values that a definition needs.
+///
+/// # Errors
+/// [`LoadError::Unreadable`].
+pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
+    let workflows = Workflows::bare().with(options);
+    let (bundle, _) = workflows.gathered_file(path, options.dialect)?;
+    Ok(stubs_of(bundle, options))
+}
+
+/// The same of a workflow whose files are there.
+#[must_use]
+pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
+    let workflows = Workflows::bare().with(options);
+    let (file, _) = source::parse(&bundle, 0);
+    let shapes = file.as_ref().map(Shapes::of).unwrap_or_default();
+    let mut all = Wanted::default();
+    for _ in 0..MAX_ROUNDS {
+        let wanted = windlass_formats::wanted(&bundle, options.dialect, &workflows.caps);
+        if wanted.parameters.is_empty() && wanted.settings.is_empty() {
+            break;
+        }
+        let filled = wanted.parameters.into_iter().map(|(name, value)| {
+            let bare = value.as_object().is_some_and(Object::is_empty);
+            let shape = shapes.parameter(&name).filter(|_| bare);
+            (name, shape.unwrap_or(value))
+        });
+        all.parameters.extend(filled);
+        all.settings.extend(wanted.settings);
+        let parameters = Value::from_pairs(all.parameters.clone());
+        add(&mut bundle, with_values(&parameters));
+        let settings = Value::from_pairs(all.settings.clone());
+        add(&mut bundle, Value::from_pairs([("Values", settings)]));
+    }
+    let mut stubs = Object::new();
+    for (key, values) in [(PARAMETERS, all.parameters), (SETTINGS, all.settings)] {
+        if !values.is_empty() {
+            stubs.insert(Name::from(key), Value::from_pairs(values));
+        }
+    }
+    let caps = windlass_formats::Caps::unlimited();
+    let (workflow, _) = windlass_formats::read(&bundle, options.dialect, &caps);
+    let Some(workflow) = workflow.filter(|_| file.is_some()) else {
+        return stubs;
+    };
+    if let Some(body) = shapes
+        .input()
+        .filter(|_| workflow.dialect == Dialect::Azure)
+    {
+        stubs.insert(Name::from(INPUT), body);
+    }
+    stubs.extend(answers(&workflow, &shapes));
+    stubs
+}
+
+fn add(bundle: &mut Bundle, value: Value) {
+    bundle.files.push(SourceFile {
+        path: String::from("(stubs)"),
+        text: value.to_json(),
+    });
+}
+
+/// `{name: value}` as a file of parameters has it.
+fn with_values(values: &Value) -> Value {
+    let values = values.as_object().into_iter().flatten();
+    Value::from_pairs(values.map(|(name, value)| {
+        let value = Value::from_pairs([("value", value.clone())]);
+        (Name::clone(name), value)
+    }))
+}
+
+/// An answer for every action that asks something outside, by the action's name.
+fn answers(workflow: &hir::Workflow, shapes: &Shapes) -> Object {
+    let mut stubs = Object::new();
+    for used in workflow.handler_uses() {
+        let answer = match used.executor {
+            "connector" => Value::object(shapes.answer(&used.step.name)),
+            _ => Value::Null,
+        };
+        stubs.insert(used.step.name.clone(), answer);
+    }
+    for (step, call) in workflow.calls() {
+        if &*call.executor == "http" {
+            stubs.insert(step.name.clone(), Value::object(shapes.answer(&step.name)));
+        }
+    }
+    stubs
+}

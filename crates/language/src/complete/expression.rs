@@ -1,0 +1,326 @@
+//! What an expression may have: what can be read, functions, members, filters.
+
+use super::{Asked, CompletionItem, CompletionKind, Is};
+use crate::MARK;
+use crate::cursor::{Language, Meant, Region, Typed};
+use crate::names::{Action, Named, Names};
+use crate::sketch::{Scalar, Style};
+use std::ops::Range;
+use windlass_engine::Dialect;
+use windlass_expression::{Function, JinjaKind, jinja_functions, wdl_functions};
+
+impl Asked<'_> {
+    /// What an expression may have at a character of it.
+    pub(super) fn in_expression(
+        &self,
+        scalar: &Scalar,
+        meant: &Meant,
+        region: &Region,
+        index: usize,
+    ) -> (Range<usize>, Vec<CompletionItem>) {
+        let names = self.names();
+        let typed = meant.typed(region, index);
+        let around = names.around(self.at);
+        let (start, mut items) = match &typed {
+            Typed::Argument {
+                function,
+                number,
+                start,
+            } => (*start, self.arguments(&names, &around, function, *number)),
+            Typed::Name { start } => {
+                let items = match region.language {
+                    Language::Wdl => self.wdl(&names, &around),
+                    Language::Jinja => self.jinja(&names, &around),
+                };
+                (*start, items)
+            }
+            Typed::Member { of, start } => (*start, self.members(&names, &around, of)),
+            Typed::Filter { start } => (*start, of_jinja(JinjaKind::Filter)),
+            Typed::Test { start } => (*start, of_jinja(JinjaKind::Test)),
+            Typed::Other => (index, Vec::new()),
+        };
+        let end = match typed {
+            Typed::Argument { start, .. } => {
+                let mut end = start;
+                let inside = |letter: char| letter != '\'' && !matches!(letter, '\n' | ')' | ',');
+                while end < region.inner.end && meant.char(end).is_some_and(inside) {
+                    end += 1;
+                }
+                end
+            }
+            _ => meant.word(region, index).end.max(start),
+        };
+        // A call that is written already keeps its brackets.
+        let called = meant.char(end) == Some('(');
+        for item in &mut items {
+            if called && item.snippet {
+                item.insert = item.insert.split('(').next().unwrap_or_default().to_owned();
+                item.snippet = false;
+            }
+            if scalar.style == Style::Single {
+                item.insert = item.insert.replace('\'', "''");
+            }
+        }
+        let limit = scalar.inner.end;
+        (meant.byte(start, limit)..meant.byte(end, limit), items)
+    }
+
+    /// What the text in quotes may be that a function is given.
+    fn arguments(
+        &self,
+        names: &Names,
+        around: &[&Action],
+        function: &str,
+        number: usize,
+    ) -> Vec<CompletionItem> {
+        if number > 0 {
+            return Vec::new();
+        }
+        let others = || {
+            let own = around.first().map(|own| &own.selection);
+            let others = names.actions.iter();
+            others
+                .filter(move |action| Some(&action.selection) != own && !action.name.contains(MARK))
+        };
+        match &*function.to_lowercase() {
+            "variables" => {
+                let mut items = variables(names);
+                if around.iter().any(|action| action.is_loop()) {
+                    items.extend(
+                        LOOP_VARIABLES.map(|(name, about)| {
+                            CompletionItem::new(name, Is::Variable).about(about)
+                        }),
+                    );
+                }
+                items
+            }
+            "body" | "outputs" | "actions" | "actionbody" | "actionoutputs" => {
+                others().map(action_item).collect()
+            }
+            "result" => {
+                let scopes = [
+                    "scope", "foreach", "until", "if", "switch", "while", "dountil",
+                ];
+                let scopes =
+                    others().filter(|action| scopes.contains(&&*action.kind.to_lowercase()));
+                scopes.map(action_item).collect()
+            }
+            "items" => {
+                let each = names.actions.iter().filter(|action| action.is_foreach());
+                each.map(action_item).collect()
+            }
+            "iterationindexes" => {
+                let loops = names.actions.iter();
+                let loops = loops.filter(|action| action.is_loop() || action.is_foreach());
+                loops.map(action_item).collect()
+            }
+            "inputs" => named_items(&names.inputs, Is::Input),
+            "parameters" => named_items(&names.parameters, Is::Input),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What may begin in an expression of WDL: what can be read, then the functions.
+    fn wdl(&self, names: &Names, around: &[&Action]) -> Vec<CompletionItem> {
+        let own = around.first().map(|own| own.selection.clone());
+        let call = |function: &str, item: CompletionItem| {
+            let text = format!("{function}('{}')", item.label);
+            CompletionItem {
+                label: text.clone(),
+                insert: text,
+                ..item
+            }
+        };
+        let mut items: Vec<_> = variables(names)
+            .into_iter()
+            .map(|item| call("variables", item))
+            .collect();
+        let actions = names.actions.iter();
+        let actions = actions.filter(|action| {
+            Some(&action.selection) != own.as_ref() && !action.name.contains(MARK)
+        });
+        items.extend(actions.map(|action| call("body", action_item(action))));
+        let inputs = named_items(&names.inputs, Is::Input).into_iter();
+        items.extend(inputs.map(|item| call("inputs", item)));
+        let parameters = named_items(&names.parameters, Is::Input).into_iter();
+        items.extend(parameters.map(|item| call("parameters", item)));
+        items.extend(wdl_functions().iter().map(|function| {
+            let none = function.signature.ends_with("()");
+            let insert = match none {
+                true => format!("{}()", function.name),
+                false => format!("{}($0)", function.name),
+            };
+            function_item(function).inserts(insert, !none)
+        }));
+        items
+    }
+
+    /// The names at the top that an expression of Jinja may read.
+    fn jinja(&self, names: &Names, around: &[&Action]) -> Vec<CompletionItem> {
+        let root = |name: &str, about: &str| CompletionItem::new(name, Is::Variable).about(about);
+        let mut items = match self.dialect {
+            Dialect::Loom | Dialect::Azure => vec![
+                root("inputs", "the run's inputs"),
+                root("variables", "the variables"),
+                root("actions", "what has run: status, inputs, outputs, error"),
+                root("item", "the item of the innermost foreach"),
+                root("workflow", "the workflow and the run"),
+                root("trigger", "what started the run"),
+            ],
+            Dialect::Tea => {
+                let mut items = vec![
+                    root("state", "the state"),
+                    root("variables", "constants of the file"),
+                    root("settings", "settings of the file"),
+                    root("data", "constants of the file"),
+                    root("secrets", "secrets, by name"),
+                    root("env", "variables of the environment"),
+                ];
+                if around.iter().any(|node| node.is_loop()) {
+                    items.push(root("loop", "the loop: iteration, index"));
+                }
+                items
+            }
+            Dialect::Canvas => {
+                let mut items = vec![
+                    root("inputs", "the node's own inputs"),
+                    root("nodes", "the nodes before it, by id"),
+                    root("secrets", "secrets, by name"),
+                ];
+                if around.iter().skip(1).any(|node| node.is_loop()) {
+                    items.push(root(
+                        "iteration_count",
+                        "the number of the iteration, from 1",
+                    ));
+                }
+                let own = around.first();
+                let inputs = own.map(|node| node.inputs.iter()).into_iter().flatten();
+                items.extend(inputs.map(|port| CompletionItem::new(port, Is::Port)));
+                let beside = names.actions.iter().filter(|node| {
+                    own.is_some_and(|own| own.parent == node.parent && own.name != node.name)
+                });
+                items.extend(beside.map(action_item));
+                items
+            }
+        };
+        items.extend(of_jinja(JinjaKind::Function));
+        items
+    }
+
+    /// The members of a name or of what a function gives.
+    fn members(&self, names: &Names, around: &[&Action], of: &[String]) -> Vec<CompletionItem> {
+        let of: Vec<&str> = of.iter().map(|name| &**name).collect();
+        let fields = |fields: &[&str]| {
+            let items = fields
+                .iter()
+                .map(|field| CompletionItem::new(*field, Is::Value));
+            items.collect::<Vec<_>>()
+        };
+        const RECORD: [&str; 10] = [
+            "status",
+            "outputs",
+            "inputs",
+            "error",
+            "code",
+            "name",
+            "startTime",
+            "endTime",
+            "trackingId",
+            "clientTrackingId",
+        ];
+        match (self.dialect, of.as_slice()) {
+            (Dialect::Loom, ["variables"]) => variables(names),
+            (Dialect::Loom, ["inputs"]) => named_items(&names.inputs, Is::Input),
+            (Dialect::Loom, ["actions"]) => names.actions.iter().map(action_item).collect(),
+            (_, ["actions()" | "action()"]) | (Dialect::Loom, ["actions", _]) => fields(&RECORD),
+            (_, ["outputs()"]) => fields(&["body", "statusCode", "headers"]),
+            (_, ["workflow" | "workflow()"]) => fields(&["name", "run"]),
+            (Dialect::Tea, ["state"]) => {
+                let mut items = named_items(&names.inputs, Is::Variable);
+                items.extend(variables(names));
+                items
+            }
+            (Dialect::Tea, ["variables" | "settings" | "data"]) => {
+                named_items(&names.parameters, Is::Input)
+            }
+            (Dialect::Canvas, ["inputs"]) => {
+                let own = around
+                    .first()
+                    .map(|node| node.inputs.iter())
+                    .into_iter()
+                    .flatten();
+                own.map(|port| CompletionItem::new(port, Is::Port))
+                    .collect()
+            }
+            (Dialect::Canvas, ["nodes"]) => names.actions.iter().map(action_item).collect(),
+            (Dialect::Canvas, ["nodes", node] | [node]) => {
+                let outputs = names.action(node).map(|node| node.outputs.iter());
+                let outputs = outputs.into_iter().flatten();
+                outputs
+                    .map(|port| CompletionItem::new(port, Is::Port))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+const LOOP_VARIABLES: [(&str, &str); 5] = [
+    ("loopIndex", "the iteration, from 0"),
+    ("loopCount", "the iteration, from 1"),
+    ("loopResult", "what the iteration before gave"),
+    ("loopStartTime", "when the loop began"),
+    (
+        "loopFeedback",
+        "what the condition read, and what the check printed",
+    ),
+];
+
+pub(super) fn variables(names: &Names) -> Vec<CompletionItem> {
+    named_items(&names.variables, Is::Variable)
+}
+
+fn named_items(named: &[Named], kind: CompletionKind) -> Vec<CompletionItem> {
+    let items = named.iter().map(|one| {
+        CompletionItem::new(&one.name, kind)
+            .detail(one.kind.as_deref().unwrap_or_default())
+            .about(one.description.as_deref().unwrap_or_default())
+    });
+    items.collect()
+}
+
+pub(super) fn action_item(action: &Action) -> CompletionItem {
+    CompletionItem::new(&action.name, Is::Action)
+        .detail(&*action.kind)
+        .about(action.title.as_deref().unwrap_or_default())
+}
+
+fn of_jinja(kind: JinjaKind) -> Vec<CompletionItem> {
+    let found = jinja_functions().filter(|(of, _)| *of == kind);
+    let items = found.map(|(_, function)| {
+        let item = function_item(&function);
+        match function.signature.contains('(') {
+            true => item.inserts(format!("{}($0)", function.name), true),
+            false => item,
+        }
+    });
+    items.collect()
+}
+
+fn function_item(function: &Function) -> CompletionItem {
+    CompletionItem::new(function.name, Is::Function)
+        .detail(function.signature)
+        .about(told(function))
+}
+
+/// What is told of a function, in plain text.
+pub(crate) fn told(function: &Function) -> String {
+    let example = match function.gives {
+        "" => function.example.to_owned(),
+        gives => format!("{} gives {gives}", function.example),
+    };
+    match function.about {
+        "" => format!("for example {example}"),
+        about => format!("{about}\nfor example {example}"),
+    }
+}

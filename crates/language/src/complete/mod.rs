@@ -1,0 +1,518 @@
+//! What may stand at a place: keys and values of the format's schema, names of the text, and in an
+//! expression functions and what it can read.
+
+mod expression;
+
+pub(super) use expression::told;
+
+use super::cursor::Meant;
+use super::names::{Action, Names};
+use super::schema::{Rule, Schema, types};
+use super::sketch::{At, Kind, Part, Scalar, Spot, Step, Style, read, spot};
+use super::{Lines, MARK, Position, TextRange, dialect};
+use expression::{action_item, variables};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use utoipa::ToSchema;
+use windlass_engine::{Bundle, Dialect};
+
+/// What may stand at a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Completion {
+    /// What an item replaces.
+    pub range: TextRange,
+    /// The items, the likeliest first. What is typed already has not been compared with them.
+    pub items: Vec<CompletionItem>,
+}
+
+/// Something that may stand there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CompletionItem {
+    /// What is shown.
+    pub label: String,
+    /// What it is.
+    pub kind: CompletionKind,
+    /// Its type, or how it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What there is to say of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documentation: Option<String>,
+    /// The text that is inserted.
+    pub insert: String,
+    /// Whether that text has places to fill in: `$0`, `${1:name}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snippet: bool,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompletionKind {
+    /// A key of a map.
+    Key,
+    /// A word that a value may be.
+    Value,
+    /// A function, filter or test.
+    Function,
+    /// An action or node.
+    Action,
+    /// A variable, or a key of the state.
+    Variable,
+    /// A port of a node.
+    Port,
+    /// An input or parameter.
+    Input,
+    /// A whole action.
+    Snippet,
+}
+
+use CompletionKind as Is;
+
+impl CompletionItem {
+    fn new(label: impl Into<String>, kind: CompletionKind) -> Self {
+        let label = label.into();
+        Self {
+            insert: label.clone(),
+            label,
+            kind,
+            detail: None,
+            documentation: None,
+            snippet: false,
+        }
+    }
+
+    fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into()).filter(|detail| !detail.is_empty());
+        self
+    }
+
+    fn about(mut self, about: impl Into<String>) -> Self {
+        self.documentation = Some(about.into()).filter(|about| !about.is_empty());
+        self
+    }
+
+    fn inserts(mut self, insert: String, snippet: bool) -> Self {
+        self.insert = insert;
+        self.snippet = snippet;
+        self
+    }
+}
+
+/// Keys whose text is an expression, although nothing in it says so.
+const CONDITIONS: [&str; 8] = [
+    "condition",
+    "when",
+    "if",
+    "break_when",
+    "continue_when",
+    "unless",
+    "until",
+    "while",
+];
+
+/// Whether the text under these keys is an expression as it is.
+pub(super) fn is_bare(keys: &[&str]) -> bool {
+    let last = keys.last().map(|key| key.to_lowercase());
+    last.is_some_and(|key| CONDITIONS.contains(&&*key))
+}
+
+/// What may stand at a place of the first file.
+#[must_use]
+pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Completion {
+    let Some(file) = bundle.file(0) else {
+        return Completion::default();
+    };
+    let content = file.content();
+    let lines = Lines::new(content);
+    let at = lines.offset(at);
+    let (before, after) = content.split_at_checked(at).unwrap_or((content, ""));
+    let text = format!("{before}{MARK}{after}");
+    let root = read(&text);
+    let asked = Asked {
+        bundle,
+        text: &text,
+        root: &root,
+        at,
+        dialect: dialect(bundle, said, &root, &text),
+        json: text.trim_start().starts_with(['{', '[']),
+    };
+    let (range, items) = asked.items();
+    // Places behind the mark are in the text without it.
+    let place = |byte: usize| match byte > at {
+        true => byte.saturating_sub(MARK.len_utf8()).max(at),
+        false => byte,
+    };
+    Completion {
+        range: lines.range(place(range.start)..place(range.end)),
+        items,
+    }
+}
+
+struct Asked<'a> {
+    bundle: &'a Bundle,
+    /// With the mark in it.
+    text: &'a str,
+    root: &'a Part,
+    at: usize,
+    dialect: Dialect,
+    json: bool,
+}
+
+impl Asked<'_> {
+    fn names(&self) -> Names {
+        let mut names = Names::of(self.root, self.text, self.dialect);
+        let known = |name: &str| !name.contains(MARK) && !name.is_empty();
+        for named in [
+            &mut names.variables,
+            &mut names.inputs,
+            &mut names.parameters,
+        ] {
+            named.retain(|one| known(&one.name));
+        }
+        names
+    }
+
+    fn items(&self) -> (Range<usize>, Vec<CompletionItem>) {
+        let spot = spot(self.root, self.at);
+        let keys = spot.keys();
+        match spot.at {
+            At::Key(member) => {
+                let line = self.own_line(member.key.start);
+                let items = self.keys(&spot, member.complete, member.quoted, line);
+                (member.key.clone(), items)
+            }
+            At::Value(part) => {
+                let Kind::Text(scalar) = &part.kind else {
+                    return (self.at..self.at, Vec::new());
+                };
+                let meant = Meant::of(self.text, scalar);
+                let index = meant.index(self.at);
+                if let Some(region) = meant.region(index, self.dialect, is_bare(&keys)) {
+                    let found = self.in_expression(scalar, &meant, &region, index);
+                    if !found.1.is_empty() || !is_bare(&keys) {
+                        return found;
+                    }
+                }
+                let mut items = self.values(&spot, scalar);
+                // A word alone on its line may become a key.
+                let line = self.own_line(part.range.start);
+                if scalar.style == Style::Plain && line && !self.json {
+                    items.extend(self.keys(&spot, false, false, true));
+                }
+                (scalar.inner.clone(), items)
+            }
+        }
+    }
+
+    /// Whether only blanks and dashes stand before a byte on its line.
+    fn own_line(&self, at: usize) -> bool {
+        let before = self.text.get(..at).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        line.chars().all(|letter| matches!(letter, ' ' | '-'))
+    }
+
+    /// The keys that the map at the end of the path may have.
+    fn keys(
+        &self,
+        spot: &Spot<'_>,
+        complete: bool,
+        quoted: bool,
+        line: bool,
+    ) -> Vec<CompletionItem> {
+        let keyed = matches!(spot.at, At::Key(_));
+        let path = match keyed {
+            true => spot
+                .path
+                .get(..spot.path.len().saturating_sub(1))
+                .unwrap_or_default(),
+            false => &spot.path,
+        };
+        let map = match (keyed, spot.path.last(), &spot.at) {
+            (true, Some((map, _)), _) => *map,
+            (_, _, At::Value(part)) => part,
+            _ => self.root,
+        };
+        let keys = Spot {
+            path: path.to_vec(),
+            at: At::Value(map),
+        };
+        let keys = keys.keys();
+        let insert = |key: &str| match (complete, quoted, self.json) {
+            (true, ..) | (_, true, _) => key.to_owned(),
+            (_, _, true) => format!("\"{key}\": "),
+            _ => format!("{key}: "),
+        };
+        let here = |name: &str| map.get(name).is_none();
+        let mut items = Vec::new();
+        if keys
+            .last()
+            .is_some_and(|key| key.eq_ignore_ascii_case("runAfter"))
+        {
+            for name in self.siblings(path) {
+                let value = format!("{}[Succeeded]", insert(&name));
+                let item = CompletionItem::new(name, Is::Action);
+                items.push(item.inserts(value, false));
+            }
+        }
+        let Some(schema) = Schema::of(self.dialect, self.text) else {
+            return items;
+        };
+        let rules = schema.at(self.root, path);
+        let mut seen = BTreeSet::new();
+        let required: BTreeSet<&str> = rules.iter().flat_map(|rule| required(rule)).collect();
+        for rule in &rules {
+            let properties = rule.get("properties").and_then(Value::as_object);
+            for (name, rule) in properties.into_iter().flatten() {
+                if !here(name) || !seen.insert(name) || rule == &Value::Bool(false) {
+                    continue;
+                }
+                let kinds = rule.get("type").map(types).unwrap_or_default();
+                let must = required.contains(&**name);
+                let detail = match (kinds.join(" or "), must) {
+                    (kinds, true) if kinds.is_empty() => String::from("required"),
+                    (kinds, true) => format!("{kinds}, required"),
+                    (kinds, false) => kinds,
+                };
+                let mut item = CompletionItem::new(name, Is::Key)
+                    .detail(detail)
+                    .about(schema.describe(rule).unwrap_or_default());
+                let block = !complete && !quoted && !self.json && line;
+                item.insert = insert(name);
+                match kinds.first() {
+                    Some(&"object") if block && kinds.len() == 1 => {
+                        item = item.inserts(format!("{name}:\n  $0"), true);
+                    }
+                    Some(&"array") if block && kinds.len() == 1 => {
+                        item = item.inserts(format!("{name}:\n  - $0"), true);
+                    }
+                    _ => {}
+                }
+                items.push(item);
+            }
+        }
+        // What must be there comes first.
+        items.sort_by_key(|item| item.kind == Is::Key && !required.contains(&*item.label));
+        if keys.last() == Some(&"actions") && self.dialect == Dialect::Loom && line && !self.json {
+            items.extend(self.whole_actions(schema, map));
+        }
+        items
+    }
+
+    /// A whole action of each type, with what it needs.
+    fn whole_actions(&self, schema: Schema<'_>, map: &Part) -> Vec<CompletionItem> {
+        let words = schema.words(&["$defs", "action", "properties", "type", "examples"]);
+        let free = |name: &str| {
+            (1..)
+                .map(|number| match number {
+                    1 => name.to_owned(),
+                    number => format!("{name}_{number}"),
+                })
+                .find(|name| map.get(name).is_none())
+        };
+        let snippet = |kind: &str| {
+            let mut insert = format!("${{1:{}}}:\n  type: {kind}", free(kind).unwrap_or_default());
+            let needed = schema.needed_by(kind);
+            for (index, (key, inside)) in
+                needed.iter().filter(|(key, _)| *key != "type").enumerate()
+            {
+                let tab = index + 2;
+                match inside {
+                    true => insert.push_str(&format!("\n  {key}:\n    ${tab}")),
+                    false => insert.push_str(&format!("\n  {key}: ${tab}")),
+                }
+            }
+            CompletionItem::new(kind, Is::Snippet)
+                .detail("a new action")
+                .inserts(insert, true)
+        };
+        words.into_iter().map(snippet).collect()
+    }
+
+    /// The actions beside the one whose `runAfter` this is.
+    fn siblings(&self, path: &[(&Part, Step)]) -> Vec<String> {
+        let from_end = |steps: usize| path.len().checked_sub(steps).and_then(|at| path.get(at));
+        let (Some((actions, Step::Key(own))), Some(_)) = (from_end(2), from_end(1)) else {
+            return Vec::new();
+        };
+        let names = actions.members().iter().map(|member| member.name.clone());
+        names
+            .filter(|name| name != own && !name.contains(MARK))
+            .collect()
+    }
+
+    /// What a value may be.
+    fn values(&self, spot: &Spot<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
+        let mut items = self.references(spot);
+        if let Some(schema) = Schema::of(self.dialect, self.text) {
+            for rule in schema.at(self.root, &spot.path) {
+                items.extend(values_of(rule));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        items.retain(|item| seen.insert(item.label.clone()));
+        for item in &mut items {
+            let text = item.kind != Is::Value || item.detail.is_none();
+            let needs = self.json || needs_quotes(&item.insert);
+            if scalar.style == Style::Plain && text && needs {
+                item.insert = Value::from(&*item.insert).to_string();
+            }
+        }
+        items
+    }
+
+    /// Names that a value may be, where it names something of the text.
+    fn references(&self, spot: &Spot<'_>) -> Vec<CompletionItem> {
+        let keys = spot.keys();
+        let Some(last) = keys.last().copied() else {
+            return Vec::new();
+        };
+        let map = spot.path.iter().rev().find_map(|(part, step)| match step {
+            Step::Key(_) => Some(*part),
+            Step::Index(_) => None,
+        });
+        let names = self.names();
+        match self.dialect {
+            Dialect::Loom | Dialect::Azure if last.eq_ignore_ascii_case("runAfter") => {
+                let path = spot.path.len();
+                let steps = spot
+                    .path
+                    .iter()
+                    .rposition(|(_, step)| matches!(step, Step::Key(_)));
+                let path = spot
+                    .path
+                    .get(..steps.map_or(path, |at| at + 1))
+                    .unwrap_or_default();
+                let actions = self.siblings(path).into_iter();
+                actions
+                    .map(|name| CompletionItem::new(name, Is::Action))
+                    .collect()
+            }
+            Dialect::Loom | Dialect::Azure if last == "name" => {
+                let around = names.around(self.at);
+                let of_variable = around
+                    .first()
+                    .is_some_and(|action| action.kind.to_lowercase().ends_with("variable"));
+                match of_variable {
+                    true => variables(&names),
+                    false => Vec::new(),
+                }
+            }
+            Dialect::Tea
+                if matches!(
+                    last,
+                    "from" | "to" | "goto" | "entry_point" | "finish_point"
+                ) =>
+            {
+                let nodes = names.actions.iter().filter(|node| node.parent.is_none());
+                let ends = ["__start__", "__end__"].map(|end| CompletionItem::new(end, Is::Value));
+                nodes.map(action_item).chain(ends).collect()
+            }
+            Dialect::Canvas => self.references_of_canvas(&names, last, &keys, map),
+            _ => Vec::new(),
+        }
+    }
+
+    fn references_of_canvas(
+        &self,
+        names: &Names,
+        last: &str,
+        keys: &[&str],
+        map: Option<&Part>,
+    ) -> Vec<CompletionItem> {
+        let around = names.around(self.at);
+        let within = around.first().copied();
+        // The nodes of the graph that an edge is in, or of the loop whose mapping this is.
+        let graph = |owner: Option<&Action>| {
+            let owner = owner.map(|owner| owner.selection.clone());
+            let nodes = names.actions.iter().filter(move |node| {
+                let parent = node.parent.and_then(|parent| names.actions.get(parent));
+                parent.map(|parent| parent.selection.clone()) == owner
+            });
+            nodes
+                .filter(|node| !node.name.contains(MARK))
+                .collect::<Vec<_>>()
+        };
+        let named = |key: &str| {
+            let name = map.and_then(|map| map.word(key, self.text))?;
+            names.action(name)
+        };
+        let ports = |node: Option<&Action>, prefix: &str, outputs: bool| {
+            let ports = node.map(|node| if outputs { &node.outputs } else { &node.inputs });
+            let ports = ports.into_iter().flatten();
+            let items = ports.map(|port| CompletionItem::new(format!("{prefix}{port}"), Is::Port));
+            items.collect::<Vec<_>>()
+        };
+        let is = |key: &str| keys.contains(&key);
+        match last {
+            "source" | "target" if is("edges") => {
+                graph(within).into_iter().map(action_item).collect()
+            }
+            "sourceHandle" => ports(named("source"), "output:", true),
+            "targetHandle" => ports(named("target"), "input:", false),
+            "node" => graph(within).into_iter().map(action_item).collect(),
+            "output" if is("source") || is("target") => ports(named("node"), "", true),
+            "input" if is("target") || is("source") => ports(named("node"), "", false),
+            "output" => {
+                let nodes = graph(within).into_iter();
+                let ports =
+                    nodes.flat_map(|node| ports(Some(node), &format!("{}.", node.name), true));
+                ports.collect()
+            }
+            "name" if is("source") => match map.and_then(|map| map.word("type", self.text)) {
+                Some("builtin") => vec![CompletionItem::new("iteration_count", Is::Variable)],
+                _ => ports(within, "", false),
+            },
+            "workflowRef" | "workflowPath" => {
+                let files = self.bundle.files.iter().skip(1);
+                files
+                    .map(|file| CompletionItem::new(&file.path, Is::Value))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The words that a schema takes as a value.
+fn values_of(rule: Rule) -> Vec<CompletionItem> {
+    let listed = ["enum", "examples"].into_iter();
+    let listed = listed.filter_map(|key| rule.get(key)?.as_array()).flatten();
+    let all = listed.chain(rule.get("const")).chain(rule.get("default"));
+    let boolean = rule
+        .get("type")
+        .is_some_and(|kinds| types(kinds) == ["boolean"]);
+    let booleans = ["true", "false"].into_iter().filter(|_| boolean);
+    let booleans = booleans.map(|word| CompletionItem::new(word, Is::Value).detail("boolean"));
+    let item = |value: &Value| match value {
+        Value::String(text) => Some(CompletionItem::new(text, Is::Value)),
+        Value::Bool(_) | Value::Number(_) => {
+            let item = CompletionItem::new(value.to_string(), Is::Value);
+            Some(item.detail(if value.is_boolean() {
+                "boolean"
+            } else {
+                "number"
+            }))
+        }
+        _ => None,
+    };
+    all.filter_map(item).chain(booleans).collect()
+}
+
+fn required(rule: Rule) -> impl Iterator<Item = &'static str> {
+    let required = rule.get("required").and_then(Value::as_array);
+    required.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether YAML would not read a word as this text.
+fn needs_quotes(word: &str) -> bool {
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
+    word.is_empty()
+        || !word.chars().all(plain) && !word.starts_with(|letter: char| letter.is_alphabetic())
+        || matches!(
+            word,
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off"
+        )
+}

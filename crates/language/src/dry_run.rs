@@ -1,0 +1,137 @@
+//! A dry run of one action: what would leave, or what it gives. Nothing leaves.
+
+use super::past::Past;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_engine::report::masked;
+use windlass_engine::{Context, Dialect, Workflow, now};
+use windlass_expression::{Budget, Object, Value};
+use windlass_machine::program::Op;
+use windlass_model::model::Name;
+
+/// What an action would do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Tried {
+    /// What would leave: who is asked, and with which inputs. Secrets are masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
+    /// What an action gives that asks nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why it fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What an action reads, beside an iteration of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    pub inputs: Option<Value>,
+    pub variables: Option<Value>,
+    /// By action.
+    pub outputs: Option<Value>,
+}
+
+/// Tries the action at a path such as `poll/check`.
+///
+/// # Errors
+/// There is no such action, or it is one that only holds others: in words.
+pub fn try_action(
+    workflow: &Workflow,
+    node: &str,
+    past: Option<&Past>,
+    given: &Given,
+    budget: Budget,
+) -> Result<Tried, String> {
+    let program = workflow.program();
+    let name = node.rsplit('/').next().unwrap_or(node);
+    let mut states = program.states.iter().filter(|state| {
+        let action = state.action.and_then(|id| program.actions.get(id.index()));
+        action.is_some_and(|action| &*action.name == name)
+    });
+    let state =
+        states.find(|state| matches!(state.op, Op::Call(_) | Op::Compose(_) | Op::Assign { .. }));
+    let state =
+        state.ok_or_else(|| format!("there is no action `{name}` that does anything itself"))?;
+    let secrets = match &state.op {
+        Op::Call(call) => call.secrets.as_slice(),
+        _ => &[],
+    };
+    let context = Context::new(&seen(workflow, past, given, secrets), now().to_utc(), 0);
+    let context = context.map_err(|error| error.to_string())?.within(budget);
+    let value = |template: &windlass_expression::Template| {
+        let value = template.eval(&context);
+        value
+            .map(|value| masked(&value))
+            .map_err(|error| error.to_string())
+    };
+    let tried = match &state.op {
+        Op::Call(call) => value(&call.inputs).map(|inputs| Tried {
+            request: Some(Value::from_pairs([
+                ("executor", Value::text(&*call.executor)),
+                ("inputs", inputs),
+            ])),
+            ..Tried::default()
+        }),
+        Op::Compose(template) => value(template).map(|result| Tried {
+            result: Some(result),
+            ..Tried::default()
+        }),
+        Op::Assign { assignments, .. } => {
+            let values = assignments
+                .iter()
+                .map(|one| Ok((one.variable.clone(), value(&one.value)?)));
+            let values: Result<Object, String> = values.collect();
+            values.map(|values| Tried {
+                result: Some(Value::object(values)),
+                ..Tried::default()
+            })
+        }
+        _ => Err(format!("`{name}` does nothing itself")),
+    };
+    Ok(tried.unwrap_or_else(|error| Tried {
+        error: Some(error),
+        ..Tried::default()
+    }))
+}
+
+/// The context: that of the iteration, with what was given in place of it.
+fn seen(workflow: &Workflow, past: Option<&Past>, given: &Given, secrets: &[Name]) -> Value {
+    let azure = workflow.program().format == Dialect::Azure.as_str();
+    let mode = if azure { "azure" } else { "loom" };
+    let start = || Value::from_pairs([("mode", Value::text(mode))]);
+    let seen = past.map_or_else(start, |past| past.seen.clone());
+    let mut members = seen.as_object().cloned().unwrap_or_default();
+    let records = given.outputs.as_ref().and_then(Value::as_object);
+    let records = records.into_iter().flatten().map(|(name, outputs)| {
+        let record = Value::from_pairs([
+            ("name", Value::text(&**name)),
+            ("status", Value::text("Succeeded")),
+            ("outputs", outputs.clone()),
+        ]);
+        (name.clone(), record)
+    });
+    let records = Value::object(records.collect());
+    for (member, more) in [
+        ("inputs", given.inputs.as_ref()),
+        ("vars", given.variables.as_ref()),
+        ("state", given.variables.as_ref()),
+        ("actions", Some(&records)),
+    ] {
+        let more = more.and_then(Value::as_object);
+        let own = members.get(member).and_then(Value::as_object).cloned();
+        let mut all = own.unwrap_or_default();
+        all.extend(
+            more.into_iter()
+                .flatten()
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
+        members.insert(Name::from(member), Value::object(all));
+    }
+    // No secret is read for this.
+    let hidden = secrets
+        .iter()
+        .map(|name| (name.clone(), Value::text("***")));
+    members.insert(Name::from("secrets"), Value::object(hidden.collect()));
+    Value::object(members)
+}

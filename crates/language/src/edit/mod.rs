@@ -1,0 +1,500 @@
+//! Small edits of a workflow's text, as an editor's panel and canvas ask for them. Each is a change of the
+//! tree of values; the text is then changed where that changed, and nowhere else. What the new text says is
+//! compared with what was meant before it is given out.
+
+mod canvas;
+mod fields;
+mod nodes;
+mod panel;
+mod ports;
+mod rename;
+mod rewrite;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod types;
+mod write;
+
+pub use fields::{Choice, Column, Field, FieldKind, Parts};
+pub use panel::{Panel, Section, panel};
+pub use ports::PortOf;
+pub use types::{NodeType, types};
+
+use nodes::{Found, find};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use similar::{DiffOp, TextDiff};
+use utoipa::ToSchema;
+use windlass_engine::{Bundle, Dialect, dialect_of};
+use windlass_formats::Caps;
+use windlass_source::source::{self, Form, Kind, Node, TextEdit, Written, layout};
+
+/// So many edits are made at a time.
+const MANY: usize = 1_000;
+
+/// One edit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Edit {
+    /// Gives a value to a field of a node's panel, or to what a JSON pointer names. Null, of a field, takes
+    /// it away.
+    Set {
+        /// The node's path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
+        /// The field's id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        field: Option<String>,
+        /// What is set instead of a field.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pointer: Option<String>,
+        /// The value.
+        #[serde(default)]
+        value: Value,
+    },
+    /// Takes away what a JSON pointer names.
+    Remove {
+        /// The pointer.
+        pointer: String,
+    },
+    /// Adds a node.
+    Add {
+        /// Where it stands.
+        #[serde(rename = "where")]
+        place: Where,
+        /// Beside or inside of which node: its path; empty: at the top.
+        #[serde(default)]
+        node: String,
+        /// Its name; one is made where none is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Its type, as `POST /v1/language/types` lists them.
+        #[serde(rename = "type")]
+        kind: String,
+        /// What it is instead of the smallest one of its type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+        /// Where it is drawn, of a canvas.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        x: Option<f64>,
+        /// Where it is drawn, of a canvas.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        y: Option<f64>,
+    },
+    /// Takes a node away, and what refers to it as an order or a connection.
+    Delete {
+        /// Its path.
+        node: String,
+    },
+    /// Gives a node another name, also where it is referred to.
+    Rename {
+        /// Its path.
+        node: String,
+        /// The new name.
+        name: String,
+    },
+    /// Connects an output with an input, of a canvas.
+    Connect {
+        /// `node.port`, or `node` for the order alone.
+        from: String,
+        /// `node.port`, or `node`.
+        to: String,
+        /// The path of the loop that they are in.
+        #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+        inside: Option<String>,
+    },
+    /// Takes a connection away.
+    Disconnect {
+        /// `node.port`, or `node`.
+        from: String,
+        /// `node.port`, or `node`.
+        to: String,
+        /// The path of the loop that they are in.
+        #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+        inside: Option<String>,
+    },
+    /// Draws a node elsewhere, of a canvas.
+    Move {
+        /// Its path.
+        node: String,
+        /// From the left.
+        x: f64,
+        /// From above.
+        y: f64,
+    },
+}
+
+/// Where a node is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Where {
+    /// Before another one.
+    Before,
+    /// After it.
+    After,
+    /// At the end of what is in it.
+    Inside,
+}
+
+/// A text that was edited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Edited {
+    /// All of it.
+    pub text: String,
+    /// What changed from the text that came.
+    pub edits: Vec<TextEdit>,
+    /// The path of the node that was added or renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// Edits the first file of a bundle.
+///
+/// # Errors
+/// Why that cannot be done, in words.
+pub fn edit(bundle: &Bundle, said: Option<Dialect>, edits: &[Edit]) -> Result<Edited, String> {
+    if edits.len() > MANY {
+        return Err(format!("at most {MANY} edits are made at a time"));
+    }
+    let mut document = Document::read(bundle.clone(), said)?;
+    let before = document.text().to_owned();
+    let was_wrong = document.mistake().is_some();
+    let mut node = None;
+    for one in edits {
+        node = document.apply(one)?.or(node);
+    }
+    if let Some(mistake) = document.mistake().filter(|_| !was_wrong) {
+        return Err(mistake);
+    }
+    let text = document.text().to_owned();
+    Ok(Edited {
+        edits: difference(&before, &text),
+        text,
+        node,
+    })
+}
+
+/// A workflow's text with the values in it.
+struct Document {
+    bundle: Bundle,
+    dialect: Dialect,
+    json: bool,
+    written: Written,
+    value: Value,
+}
+
+impl Document {
+    fn read(bundle: Bundle, said: Option<Dialect>) -> Result<Self, String> {
+        let (node, _) = source::parse(&bundle, 0);
+        let Some(node) = node else {
+            return Err(String::from("the text cannot be read: correct it first"));
+        };
+        let Some((written, json)) = layout(&bundle, 0) else {
+            return Err(String::from(
+                "the text is of a kind that cannot be edited so",
+            ));
+        };
+        let dialect = dialect_of(&bundle, said).unwrap_or(Dialect::Loom);
+        Ok(Self {
+            value: value_of(&node),
+            bundle,
+            dialect,
+            json,
+            written,
+        })
+    }
+
+    fn text(&self) -> &str {
+        self.bundle
+            .file(0)
+            .map(|file| file.content())
+            .unwrap_or_default()
+    }
+
+    fn nodes(&self) -> Vec<Found> {
+        nodes::nodes(&self.value, self.dialect)
+    }
+
+    fn find(&self, asked: &str) -> Result<Found, String> {
+        find(&self.nodes(), asked)
+    }
+
+    fn at(&self, pointer: &str) -> Option<&Value> {
+        self.value.pointer(pointer)
+    }
+
+    /// The first error of the workflow, as its author is told.
+    fn mistake(&self) -> Option<String> {
+        let (_, found) = windlass_formats::read(&self.bundle, Some(self.dialect), &Caps::default());
+        let sorted = found.sorted();
+        let mut errors = sorted
+            .iter()
+            .filter(|one| one.severity == windlass_source::diagnostic::Severity::Error);
+        let first = errors.next()?;
+        let hint = first.hint.as_ref().map(|hint| format!(" ({hint})"));
+        let hint = hint.unwrap_or_default();
+        Some(format!("line {}: {}{hint}", first.span.line, first.message))
+    }
+
+    /// Makes the text say another value.
+    fn become_value(&mut self, value: Value) -> Result<(), String> {
+        if value == self.value {
+            return Ok(());
+        }
+        let text = rewrite::rewrite(self.text(), &self.written, self.json, &self.value, &value);
+        self.become_text(text, &value)
+    }
+
+    fn become_text(&mut self, text: String, meant: &Value) -> Result<(), String> {
+        let mut bundle = self.bundle.clone();
+        if let Some(file) = bundle.files.first_mut() {
+            // What stood before the content stays.
+            let mark = file.text.len() - file.content().len();
+            file.text.truncate(mark);
+            file.text.push_str(&text);
+        }
+        let refused = "the text is written in a way that this edit cannot keep (an anchor, a merge key, a \
+                       tag): change it by hand";
+        let edited = Self::read(bundle, Some(self.dialect)).map_err(|_| refused.to_owned())?;
+        if !same(&edited.value, meant) {
+            return Err(refused.to_owned());
+        }
+        *self = edited;
+        Ok(())
+    }
+
+    /// Gives a key of a map another name.
+    fn rename_key(&mut self, map: &str, old: &str, new: &str) -> Result<(), String> {
+        let mut meant = self.value.clone();
+        let members = meant.pointer_mut(map).and_then(Value::as_object_mut);
+        let members = members.ok_or_else(|| format!("`{map}` is no map"))?;
+        if members.contains_key(new) {
+            return Err(format!("there is a `{new}` already"));
+        }
+        let renamed = std::mem::take(members).into_iter();
+        let renamed = renamed.map(|(key, value)| match key == old {
+            true => (new.to_owned(), value),
+            false => (key, value),
+        });
+        *members = renamed.collect::<Map<_, _>>();
+        let Some(Form::Map { entries, .. }) = written_at(&self.written, map).map(|at| &at.form)
+        else {
+            return Err(format!("`{old}` is not written there: change it by hand"));
+        };
+        let Some(entry) = entries.iter().find(|entry| entry.key == old) else {
+            return Err(format!("`{old}` is not written there: change it by hand"));
+        };
+        let text = rewrite::with_key(self.text(), entry, self.json, new);
+        self.become_text(text, &meant)
+    }
+
+    /// Makes one edit; gives the path of a node that is new.
+    fn apply(&mut self, edit: &Edit) -> Result<Option<String>, String> {
+        match edit {
+            Edit::Set {
+                node: Some(node),
+                field: Some(field),
+                pointer: None,
+                value,
+            } => {
+                let value = panel::with_field(self, node, field, value)?;
+                self.become_value(value)?;
+            }
+            Edit::Set {
+                node: None,
+                field: None,
+                pointer: Some(pointer),
+                value,
+            } => {
+                let mut document = self.value.clone();
+                set(&mut document, pointer, value.clone())?;
+                self.become_value(document)?;
+            }
+            Edit::Set { .. } => {
+                return Err(String::from("`set` takes `node` and `field`, or `pointer`"));
+            }
+            Edit::Remove { pointer } => {
+                let mut document = self.value.clone();
+                if !remove(&mut document, pointer) {
+                    return Err(format!("there is nothing at `{pointer}`"));
+                }
+                self.become_value(document)?;
+            }
+            Edit::Add { .. } => return structure::add(self, edit).map(Some),
+            Edit::Delete { node } => structure::delete(self, node)?,
+            Edit::Rename { node, name } => return rename::rename(self, node, name).map(Some),
+            Edit::Connect { from, to, inside } => {
+                canvas::connect(self, from, to, inside.as_deref().unwrap_or_default())?;
+            }
+            Edit::Disconnect { from, to, inside } => {
+                canvas::disconnect(self, from, to, inside.as_deref().unwrap_or_default())?;
+            }
+            Edit::Move { node, x, y } => canvas::place(self, node, *x, *y)?,
+        }
+        Ok(None)
+    }
+}
+
+/// The values of a tree.
+fn value_of(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::from(*value),
+        Kind::Float(value) => Value::from(*value),
+        Kind::String(text) => Value::String(text.text.clone()),
+        Kind::Array(items) => Value::Array(items.iter().map(value_of).collect()),
+        Kind::Object(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|entry| (entry.key.clone(), value_of(&entry.value)));
+            Value::Object(entries.collect())
+        }
+    }
+}
+
+/// Whether two values are the same: numbers by what they are, keys in any order.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let other = |(key, a): (&String, &Value)| b.get(key).is_some_and(|b| same(a, b));
+            a.len() == b.len() && a.iter().all(other)
+        }
+        _ => a == b,
+    }
+}
+
+/// The keys of a JSON pointer.
+fn keys(pointer: &str) -> Result<Vec<String>, String> {
+    match pointer.strip_prefix('/') {
+        None if pointer.is_empty() => Ok(Vec::new()),
+        None => Err(format!(
+            "`{pointer}` is no JSON pointer: it begins with `/`"
+        )),
+        Some(keys) => Ok(keys
+            .split('/')
+            .map(|key| key.replace("~1", "/").replace("~0", "~"))
+            .collect()),
+    }
+}
+
+/// Sets what a pointer names; maps that are not there are made. `-` is behind the last item of a list.
+fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    let mut at = document;
+    for key in keys(pointer)? {
+        if at.is_null() {
+            *at = Value::Object(Map::new());
+        }
+        at = match at {
+            Value::Object(members) => members.entry(key).or_insert(Value::Null),
+            Value::Array(items) => {
+                let index = match key.as_str() {
+                    "-" => items.len(),
+                    key => key.parse().unwrap_or(usize::MAX),
+                };
+                if index == items.len() {
+                    items.push(Value::Null);
+                }
+                let missing = || format!("`{pointer}` names no item of the list");
+                items.get_mut(index).ok_or_else(missing)?
+            }
+            _ => return Err(format!("`{pointer}` leads into a value that is no map")),
+        };
+    }
+    *at = value;
+    Ok(())
+}
+
+/// Takes away what a pointer names; false: there is nothing.
+fn remove(document: &mut Value, pointer: &str) -> bool {
+    let Ok(mut keys) = keys(pointer) else {
+        return false;
+    };
+    let Some(last) = keys.pop() else { return false };
+    let parent = keys.iter().try_fold(document, |at, key| match at {
+        Value::Object(members) => members.get_mut(key),
+        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    });
+    match parent {
+        Some(Value::Object(members)) => members.shift_remove(&last).is_some(),
+        Some(Value::Array(items)) => match last.parse::<usize>() {
+            Ok(index) if index < items.len() => {
+                items.remove(index);
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn written_at<'w>(root: &'w Written, pointer: &str) -> Option<&'w Written> {
+    keys(pointer)
+        .ok()?
+        .iter()
+        .try_fold(root, |at, key| match &at.form {
+            Form::Map { entries, .. } => {
+                let entry = entries.iter().find(|entry| entry.key == *key)?;
+                Some(&entry.value)
+            }
+            Form::List { items, .. } => items.get(key.parse::<usize>().ok()?),
+            Form::Scalar(_) | Form::Alias => None,
+        })
+}
+
+/// What changed from one text to another, in the fewest lines, and of each the fewest characters.
+fn difference(before: &str, after: &str) -> Vec<TextEdit> {
+    let lines = source::Lines::new(before);
+    let diff = TextDiff::from_lines(before, after);
+    let starts = |slices: &[&str]| {
+        let mut at = 0;
+        let mut starts = vec![0];
+        starts.extend(slices.iter().map(|slice| {
+            at += slice.len();
+            at
+        }));
+        starts
+    };
+    let (old_starts, new_starts) = (starts(diff.old_slices()), starts(diff.new_slices()));
+    let byte =
+        |starts: &[usize], line: usize, text: &str| starts.get(line).copied().unwrap_or(text.len());
+    let changed = diff
+        .ops()
+        .iter()
+        .filter(|op| !matches!(op, DiffOp::Equal { .. }));
+    let edit = |op: &DiffOp| {
+        let (old, new) = (op.old_range(), op.new_range());
+        let mut bytes = byte(&old_starts, old.start, before)..byte(&old_starts, old.end, before);
+        let new = byte(&new_starts, new.start, after)..byte(&new_starts, new.end, after);
+        let mut new_text = after.get(new).unwrap_or_default();
+        let old_text = before.get(bytes.clone()).unwrap_or_default();
+        let head: usize = old_text
+            .chars()
+            .zip(new_text.chars())
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| a.len_utf8())
+            .sum();
+        new_text = new_text.get(head..).unwrap_or_default();
+        let old_text = old_text.get(head..).unwrap_or_default();
+        let tail: usize = old_text
+            .chars()
+            .rev()
+            .zip(new_text.chars().rev())
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| a.len_utf8())
+            .sum();
+        bytes = bytes.start + head..bytes.end - tail;
+        TextEdit {
+            range: lines.range(bytes),
+            new_text: new_text
+                .get(..new_text.len() - tail)
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    };
+    changed.map(edit).collect()
+}

@@ -1,0 +1,205 @@
+//! Where the actions and nodes of a workflow are in its text: found by name and path, in the tree of
+//! values alone, so that a text with mistakes has them too.
+
+use serde_json::Value;
+use windlass_engine::Dialect;
+
+/// An action or node that an author wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub name: String,
+    /// The loops around it and its name, with slashes between them.
+    pub path: String,
+    /// Where it is: a JSON pointer.
+    pub pointer: String,
+    /// Where what it stands among is: a map of actions, or a list of nodes.
+    pub among: String,
+    /// Its type as it is written.
+    pub kind: String,
+}
+
+/// So deep actions are looked for in actions.
+const MAX_DEPTH: usize = 128;
+
+/// The keys in which actions of Loom and Logic Apps have further ones.
+const INSIDE: [&str; 10] = [
+    "inputs",
+    "else",
+    "default",
+    "cases",
+    "branches",
+    "action",
+    "definition",
+    "properties",
+    "resources",
+    "template",
+];
+
+pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<Found> {
+    let mut found = Vec::new();
+    match dialect {
+        Dialect::Loom | Dialect::Azure => actions(document, "", "", 0, &mut found),
+        Dialect::Tea => steps(document, "", "", &["nodes"], 0, &mut found),
+        Dialect::Canvas => graph(document, "", "", 0, &mut found),
+    }
+    found
+}
+
+/// The one that a path or a name means.
+pub(super) fn find(nodes: &[Found], asked: &str) -> Result<Found, String> {
+    let exact = nodes.iter().find(|node| node.path == asked);
+    if let Some(found) = exact {
+        return Ok(found.clone());
+    }
+    let name = asked.rsplit('/').next().unwrap_or(asked);
+    let same = |node: &&Found| node.name.eq_ignore_ascii_case(name);
+    let mut named = nodes.iter().filter(same);
+    match (named.next(), named.next()) {
+        (Some(found), None) => Ok(found.clone()),
+        (Some(_), Some(_)) => Err(format!(
+            "several nodes are called `{name}`: give the path of one"
+        )),
+        (None, _) => Err(format!("there is no node `{asked}`")),
+    }
+}
+
+pub(super) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+fn below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
+}
+
+pub(super) fn word<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Found>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    if let Some(items) = value.as_array() {
+        for (index, item) in items.iter().enumerate() {
+            actions(item, &format!("{at}/{index}"), path, depth + 1, found);
+        }
+    }
+    let Some(members) = value.as_object() else {
+        return;
+    };
+    for (key, member) in members {
+        let at = format!("{at}/{}", escaped(key));
+        match member.as_object() {
+            Some(named) if key == "actions" => {
+                for (name, action) in named.iter().filter(|(_, action)| action.is_object()) {
+                    let kind = word(action, "type").to_owned();
+                    let loops = ["until", "while", "dountil", "foreach"];
+                    let is_loop = loops.contains(&kind.to_lowercase().as_str());
+                    let own = below(path, name);
+                    let pointer = format!("{at}/{}", escaped(name));
+                    found.push(Found {
+                        name: name.clone(),
+                        path: own.clone(),
+                        pointer: pointer.clone(),
+                        among: at.clone(),
+                        kind,
+                    });
+                    let path = if is_loop { &own } else { path };
+                    actions(action, &pointer, path, depth + 1, found);
+                }
+            }
+            // Cases and branches have names of their own.
+            Some(named) if ["cases", "branches"].contains(&key.as_str()) => {
+                for (name, case) in named {
+                    let at = format!("{at}/{}", escaped(name));
+                    actions(case, &at, path, depth + 1, found);
+                }
+            }
+            _ if INSIDE.contains(&key.as_str()) => {
+                actions(member, &at, path, depth + 1, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn steps(value: &Value, at: &str, path: &str, keys: &[&str], depth: usize, found: &mut Vec<Found>) {
+    for key in keys {
+        let nodes = value
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        for (index, node) in nodes.enumerate() {
+            let name = word(node, "name").to_owned();
+            let own = below(path, &name);
+            let among = format!("{at}/{key}");
+            let pointer = format!("{among}/{index}");
+            let kind = [word(node, "type"), word(node, "uses")];
+            let kind = kind.into_iter().find(|kind| !kind.is_empty());
+            if depth < MAX_DEPTH {
+                found.push(Found {
+                    name,
+                    path: own.clone(),
+                    pointer: pointer.clone(),
+                    among,
+                    kind: kind.unwrap_or("run").to_owned(),
+                });
+                steps(node, &pointer, &own, &["body", "steps"], depth + 1, found);
+            }
+        }
+    }
+}
+
+fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Found>) {
+    let nodes: Vec<&Value> = value
+        .get("nodes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    let around = |node: &Value| {
+        // A drawn loop is the parent of what lies in it.
+        let mut path = Vec::new();
+        let mut parent = word(node, "parentId");
+        while !parent.is_empty() && path.len() < MAX_DEPTH {
+            path.push(parent);
+            let next = nodes.iter().find(|node| word(node, "id") == parent);
+            parent = next.map(|node| word(node, "parentId")).unwrap_or_default();
+        }
+        path.reverse();
+        path.join("/")
+    };
+    for (index, node) in nodes.iter().enumerate() {
+        let name = word(node, "id").to_owned();
+        let own = match around(node).as_str() {
+            "" => below(path, &name),
+            around => below(&below(path, around), &name),
+        };
+        let among = format!("{at}/nodes");
+        let pointer = format!("{among}/{index}");
+        found.push(Found {
+            name,
+            path: own.clone(),
+            pointer: pointer.clone(),
+            among,
+            kind: word(node, "type").to_owned(),
+        });
+        if let Some(inner) = node.pointer("/data/inlineWorkflow")
+            && depth < MAX_DEPTH
+        {
+            let kind = word(node, "type");
+            let path = if kind == "component" { path } else { &own };
+            graph(
+                inner,
+                &format!("{pointer}/data/inlineWorkflow"),
+                path,
+                depth + 1,
+                found,
+            );
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Panels of the actions of Loom and of Logic Apps.
+
+use super::schema::{object_of, schema};
+use super::{Section, View, section};
+use crate::edit::fields::{Field, FieldKind};
+use regex::Regex;
+use serde_json::Value;
+use windlass_engine::Dialect;
+
+impl View<'_> {
+    /// Where the keys of a type are: beside it, or under `inputs`.
+    fn under(&self) -> &'static str {
+        let inputs = self.own.get("inputs").and_then(Value::as_object);
+        let known = ["condition", "limit", "actions", "expression"];
+        match inputs.is_some_and(|inputs| known.iter().any(|key| inputs.contains_key(*key))) {
+            true => "/inputs",
+            false => "",
+        }
+    }
+
+    pub(super) fn loom_loop(&self, kind: &str) -> Vec<Section> {
+        let under = self.under();
+        let loom = self.document.dialect == Dialect::Loom;
+        let own = self.own.pointer(under).unwrap_or(self.own);
+        let test = if own.get("expression").is_some() || !loom {
+            "expression"
+        } else {
+            "condition"
+        };
+        let label = match kind {
+            "while" => "Continue while",
+            _ => "Until",
+        };
+        let condition = self.field(
+            "condition",
+            label,
+            FieldKind::Condition,
+            &format!("{under}/{test}"),
+        );
+        let mut first = vec![condition];
+        if loom {
+            let kind = Field::new("type", "Type", FieldKind::Choice)
+                .choices(["until", "while", "doUntil"]);
+            first.insert(0, self.at(kind, "/type"));
+        }
+        let count = Field::new("count", "Max iterations", FieldKind::Number).usual(60);
+        let timeout = Field::new("timeout", "Timeout", FieldKind::Duration).usual("PT1H");
+        let mut limits = vec![
+            self.count(self.at(count, &format!("{under}/limit/count"))),
+            self.at(timeout, &format!("{under}/limit/timeout")),
+        ];
+        let mut further = Vec::new();
+        if loom {
+            let limit = Field::new("on_limit", "When a limit is reached", FieldKind::Choice)
+                .choices(["fail", "continue", "pause"])
+                .usual("fail");
+            limits.push(self.at(limit, &format!("{under}/on_limit")));
+            let delay = format!("{under}/delay");
+            let is_map = self.own.pointer(&delay).is_some_and(Value::is_object);
+            match is_map {
+                false => limits.push(
+                    self.field("delay", "Delay", FieldKind::Duration, &delay)
+                        .help("Between two iterations"),
+                ),
+                true => {
+                    let kind = Field::new("delay_type", "Delay", FieldKind::Choice)
+                        .choices(["fixed", "exponential"]);
+                    limits.push(self.at(kind, &format!("{delay}/type")));
+                    for (id, label, key) in [
+                        ("delay_interval", "First delay", "interval"),
+                        ("delay_max", "Longest delay", "maxInterval"),
+                    ] {
+                        limits.push(self.field(
+                            id,
+                            label,
+                            FieldKind::Duration,
+                            &format!("{delay}/{key}"),
+                        ));
+                    }
+                }
+            }
+            further.push(
+                self.field(
+                    "page",
+                    "Page",
+                    FieldKind::Expression,
+                    &format!("{under}/page"),
+                )
+                .help("The next page: the loop reads none twice"),
+            );
+            let repeat = Field::new("on_repeat", "When a page comes again", FieldKind::Choice)
+                .choices(["fail", "stop"])
+                .usual("fail");
+            further.push(self.at(repeat, &format!("{under}/on_repeat")));
+        }
+        vec![
+            section("Loop", first),
+            section("Limits", limits),
+            section("Pages", further),
+            section("Retry", self.retry()),
+        ]
+    }
+
+    fn retry(&self) -> Vec<Field> {
+        let under = match self.document.dialect {
+            Dialect::Loom => "/retry",
+            _ => return Vec::new(),
+        };
+        let kind = Field::new("retry_type", "Retry", FieldKind::Choice)
+            .choices(["none", "fixed", "exponential"])
+            .usual("none");
+        let count = Field::new("retry_count", "Retries", FieldKind::Number).usual(3);
+        let interval = Field::new("retry_interval", "First wait", FieldKind::Duration).usual("5s");
+        let most = Field::new("retry_max", "Longest wait", FieldKind::Duration).usual("1m");
+        vec![
+            self.at(kind, &format!("{under}/type")),
+            self.at(count, &format!("{under}/count")),
+            self.at(interval, &format!("{under}/interval")),
+            self.at(most, &format!("{under}/maxInterval")),
+            self.field("retry_on", "On", FieldKind::Code, &format!("{under}/on"))
+                .help("Faults: timeout, connection, 5xx, 429, …"),
+        ]
+    }
+
+    pub(super) fn loom_action(&self) -> Vec<Section> {
+        let schema = schema(Dialect::Loom);
+        let rules = schema
+            .pointer("/$defs/action/allOf")
+            .and_then(Value::as_array);
+        let mut rules = rules
+            .into_iter()
+            .flatten()
+            .filter(|_| self.document.dialect == Dialect::Loom);
+        let rule = rules.find(|rule| {
+            let pattern = rule
+                .pointer("/if/properties/type/pattern")
+                .and_then(Value::as_str);
+            pattern
+                .and_then(|pattern| Regex::new(pattern).ok())
+                .is_some_and(|pattern| pattern.is_match(&self.found.kind))
+        });
+        let rule = rule.and_then(|rule| rule.pointer("/then/properties"));
+        let skipped = [
+            "inputs",
+            "name",
+            "metadata",
+            "trackedProperties",
+            "operationOptions",
+            "runtimeConfiguration",
+            "retry",
+            "runAfter",
+            "actions",
+            "else",
+            "cases",
+            "default",
+            "branches",
+        ];
+        let own = self.own.as_object();
+        let fields = self.by_schema(&schema, rule, own, "", &skipped);
+        let under = rule.and_then(|rule| rule.get("inputs"));
+        let under = under
+            .map(|under| object_of(&schema, under))
+            .and_then(|under| under.get("properties"));
+        let inputs = match self.own.get("inputs") {
+            Some(Value::Object(inputs)) => {
+                self.by_schema(&schema, under, Some(inputs), "/inputs", &[])
+            }
+            None if under.is_some() => self.by_schema(&schema, under, None, "/inputs", &[]),
+            _ => vec![self.field("inputs", "Inputs", FieldKind::Code, "/inputs")],
+        };
+        vec![
+            section("Inputs", inputs),
+            section("Action", fields),
+            section("Retry", self.retry()),
+        ]
+    }
+}

@@ -1,0 +1,233 @@
+//! A node's new name, also where the text refers to it.
+
+use super::nodes::{Found, find, word};
+use super::{Document, keys};
+use regex::{Captures, Regex};
+use serde_json::Value;
+use windlass_engine::Dialect;
+
+/// The functions of expressions that take an action's name.
+const READERS: &str = "actions|body|outputs|result|items|iterationIndexes|actionBody|actionOutputs|\
+                       formDataValue|formDataMultiValues|multipartBody";
+
+pub(super) fn rename(document: &mut Document, asked: &str, name: &str) -> Result<String, String> {
+    let found = document.find(asked)?;
+    if name.is_empty() || name == found.name {
+        return Err(String::from("give the node another name"));
+    }
+    let all = document.nodes();
+    let others = |one: &&Found| one.pointer != found.pointer;
+    if all
+        .iter()
+        .filter(others)
+        .any(|one| one.name.eq_ignore_ascii_case(name))
+    {
+        return Err(format!("there is a node `{name}` already"));
+    }
+    match document.dialect {
+        Dialect::Loom | Dialect::Azure => loom(document, &found, name)?,
+        Dialect::Tea => tea(document, &found, name)?,
+        Dialect::Canvas => canvas(document, &found, name)?,
+    }
+    let path = match found.path.rsplit_once('/') {
+        Some((around, _)) => format!("{around}/{name}"),
+        None => name.to_owned(),
+    };
+    find(&document.nodes(), &path).map(|found| found.path)
+}
+
+/// Every text of a value that is not a key.
+fn texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| texts(item, change)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| texts(member, change)),
+        _ => {}
+    }
+}
+
+fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| error.to_string())
+}
+
+fn loom(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+    // In the order of their length, the keys inside stay where they are.
+    let mut after = Vec::new();
+    let actions = document.at(&found.among).and_then(Value::as_object);
+    for (action, own) in actions.into_iter().flatten() {
+        let keys = own.get("runAfter").and_then(Value::as_object);
+        let mut keys = keys.into_iter().flat_map(|keys| keys.keys());
+        if let Some(key) = keys.find(|key| key.eq_ignore_ascii_case(&found.name)) {
+            let pointer = format!("{}/{}/runAfter", found.among, super::nodes::escaped(action));
+            after.push((pointer, key.clone()));
+        }
+    }
+    for (pointer, key) in after {
+        document.rename_key(&pointer, &key, name)?;
+    }
+    document.rename_key(&found.among, &found.name, name)?;
+    let old = regex::escape(&found.name);
+    let called = pattern(&format!(
+        r"(?i)\b(?P<reader>{READERS})(?P<open>\(\s*)'{old}'"
+    ))?;
+    let member = pattern(&format!(
+        r"(?i)\b(?P<root>actions|outputs|results)(?:\.{old}\b|\[(?P<quote>['\x22]){old}['\x22]\])"
+    ))?;
+    let mut value = document.value.clone();
+    let quoted = name.replace('\'', "''");
+    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    texts(&mut value, &mut |text| {
+        if !text.contains('@') && !text.contains("{{") {
+            return;
+        }
+        let new = called.replace_all(text, |found: &Captures<'_>| {
+            format!("{}{}'{quoted}'", &found["reader"], &found["open"])
+        });
+        let new = member.replace_all(&new, |found: &Captures<'_>| match found.name("quote") {
+            None if plain => format!("{}.{name}", &found["root"]),
+            _ => format!("{}['{name}']", &found["root"]),
+        });
+        if new != text.as_str() {
+            *text = new.into_owned();
+        }
+    });
+    document.become_value(value)
+}
+
+fn tea(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+    const NAMED: [&str; 7] = [
+        "from",
+        "to",
+        "goto",
+        "fan_in",
+        "correct",
+        "interrupt_before",
+        "interrupt_after",
+    ];
+    fn refer(value: &mut Value, named: bool, old: &str, name: &str) {
+        match value {
+            Value::String(text) if named && text == old => *text = name.to_owned(),
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|item| refer(item, named, old, name)),
+            Value::Object(members) => {
+                for (key, member) in members.iter_mut() {
+                    refer(member, NAMED.contains(&key.as_str()), old, name);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut value = document.value.clone();
+    refer(&mut value, false, &found.name, name);
+    super::set(
+        &mut value,
+        &format!("{}/name", found.pointer),
+        Value::from(name),
+    )?;
+    document.become_value(value)
+}
+
+fn canvas(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+    let mut value = document.value.clone();
+    let old = found.name.clone();
+    let among = keys(&found.among)?;
+    // The graph of the node, and of an inner graph the loop around it.
+    let mut around = among.clone();
+    around.pop();
+    if around.last().is_some_and(|key| key == "inlineWorkflow") {
+        around.pop();
+    }
+    let escaped = regex::escape(&old);
+    let template = pattern(r"\{\{.*?\}\}|\{%.*?%\}")?;
+    let read = pattern(&format!(
+        r"(?P<before>^|[^\w.'\x22-]){escaped}\.|nodes\[(?P<quote>['\x22]){escaped}['\x22]\]"
+    ))?;
+    let plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let pointer: String = around
+        .iter()
+        .map(|key| format!("/{}", super::nodes::escaped(key)))
+        .collect();
+    let graph = value
+        .pointer_mut(&pointer)
+        .ok_or("its graph is not there")?;
+    fn refer(value: &mut Value, old: &str, name: &str) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| refer(item, old, name)),
+            Value::Object(members) => {
+                let point = format!("{old}.");
+                for (key, member) in members.iter_mut() {
+                    let named = ["source", "target", "node", "parentId"].contains(&key.as_str());
+                    match member {
+                        Value::String(text) if named && text == old => *text = name.to_owned(),
+                        Value::String(text) if key == "output" && text.starts_with(&point) => {
+                            *text =
+                                format!("{name}.{}", text.get(point.len()..).unwrap_or_default());
+                        }
+                        // Another graph has names of its own.
+                        member if key != "inlineWorkflow" => refer(member, old, name),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    refer(graph, &old, name);
+    let inner = ["inlineWorkflow"]
+        .into_iter()
+        .filter(|_| pointer.ends_with("/data"));
+    for key in inner {
+        if let Some(inner) = graph.get_mut(key) {
+            refer(inner, &old, name);
+        }
+    }
+    let own = value
+        .pointer_mut(&pointer)
+        .ok_or("its graph is not there")?;
+    texts(own, &mut |text| {
+        if !text.contains("{{") && !text.contains("{%") {
+            return;
+        }
+        let new = template.replace_all(text, |whole: &Captures<'_>| {
+            let whole = whole.get(0).map(|whole| whole.as_str()).unwrap_or_default();
+            let new = read.replace_all(whole, |found: &Captures<'_>| match found.name("quote") {
+                None if plain => format!(
+                    "{}{name}.",
+                    found
+                        .name("before")
+                        .map(|at| at.as_str())
+                        .unwrap_or_default()
+                ),
+                None => format!(
+                    "{}nodes['{name}'].",
+                    found
+                        .name("before")
+                        .map(|at| at.as_str())
+                        .unwrap_or_default()
+                ),
+                Some(_) => format!("nodes['{name}']"),
+            });
+            new.into_owned()
+        });
+        if new != text.as_str() {
+            *text = new.into_owned();
+        }
+    });
+    let id = value
+        .pointer_mut(&found.pointer)
+        .and_then(|node| node.get_mut("id"));
+    if let Some(id) = id.filter(|id| id.as_str() == Some(&old)) {
+        *id = Value::from(name);
+    }
+    debug_assert!(
+        value
+            .pointer(&found.pointer)
+            .is_some_and(|node| word(node, "id") == name)
+    );
+    document.become_value(value)
+}

@@ -1,0 +1,445 @@
+//! From a text that says one value to a text that says another one, with as few changes as it takes:
+//! what stays the same is not touched, in its quotes, its layout and its comments.
+
+use super::write::{Manner, behind, block, item_text, line, scalar};
+use serde_json::{Map, Value};
+use std::ops::Range;
+use windlass_source::source::{Form, Style, Written, WrittenEntry};
+
+/// Changes of a text, by bytes.
+pub(super) struct Rewrite<'t> {
+    text: &'t str,
+    json: bool,
+    patches: Vec<(Range<usize>, String)>,
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Inside of brackets.
+    flow: bool,
+    /// The indentation of its key or dash.
+    indent: usize,
+    /// The end of its key.
+    key_end: Option<usize>,
+}
+
+/// The text with one value in place of another.
+pub(super) fn rewrite(
+    text: &str,
+    written: &Written,
+    json: bool,
+    old: &Value,
+    new: &Value,
+) -> String {
+    let mut rewrite = Rewrite {
+        text,
+        json,
+        patches: Vec::new(),
+    };
+    let place = Place {
+        flow: json,
+        indent: 0,
+        key_end: None,
+    };
+    rewrite.change(written, old, new, place);
+    rewrite.done()
+}
+
+/// The text with another key.
+pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) -> String {
+    let manner = Manner { json, flow: true };
+    let mut text = text.to_owned();
+    if text.get(entry.key_range.clone()).is_some() {
+        text.replace_range(entry.key_range.clone(), &scalar(key, manner));
+    }
+    text
+}
+
+impl<'t> Rewrite<'t> {
+    fn done(mut self) -> String {
+        // What is put at the same place stays in its order.
+        self.patches.sort_by_key(|(range, _)| range.start);
+        let mut out = String::with_capacity(self.text.len());
+        let mut from = 0;
+        let windows = self.text.contains("\r\n");
+        for (range, new) in &self.patches {
+            out.push_str(self.text.get(from..range.start).unwrap_or_default());
+            match windows {
+                true => out.push_str(&new.replace('\n', "\r\n")),
+                false => out.push_str(new),
+            }
+            from = range.end.max(from);
+        }
+        out.push_str(self.text.get(from..).unwrap_or_default());
+        out
+    }
+
+    fn manner(&self, flow: bool) -> Manner {
+        Manner {
+            json: self.json,
+            flow: flow && !self.json,
+        }
+    }
+
+    fn put(&mut self, range: Range<usize>, new: String) {
+        self.patches.push((range, new));
+    }
+
+    /// Where the line of this byte begins.
+    fn line_start(&self, at: usize) -> usize {
+        let before = self.text.get(..at).unwrap_or_default();
+        before.rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    /// Where it ends, before its break.
+    fn line_end(&self, at: usize) -> usize {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let end = rest.find('\n').map_or(self.text.len(), |end| at + end);
+        let carriage = self
+            .text
+            .get(at..end)
+            .is_some_and(|line| line.ends_with('\r'));
+        end - usize::from(carriage)
+    }
+
+    fn column(&self, at: usize) -> usize {
+        let before = self.text.get(self.line_start(at)..at);
+        before.unwrap_or_default().chars().count()
+    }
+
+    /// Whether only blanks stand before it on its line.
+    fn is_first(&self, at: usize) -> bool {
+        let before = self.text.get(self.line_start(at)..at);
+        before.unwrap_or_default().trim().is_empty()
+    }
+
+    fn change(&mut self, written: &Written, old: &Value, new: &Value, place: Place) {
+        if old == new {
+            return;
+        }
+        match (&written.form, old, new) {
+            (Form::Map { flow, entries }, Value::Object(before), Value::Object(after)) => {
+                let flow = *flow || place.flow;
+                if after.is_empty()
+                    || entries.is_empty()
+                    || !self.map(written, entries, flow, before, after)
+                {
+                    self.replace(written, new, place);
+                }
+            }
+            (Form::List { flow, items }, Value::Array(before), Value::Array(after)) => {
+                let flow = *flow || place.flow;
+                let fits = !after.is_empty() && items.len() == before.len() && !items.is_empty();
+                if !fits || !self.list(written, items, flow, before, after) {
+                    self.replace(written, new, place);
+                }
+            }
+            _ => self.replace(written, new, place),
+        }
+    }
+
+    /// False, and nothing done: it cannot be done entry by entry.
+    fn map(
+        &mut self,
+        written: &Written,
+        entries: &[WrittenEntry],
+        flow: bool,
+        before: &Map<String, Value>,
+        after: &Map<String, Value>,
+    ) -> bool {
+        let mark = self.patches.len();
+        let Some(first) = entries.first() else {
+            return false;
+        };
+        let indent = self.column(first.key_range.start);
+        let spans: Vec<_> = entries
+            .iter()
+            .map(|entry| entry.key_range.start..entry.value.range.end.max(entry.key_range.end))
+            .collect();
+        let kept = |entry: &WrittenEntry| after.contains_key(&entry.key);
+        if !entries.iter().any(kept) {
+            return false;
+        }
+        for (index, entry) in entries.iter().enumerate() {
+            match (before.get(&entry.key), after.get(&entry.key)) {
+                (Some(old), Some(new)) => {
+                    let place = Place {
+                        flow,
+                        indent,
+                        key_end: Some(entry.key_range.end),
+                    };
+                    self.change(&entry.value, old, new, place);
+                }
+                (_, None) => {
+                    if !self.remove(&spans, index, flow) {
+                        self.patches.truncate(mark);
+                        return false;
+                    }
+                }
+                (None, Some(_)) => {}
+            }
+        }
+        // Behind which entry the next new one stands.
+        let mut behind_entry: Option<usize> = None;
+        for (key, value) in after {
+            let place = entries.iter().position(|entry| entry.key == *key);
+            if place.is_some() {
+                behind_entry = place;
+                continue;
+            }
+            let manner = self.manner(flow);
+            let name = scalar(key, manner);
+            let text = match flow {
+                true => format!("{name}: {}", self.in_flow(value, &spans, written)),
+                false => format!("{name}:{}", behind(value, manner, indent)),
+            };
+            self.insert(&spans, behind_entry, text, flow, indent);
+        }
+        true
+    }
+
+    fn list(
+        &mut self,
+        written: &Written,
+        items: &[Written],
+        flow: bool,
+        before: &[Value],
+        after: &[Value],
+    ) -> bool {
+        let mark = self.patches.len();
+        let same = |(a, b): &(&Value, &Value)| a == b;
+        let head = before.iter().zip(after).take_while(same).count();
+        let most = before.len().min(after.len()) - head;
+        let backwards = before.iter().rev().zip(after.iter().rev());
+        let tail = backwards.take_while(same).count().min(most);
+        let (old, new) = (before.len() - tail, after.len() - tail);
+        let starts: Vec<_> = items
+            .iter()
+            .map(|item| match flow {
+                true => item.range.start,
+                false => self.dash(item.range.start),
+            })
+            .collect();
+        let spans: Vec<_> = starts
+            .iter()
+            .zip(items)
+            .map(|(start, item)| *start..item.range.end)
+            .collect();
+        let Some(indent) = starts.first().map(|start| self.column(*start)) else {
+            return false;
+        };
+        let pairs = old.min(new) - head;
+        for index in head..head + pairs {
+            if let (Some(item), Some(old), Some(new)) =
+                (items.get(index), before.get(index), after.get(index))
+            {
+                let key_end = None;
+                self.change(
+                    item,
+                    old,
+                    new,
+                    Place {
+                        flow,
+                        indent,
+                        key_end,
+                    },
+                );
+            }
+        }
+        for index in head + pairs..old {
+            if !self.remove(&spans, index, flow) {
+                self.patches.truncate(mark);
+                return false;
+            }
+        }
+        let last = (head + pairs).checked_sub(1);
+        // In the manner of those that are there.
+        let is_flow = |item: &Written| {
+            matches!(
+                item.form,
+                Form::Map { flow: true, .. } | Form::List { flow: true, .. }
+            )
+        };
+        let in_line = !flow && !items.is_empty() && items.iter().all(is_flow);
+        for value in after.get(head + pairs..new).unwrap_or_default() {
+            let text = match flow {
+                true => self.in_flow(value, &spans, written),
+                false if in_line => format!("- {}", line(value, self.manner(false))),
+                false => {
+                    let text = match value {
+                        Value::Object(members) if !members.is_empty() => {
+                            super::write::lines(value, self.manner(false), indent + 2)
+                        }
+                        value => item_text(value, self.manner(false), indent),
+                    };
+                    format!("- {text}")
+                }
+            };
+            self.insert(&spans, last, text, flow, indent);
+        }
+        true
+    }
+
+    /// A value among others in brackets: on one line, or where those have lines of their own, in lines.
+    fn in_flow(&self, value: &Value, spans: &[Range<usize>], written: &Written) -> String {
+        match spans.first() {
+            Some(first) if self.json && self.has_lines(written, first) => {
+                item_text(value, self.manner(true), self.column(first.start))
+            }
+            _ => line(value, self.manner(true)),
+        }
+    }
+
+    /// Whether the values in brackets have lines of their own.
+    fn has_lines(&self, written: &Written, first: &Range<usize>) -> bool {
+        let opening = self.text.get(written.range.start..first.start);
+        opening.is_some_and(|opening| opening.contains('\n'))
+    }
+
+    /// The dash of an item.
+    fn dash(&self, item: usize) -> usize {
+        let before = self.text.get(..item).unwrap_or_default();
+        before.rfind('-').unwrap_or(item)
+    }
+
+    /// Takes away an entry or an item; false: it is all that stands there, or stands beside others.
+    fn remove(&mut self, spans: &[Range<usize>], index: usize, flow: bool) -> bool {
+        let Some(span) = spans.get(index).cloned() else {
+            return false;
+        };
+        let next = spans.get(index + 1);
+        if flow {
+            if let Some(next) = next {
+                self.put(span.start..next.start, String::new());
+                return true;
+            }
+            let Some(last) = index.checked_sub(1).and_then(|index| spans.get(index)) else {
+                return false;
+            };
+            let between = self.text.get(last.end..span.start).unwrap_or_default();
+            let Some(comma) = between.find(',').map(|at| last.end + at) else {
+                return false;
+            };
+            let before = self.text.get(comma + 1..span.start).unwrap_or_default();
+            let blank = before.len() - before.trim_end().len();
+            self.put(comma..comma + 1, String::new());
+            self.put(span.start - blank..span.end, String::new());
+            return true;
+        }
+        if self.is_first(span.start) {
+            let end = self.line_end(span.end);
+            let rest = self.text.get(end..).unwrap_or_default();
+            let broken = rest.find('\n').map_or(rest.len(), |at| at + 1);
+            self.put(self.line_start(span.start)..end + broken, String::new());
+            return true;
+        }
+        match next {
+            Some(next) => {
+                self.put(span.start..next.start, String::new());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Puts an entry or an item behind another one, or before the first.
+    fn insert(
+        &mut self,
+        spans: &[Range<usize>],
+        behind: Option<usize>,
+        text: String,
+        flow: bool,
+        indent: usize,
+    ) {
+        let Some(first) = spans.first() else { return };
+        let after = behind.and_then(|index| spans.get(index));
+        let own_line = format!("\n{:indent$}", "");
+        if !flow {
+            match after {
+                Some(span) => {
+                    let end = self.line_end(span.end);
+                    self.put(end..end, own_line + &text);
+                }
+                None => self.put(first.start..first.start, text + &own_line),
+            }
+            return;
+        }
+        let gap = match self.is_first(first.start) {
+            true => own_line,
+            false => String::from(" "),
+        };
+        match after {
+            Some(span) => self.put(span.end..span.end, format!(",{gap}{text}")),
+            None => self.put(first.start..first.start, format!("{text},{gap}")),
+        }
+    }
+
+    fn replace(&mut self, written: &Written, new: &Value, place: Place) {
+        let range = written.range.clone();
+        let manner = self.manner(place.flow);
+        let current = self.text.get(range.clone()).unwrap_or_default();
+        if let (Form::Scalar(style), Value::String(text)) = (&written.form, new)
+            && let Some(quoted) = self.in_style(*style, text, current, place)
+        {
+            return self.put(range, quoted);
+        }
+        if place.flow {
+            let column = self.column(self.line_start(range.start));
+            let indent = self.indent_of_line(range.start).max(column);
+            let text = match self.json {
+                true => item_text(new, manner, indent),
+                false => line(new, manner),
+            };
+            let gap = if range.is_empty() { " " } else { "" };
+            return self.put(range, format!("{gap}{text}"));
+        }
+        let Some(key_end) = place.key_end else {
+            let text = match range.is_empty() {
+                true => format!(" {}", item_text(new, manner, place.indent)),
+                false => item_text(new, manner, place.indent),
+            };
+            return self.put(range, text);
+        };
+        let between = self.text.get(key_end..range.start).unwrap_or_default();
+        let colon = between.find(':').map_or(range.start, |at| key_end + at + 1);
+        let text = behind(new, manner, place.indent);
+        // Anchors and comments stay where the value does.
+        let between = self.text.get(colon..range.start).unwrap_or_default();
+        if text.starts_with(' ') && !between.contains('\n') {
+            let gap = if between.is_empty() { " " } else { "" };
+            return self.put(range, format!("{gap}{}", text.trim_start()));
+        }
+        self.put(colon..range.end, text);
+    }
+
+    fn indent_of_line(&self, at: usize) -> usize {
+        let line = self.text.get(self.line_start(at)..).unwrap_or_default();
+        line.len() - line.trim_start_matches(' ').len()
+    }
+
+    /// A text in the quotes that stood there.
+    fn in_style(&self, style: Style, text: &str, current: &str, place: Place) -> Option<String> {
+        let control = text.chars().any(char::is_control);
+        match style {
+            Style::Double => Some(super::write::double(text)),
+            Style::Single if !control => Some(format!("'{}'", text.replace('\'', "''"))),
+            Style::Block if current.starts_with('|') => {
+                let header = current.lines().next().unwrap_or_default();
+                let first = current
+                    .lines()
+                    .skip(1)
+                    .find(|line| !line.trim().is_empty())?;
+                let indent = first.len() - first.trim_start_matches(' ').len();
+                let new = block(text, indent.max(place.indent + 1))?;
+                // The same header with its comment, unless the end of the text is another one.
+                let own = new.lines().next().unwrap_or_default();
+                match header.split_whitespace().next() == Some(own) {
+                    true => Some(format!("{header}{}", new.get(own.len()..)?)),
+                    false => Some(new),
+                }
+            }
+            _ => None,
+        }
+    }
+}

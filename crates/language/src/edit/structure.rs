@@ -1,0 +1,354 @@
+//! Nodes that are added and taken away, with the order that leads through them.
+
+use super::nodes::{Found, word};
+use super::{Document, Edit, Where, keys, remove, set, types};
+use serde_json::{Map, Value, json};
+use windlass_engine::Dialect;
+
+/// Adds a node; gives its path.
+pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String> {
+    let Edit::Add {
+        place,
+        node,
+        name,
+        kind,
+        value,
+        x,
+        y,
+    } = edit
+    else {
+        return Err(String::from("nothing is added"));
+    };
+    let mut new = match value {
+        Some(value) => value.clone(),
+        None => types::smallest(document.dialect, kind)
+            .ok_or_else(|| format!("`{kind}` is no type that can be added here"))?,
+    };
+    let beside = match node.as_str() {
+        "" => None,
+        node => Some(document.find(node)?),
+    };
+    let all = document.nodes();
+    let taken = |name: &str| all.iter().any(|one| one.name.eq_ignore_ascii_case(name));
+    let name = match name {
+        Some(name) if taken(name) => return Err(format!("there is a node `{name}` already")),
+        Some(name) => name.clone(),
+        None => {
+            let stem: String = kind
+                .chars()
+                .map(|c| if c.is_alphanumeric() { c } else { '_' })
+                .collect();
+            let mut names = (1..).map(|number| match number {
+                1 => stem.clone(),
+                number => format!("{stem}_{number}"),
+            });
+            names.find(|name| !taken(name)).unwrap_or_default()
+        }
+    };
+    if value.is_none() {
+        settle(document, &mut new, &name);
+    }
+    let mut value = document.value.clone();
+    let among = among(document, &value, beside.as_ref(), *place)?;
+    match document.dialect {
+        Dialect::Loom | Dialect::Azure => {
+            add_action(&mut value, &among, beside.as_ref(), *place, &name, new)?;
+        }
+        Dialect::Tea => {
+            prepend(&mut new, "name", Value::from(name.clone()));
+            add_item(&mut value, &among, beside.as_ref(), *place, new)?;
+            if let (Some(beside), "/nodes") = (&beside, among.as_str()) {
+                order_tea(&mut value, &beside.name, &name, *place);
+            }
+        }
+        Dialect::Canvas => {
+            prepend(&mut new, "id", Value::from(name.clone()));
+            let at = (*x, *y);
+            if let (Some(x), Some(y)) = at
+                && let Some(members) = new.as_object_mut()
+            {
+                let place = json!({ "x": super::canvas::whole(x), "y": super::canvas::whole(y) });
+                let after = members
+                    .keys()
+                    .position(|key| key == "type")
+                    .map_or(1, |at| at + 1);
+                members.shift_insert(after, String::from("position"), place);
+            }
+            if let Some(beside) = beside.as_ref().filter(|_| *place == Where::Inside)
+                && among.ends_with("/nodes")
+                && !among.contains(&format!("{}/data/", beside.pointer))
+            {
+                // The inside of a drawn loop lies beside it.
+                prepend(&mut new, "parentId", Value::from(beside.name.clone()));
+            }
+            add_item(&mut value, &among, beside.as_ref(), *place, new)?;
+        }
+    }
+    document.become_value(value)?;
+    let added = document.nodes();
+    let found = added
+        .iter()
+        .find(|one| one.name == name && one.among == among);
+    Ok(found.map_or(name, |found| found.path.clone()))
+}
+
+/// Gives what is in a smallest node names of its own, and a corrector that is there.
+fn settle(document: &Document, new: &mut Value, name: &str) {
+    for inside in ["/actions", "/default/actions"] {
+        if let Some(actions) = new.pointer_mut(inside).and_then(Value::as_object_mut) {
+            let inner = std::mem::take(actions).into_iter();
+            *actions = inner
+                .map(|(key, action)| (format!("{name}_{key}"), action))
+                .collect();
+        }
+    }
+    let body = new.get_mut("body").and_then(Value::as_array_mut);
+    for step in body.into_iter().flatten() {
+        if let Some(inner) = step.get_mut("name") {
+            *inner = Value::from(format!("{name}_step"));
+        }
+    }
+    if word(new, "uses") == "retry.loop"
+        && let Some(first) = document.nodes().iter().find(|node| node.among == "/nodes")
+        && let Some(with) = new.get_mut("with").and_then(Value::as_object_mut)
+    {
+        with.insert(String::from("correct"), Value::from(first.name.clone()));
+    }
+}
+
+/// Where the new one is to be: a map or a list.
+fn among(
+    document: &Document,
+    value: &Value,
+    beside: Option<&Found>,
+    place: Where,
+) -> Result<String, String> {
+    let Some(beside) = beside else {
+        let known = document.nodes();
+        let first = known.iter().min_by_key(|node| node.among.len());
+        let usual = match document.dialect {
+            Dialect::Loom | Dialect::Azure => "/actions",
+            Dialect::Tea | Dialect::Canvas => "/nodes",
+        };
+        return Ok(first.map_or(usual.to_owned(), |first| first.among.clone()));
+    };
+    if place != Where::Inside {
+        return Ok(beside.among.clone());
+    }
+    let own = value.pointer(&beside.pointer).unwrap_or(&Value::Null);
+    let kind = beside.kind.to_lowercase();
+    let refused = || Err(format!("a node of type `{}` has no inside", beside.kind));
+    let inside = match document.dialect {
+        Dialect::Loom | Dialect::Azure => match kind.as_str() {
+            "until" | "while" | "dountil" | "foreach" | "scope" | "if" | "parallel" => {
+                match own.pointer("/inputs/actions") {
+                    Some(_) => "/inputs/actions",
+                    None => "/actions",
+                }
+            }
+            "switch" => "/default/actions",
+            _ => return refused(),
+        },
+        Dialect::Tea => match kind.as_str() {
+            "while_loop" => "/body",
+            "dynamic_parallel" => "/steps",
+            _ => return refused(),
+        },
+        Dialect::Canvas if ["loop", "map", "component"].contains(&kind.as_str()) => {
+            let drawn = document.nodes().iter().any(|node| {
+                node.among == beside.among
+                    && value
+                        .pointer(&node.pointer)
+                        .is_some_and(|node| word(node, "parentId") == beside.name)
+            });
+            if drawn {
+                return Ok(beside.among.clone());
+            }
+            "/data/inlineWorkflow/nodes"
+        }
+        Dialect::Canvas => return refused(),
+    };
+    Ok(format!("{}{inside}", beside.pointer))
+}
+
+fn prepend(value: &mut Value, key: &str, first: Value) {
+    if let Some(members) = value.as_object_mut() {
+        members.shift_insert(0, key.to_owned(), first);
+    }
+}
+
+fn add_action(
+    value: &mut Value,
+    among: &str,
+    beside: Option<&Found>,
+    place: Where,
+    name: &str,
+    mut new: Value,
+) -> Result<(), String> {
+    if value.pointer(among).is_none_or(Value::is_null) {
+        set(value, among, Value::Object(Map::new()))?;
+    }
+    let actions = value.pointer_mut(among).and_then(Value::as_object_mut);
+    let actions = actions.ok_or_else(|| format!("`{among}` is no map of actions"))?;
+    let beside = beside
+        .filter(|_| place != Where::Inside)
+        .map(|beside| beside.name.as_str());
+    let at = beside.and_then(|beside| actions.keys().position(|key| key == beside));
+    let graph = actions
+        .values()
+        .any(|action| action.get("runAfter").is_some());
+    if graph {
+        let succeeded = |name: &str| json!({ name: ["Succeeded"] });
+        let last = actions.keys().next_back().cloned();
+        let run_after = match (place, beside) {
+            (Where::Before, Some(beside)) => {
+                let own = actions.get_mut(beside).and_then(Value::as_object_mut);
+                let own = own.and_then(|own| own.insert(String::from("runAfter"), succeeded(name)));
+                own.unwrap_or_else(|| json!({}))
+            }
+            (Where::After, Some(beside)) => {
+                for action in actions.values_mut() {
+                    let after = action.get_mut("runAfter").and_then(Value::as_object_mut);
+                    if let Some(after) = after
+                        && let Some(statuses) = after.shift_remove(beside)
+                    {
+                        after.insert(name.to_owned(), statuses);
+                    }
+                }
+                succeeded(beside)
+            }
+            _ => last.as_deref().map_or_else(|| json!({}), succeeded),
+        };
+        if let Some(members) = new.as_object_mut() {
+            members.insert(String::from("runAfter"), run_after);
+        }
+    }
+    let index = match (place, at) {
+        (Where::Before, Some(at)) => at,
+        (Where::After, Some(at)) => at + 1,
+        _ => actions.len(),
+    };
+    actions.shift_insert(index, name.to_owned(), new);
+    Ok(())
+}
+
+fn add_item(
+    value: &mut Value,
+    among: &str,
+    beside: Option<&Found>,
+    place: Where,
+    new: Value,
+) -> Result<(), String> {
+    if value.pointer(among).is_none_or(Value::is_null) {
+        set(value, among, Value::Array(Vec::new()))?;
+    }
+    let items = value.pointer_mut(among).and_then(Value::as_array_mut);
+    let items = items.ok_or_else(|| format!("`{among}` is no list of nodes"))?;
+    let index = beside.and_then(|beside| keys(&beside.pointer).ok()?.pop()?.parse::<usize>().ok());
+    let index = match (place, index) {
+        (Where::Before, Some(index)) => index,
+        (Where::After, Some(index)) => index + 1,
+        _ => items.len(),
+    };
+    items.insert(index.min(items.len()), new);
+    Ok(())
+}
+
+/// Leads the edges of an agent through the new node. Without edges the order of the list counts.
+fn order_tea(value: &mut Value, beside: &str, name: &str, place: Where) {
+    let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let (end, edge) = match place {
+        Where::Before => ("to", json!({ "from": name, "to": beside })),
+        Where::After => ("from", json!({ "from": beside, "to": name })),
+        Where::Inside => return,
+    };
+    let mut led = false;
+    for one in edges.iter_mut().filter(|one| word(one, end) == beside) {
+        if let Some(one) = one.get_mut(end) {
+            *one = Value::from(name);
+            led = true;
+        }
+    }
+    if led {
+        edges.push(edge);
+    }
+}
+
+/// Takes a node away.
+pub(super) fn delete(document: &mut Document, asked: &str) -> Result<(), String> {
+    let found = document.find(asked)?;
+    let mut value = document.value.clone();
+    match document.dialect {
+        Dialect::Loom | Dialect::Azure => {
+            let own = value.pointer(&found.pointer);
+            let before = own.and_then(|own| own.get("runAfter")).cloned();
+            remove(&mut value, &found.pointer);
+            let actions = value
+                .pointer_mut(&found.among)
+                .and_then(Value::as_object_mut);
+            for action in actions.into_iter().flat_map(|actions| actions.values_mut()) {
+                let Some(after) = action.get_mut("runAfter").and_then(Value::as_object_mut) else {
+                    continue;
+                };
+                let key = after
+                    .keys()
+                    .find(|key| key.eq_ignore_ascii_case(&found.name))
+                    .cloned();
+                if let Some(key) = key {
+                    after.shift_remove(&key);
+                    let before = before.as_ref().and_then(Value::as_object);
+                    for (name, statuses) in before.into_iter().flatten() {
+                        after
+                            .entry(name.clone())
+                            .or_insert_with(|| statuses.clone());
+                    }
+                }
+            }
+        }
+        Dialect::Tea => {
+            remove(&mut value, &found.pointer);
+            if found.among == "/nodes" {
+                bridge(&mut value, &found.name);
+            }
+        }
+        Dialect::Canvas => {
+            let mut gone = vec![found.name.clone()];
+            let nodes = value
+                .pointer(&found.among)
+                .and_then(Value::as_array)
+                .cloned();
+            let nodes = nodes.unwrap_or_default();
+            // With a drawn loop goes what lies in it.
+            while let Some(more) = nodes.iter().find(|node| {
+                gone.iter().any(|name| word(node, "parentId") == name)
+                    && !gone.iter().any(|name| word(node, "id") == name)
+            }) {
+                gone.push(word(more, "id").to_owned());
+            }
+            super::canvas::without(&mut value, &found.among, &gone);
+        }
+    }
+    document.become_value(value)
+}
+
+/// What led to a node leads to where it led.
+fn bridge(value: &mut Value, name: &str) {
+    let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let next = edges.iter().find(|edge| word(edge, "from") == name);
+    let next = next.map(|edge| word(edge, "to").to_owned());
+    edges.retain(|edge| word(edge, "from") != name);
+    match next {
+        Some(next) => {
+            for edge in edges.iter_mut().filter(|edge| word(edge, "to") == name) {
+                if let Some(to) = edge.get_mut("to") {
+                    *to = Value::from(next.clone());
+                }
+            }
+        }
+        None => edges.retain(|edge| word(edge, "to") != name),
+    }
+}

@@ -1,0 +1,458 @@
+//! Every value of many files is set, put back and taken away: what the text says is what was meant, and
+//! nothing else of it changes.
+
+use super::{Document, Edit, edit, panel, remove, set};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use windlass_engine::Bundle;
+
+/// So many values of a file are tried.
+const TRIED: usize = 10;
+
+fn files() -> Vec<PathBuf> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut open: Vec<PathBuf> = [
+        "examples",
+        "tests/canvas",
+        "tests/tea",
+        "tests/azure",
+        "tests/graph",
+    ]
+    .map(|folder| root.join(folder))
+    .into();
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            match extension {
+                _ if path.is_dir() => open.push(path),
+                Some("yaml" | "yml" | "json") => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> Option<Document> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Document::read(Bundle::single(path.to_string_lossy(), text), None).ok()
+}
+
+/// The pointers of all values, some of them where there are many.
+fn pointers(value: &Value) -> Vec<String> {
+    fn all(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (key, member) in members {
+                    let at = format!("{at}/{}", super::nodes::escaped(key));
+                    found.push(at.clone());
+                    all(member, &at, found);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let at = format!("{at}/{index}");
+                    found.push(at.clone());
+                    all(item, &at, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    all(value, "", &mut found);
+    let step = found.len().div_ceil(TRIED).max(1);
+    found.into_iter().step_by(step).collect()
+}
+
+fn other(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(format!("{text}x")),
+        Value::Number(number) => Value::from(number.as_i64().unwrap_or(0) + 1),
+        Value::Bool(value) => Value::from(!value),
+        Value::Null => Value::from("something"),
+        Value::Array(items) => {
+            let mut items = items.clone();
+            items.push(items.first().cloned().unwrap_or(json!(7)));
+            Value::Array(items)
+        }
+        Value::Object(members) => {
+            let mut members = members.clone();
+            members.insert(
+                String::from("x-new"),
+                json!({ "a": [1, "b: c"], "d": "e\nf\n" }),
+            );
+            Value::Object(members)
+        }
+    }
+}
+
+/// Whether a text has what an edit may refuse: parts that stand for others.
+fn is_shared(text: &str) -> bool {
+    text.contains("<<:") || text.contains(": &") || text.contains("- &") || text.contains(": *")
+}
+
+#[test]
+fn every_value_is_set_and_put_back() {
+    let (mut tried, mut back, mut seen) = (0, 0, 0);
+    for path in files() {
+        let Some(document) = read(&path) else {
+            continue;
+        };
+        let before = document.text().to_owned();
+        seen += 1;
+        for pointer in pointers(&document.value) {
+            let old = document
+                .value
+                .pointer(&pointer)
+                .cloned()
+                .unwrap_or_default();
+            let mut meant = document.value.clone();
+            set(&mut meant, &pointer, other(&old)).unwrap();
+            let mut edited = read(&path).unwrap();
+            // What the text says then is compared inside.
+            match edited.become_value(meant) {
+                Ok(()) => {}
+                Err(_) if is_shared(&before) => continue,
+                Err(why) => panic!("{}: {pointer}: {why}", path.display()),
+            }
+            tried += 1;
+            let changed = super::difference(&before, edited.text());
+            let lines = |value: &Value| value.to_string().matches("\\n").count();
+            if lines(&old) == 0 && !matches!(old, Value::Null) {
+                let told: Vec<_> = changed.iter().map(|one| &one.new_text).collect();
+                assert!(
+                    changed.len() <= 3,
+                    "{}: {pointer}: {told:?}",
+                    path.display()
+                );
+            }
+            let mut again = edited.value.clone();
+            set(&mut again, &pointer, old).unwrap();
+            if let Err(why) = edited.become_value(again) {
+                panic!("{}: {pointer}: back: {why}", path.display());
+            }
+            if edited.text() == before {
+                back += 1;
+            } else if std::env::var_os("WINDLASS_SHOW").is_some() {
+                eprintln!("{}: {pointer}", path.display());
+                eprintln!("{:?}", super::difference(&before, edited.text()));
+            }
+        }
+    }
+    println!("{seen} files, {tried} values set, {back} put back to the same text");
+    assert!(seen > 100 && tried > 800, "{seen} {tried}");
+    // The others were in a notation of their own: folded texts, numbers such as `1e3`.
+    assert!(back * 100 >= tried * 97, "{back} of {tried}");
+}
+
+#[test]
+fn every_value_is_taken_away() {
+    let mut tried = 0;
+    for path in files() {
+        let Some(document) = read(&path) else {
+            continue;
+        };
+        for pointer in pointers(&document.value) {
+            let mut meant = document.value.clone();
+            assert!(remove(&mut meant, &pointer));
+            let mut edited = read(&path).unwrap();
+            match edited.become_value(meant) {
+                Ok(()) => tried += 1,
+                Err(_) if is_shared(document.text()) => {}
+                Err(why) => panic!("{}: {pointer}: {why}", path.display()),
+            }
+        }
+    }
+    assert!(tried > 800, "{tried}");
+}
+
+#[test]
+fn fields_of_every_panel_are_set_and_put_back() {
+    let mut tried = 0;
+    for path in files() {
+        let Some(document) = read(&path) else {
+            continue;
+        };
+        let before = document.text().to_owned();
+        let nodes = document.nodes();
+        for node in nodes.iter().take(12) {
+            let Ok(panel) = panel(&document.bundle, None, &node.path, Some(1_000)) else {
+                continue;
+            };
+            let fields = panel.sections.iter().flat_map(|section| &section.fields);
+            for field in fields.filter(|field| !field.value.is_null()) {
+                let mut edited = read(&path).unwrap();
+                let new = match field.kind {
+                    super::FieldKind::Table | super::FieldKind::Condition => continue,
+                    _ => other(&field.value),
+                };
+                let value = super::panel::with_field(&edited, &node.path, &field.id, &new);
+                match edited.become_value(value.unwrap()) {
+                    Ok(()) => {}
+                    Err(_) if is_shared(&before) => continue,
+                    Err(why) => panic!("{}: {} {}: {why}", path.display(), node.path, field.id),
+                }
+                // A type is what the panel is made by.
+                let Ok(old) =
+                    super::panel::with_field(&edited, &node.path, &field.id, &field.value)
+                else {
+                    continue;
+                };
+                edited.become_value(old).unwrap();
+                assert_eq!(
+                    edited.value,
+                    document.value,
+                    "{} {}",
+                    path.display(),
+                    field.id
+                );
+                tried += 1;
+            }
+        }
+    }
+    println!("{tried} fields");
+    assert!(tried > 500, "{tried}");
+}
+
+const YAML: &str = "# A loop.\nname: poll   # its name\nactions:\n  # until it is done\n  wait_for:\n    type: until\n    condition: \"@equals(body('check'), 'done')\"   # the end\n    limit: { count: 5, timeout: 1h }\n    actions:\n      check: { type: compose, inputs: done }   # looks\n      # the last one\n  after: { type: compose, inputs: \"@body('wait_for')\" }\n";
+
+fn edited(text: &str, edits: Value) -> Result<String, String> {
+    let edits: Vec<Edit> = serde_json::from_value(edits).unwrap();
+    let file = if text.starts_with('{') {
+        "a.json"
+    } else {
+        "a.yaml"
+    };
+    let bundle = Bundle::single(file, text);
+    let done = edit(&bundle, None, &edits)?;
+    assert_eq!(
+        windlass_source::source::edited(text, &done.edits).as_deref(),
+        Some(done.text.as_str())
+    );
+    Ok(done.text)
+}
+
+#[test]
+fn an_edit_keeps_comments_and_layout() {
+    let set = |field: &str, value: Value| {
+        edited(
+            YAML,
+            json!([{ "op": "set", "node": "wait_for", "field": field, "value": value }]),
+        )
+        .unwrap()
+    };
+    assert_eq!(set("count", json!(7)), YAML.replace("count: 5", "count: 7"));
+    let text = set("condition", json!("@equals(body('check'), 'ready')"));
+    assert_eq!(text, YAML.replace("'done')", "'ready')"));
+    let text = set("on_limit", json!("continue"));
+    assert_eq!(text.replace("    on_limit: continue\n", ""), YAML);
+    let text = set("retry_count", json!(2));
+    assert!(text.contains("\n    retry: { count: 2 }\n"), "{text}");
+    assert_eq!(
+        set("timeout", Value::Null),
+        YAML.replace("count: 5, timeout: 1h", "count: 5")
+    );
+    let refused = edited(
+        YAML,
+        json!([{ "op": "set", "node": "wait_for", "field": "timeout", "value": "soon" }]),
+    );
+    assert!(refused.unwrap_err().starts_with("line 8: "));
+    let refused = edited(YAML, json!([{ "op": "delete", "node": "check" }])).unwrap_err();
+    assert!(refused.contains("check"), "{refused}");
+
+    let renamed = edited(
+        YAML,
+        json!([{ "op": "rename", "node": "wait_for/check", "name": "look" }]),
+    )
+    .unwrap();
+    assert_eq!(renamed, YAML.replace("check", "look"));
+    let added = edited(
+        YAML,
+        json!([
+            { "op": "add", "where": "after", "node": "wait_for/check", "type": "http", "name": "fetch" },
+            { "op": "add", "where": "before", "node": "wait_for", "type": "wait", "name": "first" },
+        ]),
+    );
+    let added = added.unwrap();
+    let first = "  first: { type: wait, inputs: 10s }\n";
+    let fetch = "      fetch: { type: http, inputs: { method: GET, uri: https://example.org/ } }\n";
+    assert!(added.contains(first) && added.contains(fetch), "{added}");
+    assert_eq!(added.replace(first, "").replace(fetch, ""), YAML);
+}
+
+const DRAWN: &str = r#"nodes:
+  - id: repeat   # the loop
+    type: loop
+    data:
+      continueWhile: { output: count.n, operator: "<", value: 3 }
+      maxIterations: 5
+      inputMappings:
+        # the number
+        - { source: { type: builtin, name: iteration_count }, target: { node: count, input: i } }
+      outputMappings:
+        - { source: { node: count, output: n }, target: all, take: all }
+      inlineWorkflow:
+        nodes:
+          - id: count
+            type: function
+            data:
+              inputs: [{ name: i, type: number }]
+              outputs: [{ name: n, type: number }]
+              code: return { n = inputs.i }
+"#;
+
+#[test]
+fn a_canvas_is_edited_in_place() {
+    let bundle = Bundle::single("a.yaml", DRAWN);
+    let panel = panel(&bundle, None, "repeat", Some(1_000)).unwrap();
+    let field = |id: &str| {
+        let mut fields = panel.sections.iter().flat_map(|section| &section.fields);
+        fields.find(|field| field.id == id).unwrap().clone()
+    };
+    let parts = field("continue_while").parts.unwrap();
+    assert_eq!(parts.output[0].value, "count.n");
+    assert_eq!(parts.output[0].kind.as_deref(), Some("number"));
+    assert_eq!(
+        (field("max_iterations").value, field("max_iterations").cap),
+        (json!(5), Some(1_000))
+    );
+    let rows = field("input_mappings").value;
+    assert_eq!(
+        rows,
+        json!([{ "source": "builtin:iteration_count", "target": "count.i", "iterations": "all" }])
+    );
+    let mut more = field("output_mappings").value;
+    more.as_array_mut()
+        .unwrap()
+        .push(json!({ "source": "count.n", "target": "last", "take": "last" }));
+    let text = edited(
+        DRAWN,
+        json!([{ "op": "set", "node": "repeat", "field": "output_mappings", "value": more }]),
+    );
+    let row = "        - { source: { node: count, output: n }, target: last, take: last }\n";
+    let text = text.unwrap();
+    assert!(text.contains(row), "{text}");
+    assert_eq!(text.replace(row, ""), DRAWN);
+
+    let while_ = json!({ "output": "count.n", "operator": "<=", "value": 4 });
+    let text = edited(
+        DRAWN,
+        json!([{ "op": "set", "node": "repeat", "field": "continue_while", "value": while_ }]),
+    );
+    assert_eq!(
+        text.unwrap(),
+        DRAWN.replace("\"<\", value: 3", "\"<=\", value: 4")
+    );
+    let text = edited(
+        DRAWN,
+        json!([
+            { "op": "add", "where": "after", "node": "repeat/count", "type": "function", "name": "next", "x": 300, "y": 80,
+              "value": { "type": "function", "data": { "inputs": [{ "name": "n", "type": "number" }], "outputs": [{ "name": "m", "type": "number" }], "code": "return { m = inputs.n }" } } },
+            { "op": "connect", "from": "count.n", "to": "next.n", "in": "repeat" },
+            { "op": "move", "node": "repeat/next", "x": 320, "y": 80.4 },
+            { "op": "rename", "node": "repeat/count", "name": "counter" },
+        ]),
+    );
+    let text = text.unwrap();
+    assert!(text.contains("position: { x: 320, y: 80 }"), "{text}");
+    assert!(text.contains("output: counter.n"), "{text}");
+    assert!(
+        text.contains("source: counter, target: next, sourceHandle: output:n"),
+        "{text}"
+    );
+    let twice = edited(
+        &text,
+        json!([{ "op": "connect", "from": "counter.n", "to": "next.n", "in": "repeat" }]),
+    );
+    assert!(twice.unwrap_err().contains("connected already"));
+    let text = edited(
+        &text,
+        json!([
+            { "op": "disconnect", "from": "counter.n", "to": "next.n", "in": "repeat" },
+            { "op": "delete", "node": "repeat/next" },
+        ]),
+    );
+    assert!(!text.unwrap().contains("next"));
+}
+
+#[test]
+fn json_and_agents_are_edited_too() {
+    let json_text = "{\n  // a comment\n  \"actions\": {\n    \"a\": { \"type\": \"compose\", \"inputs\": 1 }, // first\n    \"b\": { \"type\": \"compose\", \"inputs\": \"@body('a')\" }\n  }\n}\n";
+    let text = edited(
+        json_text,
+        json!([{ "op": "rename", "node": "a", "name": "one" }]),
+    )
+    .unwrap();
+    assert_eq!(
+        text,
+        json_text
+            .replace("\"a\"", "\"one\"")
+            .replace("body('a')", "body('one')")
+    );
+    let text = edited(
+        json_text,
+        json!([{ "op": "add", "where": "after", "node": "b", "type": "wait", "name": "c" }]),
+    );
+    let text = text.unwrap();
+    assert!(text.contains("\"inputs\": \"@body('a')\" },\n    \"c\": { \"type\": \"wait\", \"inputs\": \"10s\" }\n  }"), "{text}");
+    assert_eq!(
+        edited(&text, json!([{ "op": "delete", "node": "c" }])).unwrap(),
+        json_text
+    );
+
+    let agent = "name: a\nnodes:\n  - name: one   # first\n    run: return {}\n  - name: two\n    run: return {}\nedges:\n  - { from: __start__, to: one }\n  - { from: one, to: two }\n  - { from: two, to: __end__ }\n";
+    let text = edited(
+        agent,
+        json!([{ "op": "add", "where": "after", "node": "one", "type": "while_loop", "name": "again" }]),
+    );
+    let text = text.unwrap();
+    assert!(
+        text.contains("{ from: again, to: two }") && text.contains("{ from: one, to: again }"),
+        "{text}"
+    );
+    let text = edited(&text, json!([{ "op": "delete", "node": "again" }])).unwrap();
+    assert!(text.contains("{ from: one, to: two }"), "{text}");
+    let text = edited(
+        agent,
+        json!([{ "op": "rename", "node": "two", "name": "last" }]),
+    )
+    .unwrap();
+    assert_eq!(text, agent.replace("two", "last"));
+}
+
+#[test]
+fn the_smallest_of_each_type_loads() {
+    use windlass_engine::Dialect;
+    let empty = [
+        (
+            Dialect::Loom,
+            "actions:\n  a: { type: compose, inputs: 1 }\nvariables: { result: 0, count: 0, all: [] }\n",
+        ),
+        (
+            Dialect::Azure,
+            "{\"definition\": {\"actions\": {\"a\": {\"type\": \"Compose\", \"inputs\": 1}}}}",
+        ),
+        (
+            Dialect::Canvas,
+            "nodes:\n  - { id: a, type: constant, data: { value: 1 } }\n",
+        ),
+        (
+            Dialect::Tea,
+            "name: a\nnodes:\n  - name: one\n    run: return {}\n",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (dialect, text) in empty {
+        for one in super::types(dialect) {
+            let add = json!([{ "op": "add", "where": "inside", "node": "", "type": one.kind }]);
+            if let Err(why) = edited(text, add) {
+                wrong.push(format!("{} {}: {why}", dialect.as_str(), one.kind));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

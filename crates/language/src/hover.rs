@@ -1,0 +1,273 @@
+//! What there is to say of a place: of a key, a name, a function, and the value of an expression in an
+//! iteration that has ended.
+
+use super::complete::{is_bare, told};
+use super::cursor::{Language, Meant, Region, Typed};
+use super::names::Names;
+use super::past::Past;
+use super::schema::{Schema, types};
+use super::sketch::{At, Kind, Scalar, Spot, read, spot};
+use super::{Lines, Position, TextRange, dialect};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::ops::Range;
+use utoipa::ToSchema;
+use windlass_engine::{Bundle, Dialect};
+use windlass_expression::{JinjaKind, Value, jinja_functions, wdl_functions};
+
+/// So many words of a schema are listed.
+const MAX_WORDS: usize = 40;
+
+/// What there is to say of a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Hover {
+    /// What it is said of.
+    pub range: TextRange,
+    /// Plain text.
+    pub text: String,
+    /// The value in the iteration that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Why there is no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What there is to say of a place of the first file; with an iteration, also the value of the
+/// expression there.
+#[must_use]
+pub fn hover(
+    bundle: &Bundle,
+    said: Option<Dialect>,
+    at: Position,
+    past: Option<&Past>,
+) -> Option<Hover> {
+    let text = bundle.file(0)?.content();
+    let lines = Lines::new(text);
+    let at = lines.offset(at);
+    let root = read(text);
+    let dialect = dialect(bundle, said, &root, text);
+    let names = Names::of(&root, text, dialect);
+    let spot = spot(&root, at);
+    let asked = Asked {
+        text,
+        names: &names,
+        at,
+        dialect,
+    };
+    let named = names.actions.iter().find(|action| {
+        action.selection.start <= at && at <= action.selection.end && !action.selection.is_empty()
+    });
+    if let Some(action) = named {
+        return Some(Hover {
+            range: lines.range(action.selection.clone()),
+            text: asked.of_action(action),
+            ..Hover::default()
+        });
+    }
+    let (range, text, value) = match spot.at {
+        At::Key(member) => {
+            let schema = Schema::of(dialect, text)?;
+            let told = of_key(schema, &root, &spot, &member.name)?;
+            (member.key.clone(), told, None)
+        }
+        At::Value(part) => {
+            let Kind::Text(scalar) = &part.kind else {
+                return None;
+            };
+            asked.of_text(&spot, scalar, past)?
+        }
+    };
+    let (value, error) = match value {
+        Some(Ok(value)) => (Some(value), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
+    (value.is_some() || error.is_some() || !text.is_empty()).then(|| Hover {
+        range: lines.range(range),
+        text,
+        value,
+        error,
+    })
+}
+
+/// What the schema says of a key.
+fn of_key(
+    schema: Schema<'_>,
+    root: &super::sketch::Part,
+    spot: &Spot<'_>,
+    name: &str,
+) -> Option<String> {
+    let rules = schema.at(root, &spot.path);
+    let said = rules.iter().find_map(|rule| schema.describe(rule));
+    let mut kinds: Vec<&str> = rules
+        .iter()
+        .filter_map(|rule| rule.get("type").map(types))
+        .flatten()
+        .collect();
+    kinds.dedup();
+    let words: Vec<String> = rules
+        .iter()
+        .filter_map(|rule| rule.get("enum").and_then(Json::as_array))
+        .flatten()
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .take(MAX_WORDS)
+        .collect();
+    if rules.is_empty() {
+        return None;
+    }
+    let mut told = match kinds.is_empty() {
+        true => name.to_owned(),
+        false => format!("{name}: {}", kinds.join(" or ")),
+    };
+    if let Some(said) = said {
+        told.push('\n');
+        told.push_str(said);
+    }
+    if !words.is_empty() {
+        told.push_str(&format!("\none of: {}", words.join(", ")));
+    }
+    Some(told)
+}
+
+type Told = (Range<usize>, String, Option<Result<Value, String>>);
+
+struct Asked<'a> {
+    text: &'a str,
+    names: &'a Names,
+    at: usize,
+    dialect: Dialect,
+}
+
+impl Asked<'_> {
+    fn of_action(&self, action: &super::names::Action) -> String {
+        let mut told = match &*action.kind {
+            "" => action.name.clone(),
+            kind => format!("{}: {kind}", action.name),
+        };
+        if let Some(title) = &action.title {
+            told.push_str(&format!("\n{title}"));
+        }
+        let path = self.names.path(action);
+        if path != action.name {
+            told.push_str(&format!("\nin a run: {path}"));
+        }
+        for (what, ports) in [("inputs", &action.inputs), ("outputs", &action.outputs)] {
+            if !ports.is_empty() {
+                told.push_str(&format!("\n{what}: {}", ports.join(", ")));
+            }
+        }
+        told
+    }
+
+    fn of_text(&self, spot: &Spot<'_>, scalar: &Scalar, past: Option<&Past>) -> Option<Told> {
+        let meant = Meant::of(self.text, scalar);
+        let index = meant.index(self.at);
+        let limit = scalar.inner.end;
+        let bytes =
+            |range: &Range<usize>| meant.byte(range.start, limit)..meant.byte(range.end, limit);
+        let Some(region) = meant.region(index, self.dialect, is_bare(&spot.keys())) else {
+            // A name of an action as a value: `runAfter`, an edge.
+            let word = self.text.get(scalar.inner.clone())?.trim();
+            let action = self.names.action(word)?;
+            return Some((scalar.inner.clone(), self.of_action(action), None));
+        };
+        let word = meant.word(&region, index);
+        let typed = meant.typed(&region, index);
+        let told = self.of_word(&meant, &region, &word, &typed);
+        let call = match &typed {
+            // The call that the text is given to.
+            Typed::Argument {
+                function,
+                start,
+                number: 0,
+            } => start
+                .checked_sub(2 + function.chars().count())
+                .and_then(|at| meant.operand(&region, at)),
+            _ => None,
+        };
+        let operand = call.or_else(|| meant.operand(&region, index));
+        let shown = operand.clone().unwrap_or_else(|| region.outer.clone());
+        let value = past.map(|past| {
+            let template = match operand.clone() {
+                Some(operand) => match region.language {
+                    Language::Wdl => format!("@{}", meant.text(operand)),
+                    Language::Jinja => format!("{{{{ {} }}}}", meant.text(operand)),
+                },
+                None if region.inner == region.outer => {
+                    format!("{{{{ {} }}}}", meant.text(region.inner.clone()))
+                }
+                None => meant.text(region.outer.clone()),
+            };
+            past.value(&template)
+        });
+        let range = match (&told, &value) {
+            (Some(_), None) if !word.is_empty() => bytes(&word),
+            _ => bytes(&shown),
+        };
+        Some((range, told.unwrap_or_default(), value))
+    }
+
+    /// What a word of an expression means.
+    fn of_word(
+        &self,
+        meant: &Meant,
+        region: &Region,
+        word: &Range<usize>,
+        typed: &Typed,
+    ) -> Option<String> {
+        let name = meant.text(word.clone());
+        let of_jinja = |kinds: &[JinjaKind]| {
+            let mut found = jinja_functions();
+            let found =
+                found.find(|(kind, function)| kinds.contains(kind) && function.name == name);
+            found.map(|(_, function)| format!("{}\n{}", function.signature, told(&function)))
+        };
+        match (typed, region.language) {
+            (Typed::Argument { start, .. }, _) => {
+                let mut end = *start;
+                while meant.char(end).is_some_and(|letter| letter != '\'') {
+                    end += 1;
+                }
+                let name = meant.text(*start..end);
+                self.of_name(&name)
+            }
+            (Typed::Name { .. }, Language::Wdl) => {
+                let mut functions = wdl_functions().iter();
+                let found = functions.find(|one| one.name.eq_ignore_ascii_case(&name));
+                found.map(|function| format!("{}\n{}", function.signature, told(function)))
+            }
+            (Typed::Filter { .. }, _) => of_jinja(&[JinjaKind::Filter]),
+            (Typed::Test { .. }, _) => of_jinja(&[JinjaKind::Test]),
+            (Typed::Name { .. } | Typed::Member { .. }, Language::Jinja) => {
+                of_jinja(&[JinjaKind::Function]).or_else(|| self.of_name(&name))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a name of the text is.
+    fn of_name(&self, name: &str) -> Option<String> {
+        if let Some(action) = self.names.action(name) {
+            return Some(self.of_action(action));
+        }
+        let lists = [
+            ("variable", &self.names.variables),
+            ("input", &self.names.inputs),
+            ("parameter", &self.names.parameters),
+        ];
+        lists.into_iter().find_map(|(what, list)| {
+            let found = list
+                .iter()
+                .find(|one| one.name.eq_ignore_ascii_case(name))?;
+            let mut told = format!("{what} {}", found.name);
+            if let Some(kind) = &found.kind {
+                told.push_str(&format!(": {kind}"));
+            }
+            if let Some(about) = &found.description {
+                told.push_str(&format!("\n{about}"));
+            }
+            Some(told)
+        })
+    }
+}

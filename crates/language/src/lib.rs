@@ -1,0 +1,68 @@
+//! What an editor asks about the text of a workflow: pure functions of the text, which also answer
+//! while it is wrong. Places are those of the Language Server Protocol.
+//!
+//! `sketch` reads any text into a tree, `names` finds what can be named, `schema` which keys and values
+//! may stand where, `cursor` what is being typed in an expression.
+//!
+//! It keeps nothing and starts nothing, and knows no server.
+//!
+//! The most important types: [`Completion`], [`Hover`], [`Symbol`], [`Edit`], [`Panel`].
+//!
+//! Test it alone with `cargo test -p windlass-language`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+mod complete;
+mod cursor;
+mod dry_run;
+mod edit;
+mod hover;
+mod names;
+mod past;
+mod schema;
+mod sketch;
+mod symbols;
+
+pub use complete::{Completion, CompletionItem, CompletionKind, complete};
+pub use dry_run::{Given, Tried, try_action};
+pub use edit::{
+    Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, PortOf, Section, Where,
+    edit, panel, types,
+};
+pub use hover::{Hover, hover};
+pub use past::{ConditionTest, Past, TestedIteration, past, test_condition};
+pub use symbols::{Symbol, symbols};
+pub use windlass_expression::Budget;
+pub use windlass_source::source::{Lines, Position, TextEdit, TextRange, edited};
+
+use sketch::{Kind, Part};
+use windlass_engine::{Bundle, Dialect, dialect_of};
+
+/// Stands in a text where something is being typed. No file has this character.
+const MARK: char = '\u{e000}';
+
+/// The format of a text, also while it is wrong.
+fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &Part, text: &str) -> Dialect {
+    if let Some(found) = said.or_else(|| {
+        let named = root.word("dialect", text)?;
+        Dialect::parse(named)
+    }) {
+        return found;
+    }
+    if let Some(found) = dialect_of(bundle, None) {
+        return found;
+    }
+    let azure = ["definition", "triggers", "resources"];
+    if let Some(nodes) = root.get("nodes") {
+        let data = |node: &Part| node.get("id").is_some() || node.get("data").is_some();
+        return match nodes.kind {
+            Kind::List(ref nodes) if nodes.iter().any(data) => Dialect::Canvas,
+            _ => Dialect::Tea,
+        };
+    }
+    match azure.iter().any(|key| root.get(key).is_some()) {
+        true => Dialect::Azure,
+        false => Dialect::Loom,
+    }
+}

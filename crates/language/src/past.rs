@@ -1,0 +1,306 @@
+//! What the expressions of an iteration saw that has ended: made from what is kept of it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_engine::report::{
+    IterationReport, Kept, StripFilter, iteration_values, masked, strip,
+};
+use windlass_engine::{Context, Dialect, EngineError, Inspector, now};
+use windlass_expression::{
+    Binding, Budget, Comparison, Condition, Env, Object, Subject, Syntax, Template, Value,
+};
+use windlass_model::model::Name;
+
+/// Longer values are not shown, in bytes of JSON.
+const MAX_SHOWN: usize = 64 << 10;
+
+/// An iteration that has ended, as expressions see it.
+pub struct Past {
+    context: Context,
+    /// What the context is made of.
+    pub(super) seen: Value,
+    syntax: Syntax,
+    /// Whether all of it is kept.
+    whole: bool,
+}
+
+/// An iteration of a run: `outer#2/inner#7`.
+///
+/// # Errors
+/// Store errors. There is no such run, loop or iteration.
+pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, EngineError> {
+    let report = iteration_values(inspector, run, iteration)?;
+    let stored = inspector.load(run)?;
+    let dialect = inspector.source(stored.header.program)?.dialect;
+    let input = masked(&stored.state.input);
+    let seen = seen(&report, input, dialect);
+    let context = Context::new(&seen, now().to_utc(), 0);
+    let context = context.map_err(|error| EngineError::Input(error.to_string()))?;
+    let syntax = match dialect {
+        Dialect::Loom => Syntax::Loom,
+        Dialect::Azure => Syntax::Azure,
+        Dialect::Tea => Syntax::Jinja,
+        Dialect::Canvas => Syntax::Graph,
+    };
+    Ok(Past {
+        context,
+        seen,
+        syntax,
+        whole: report.kept == Kept::Whole,
+    })
+}
+
+impl Past {
+    /// The same with another budget.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self {
+            context: self.context.within(budget),
+            ..self
+        }
+    }
+
+    /// The value of a template; what is wrong, or how large it is, as text.
+    ///
+    /// # Errors
+    /// It is none, or fails with what is kept of the iteration.
+    pub fn value(&self, template: &str) -> Result<Value, String> {
+        let template = Template::parse(template, self.syntax);
+        let template = template.map_err(|error| error.to_string())?;
+        let value = template.eval(&self.context);
+        let value = value.map_err(|error| error.to_string())?;
+        match value.to_json().len() {
+            size if size > MAX_SHOWN => Err(format!("the value has {size} bytes")),
+            _ => Ok(value),
+        }
+    }
+}
+
+/// The context of an iteration: its variables, what its actions gave, and where it was.
+fn seen(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
+    let variables = report
+        .variables
+        .clone()
+        .unwrap_or_else(|| Value::object(Object::new()));
+    let loops = report.path.split('/').filter_map(|part| {
+        let (name, number) = part.rsplit_once('#')?;
+        let index = Value::from(number.parse::<i64>().ok()?);
+        Some((Name::from(name), Value::from_pairs([("index", index)])))
+    });
+    let records = report.actions.iter().map(|action| {
+        let error = action.error.as_ref();
+        let error = error.map(|message| Value::from_pairs([("message", Value::text(&**message))]));
+        let record = Value::from_pairs([
+            ("name", Value::text(&*action.action)),
+            ("status", Value::text(action.status.as_str())),
+            ("inputs", action.inputs.clone().unwrap_or_default()),
+            ("outputs", action.outputs.clone().unwrap_or_default()),
+            ("error", error.unwrap_or_default()),
+        ]);
+        (Name::from(&*action.action), record)
+    });
+    let number = i64::try_from(report.iteration).unwrap_or(i64::MAX);
+    let mut named = match &variables {
+        Value::Object(map) => Object::clone(map),
+        _ => Object::new(),
+    };
+    for (name, value) in [
+        ("loopIndex", number),
+        ("loopCount", number.saturating_add(1)),
+    ] {
+        named.entry(Name::from(name)).or_insert(Value::from(value));
+    }
+    let mut state = match dialect {
+        Dialect::Tea => named.clone(),
+        _ => Object::new(),
+    };
+    if dialect == Dialect::Canvas {
+        let outputs = report
+            .actions
+            .iter()
+            .filter_map(|action| Some((Name::from(&*action.action), action.outputs.clone()?)));
+        let outputs: Object = outputs.collect();
+        state.insert(Name::from("nodes"), Value::object(outputs.clone()));
+        state.insert(
+            Name::from("iteration_count"),
+            Value::from(number.saturating_add(1)),
+        );
+        state.extend(outputs);
+    }
+    let mode = match dialect {
+        Dialect::Azure => "azure",
+        Dialect::Loom | Dialect::Tea | Dialect::Canvas => "loom",
+    };
+    let run = Value::from_pairs([("name", Value::text(&*report.run))]);
+    Value::from_pairs([
+        ("vars", Value::object(named)),
+        ("state", Value::object(state)),
+        ("inputs", input),
+        ("actions", Value::object(records.collect())),
+        ("loops", Value::object(loops.collect())),
+        ("workflow", Value::from_pairs([("run", run)])),
+        ("mode", Value::text(mode)),
+    ])
+}
+
+/// A condition that is tried against what was kept of a loop.
+enum Test {
+    Parsed(Condition),
+    /// An object of a definition.
+    Object(Value),
+}
+
+/// What a condition would have said in the iterations of a loop that has run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ConditionTest {
+    /// So many iterations were looked at.
+    pub tried: u64,
+    /// So many are not kept whole, or lie behind the first 2,000.
+    pub skipped: u64,
+    /// The iteration after which the loop would have stopped, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<u64>,
+    /// The last iteration of the run's loop, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+    /// The last iterations that were looked at, 100 at most.
+    pub rows: Vec<TestedIteration>,
+    /// Why it has no value in an iteration: the first such mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a condition says in an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TestedIteration {
+    /// Its number, from 0.
+    pub iteration: u64,
+    /// What it says; none where it fails.
+    pub value: Option<bool>,
+    /// What it reads.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// So many iterations are looked at, and so many are told of.
+const MAX_TRIED: u64 = 2_000;
+const MAX_TOLD: usize = 100;
+
+/// Tries a condition against the iterations of a loop, `outer#2/inner`, up to the first that it would
+/// have stopped after. Without `stops_when`, a loop that goes on while its condition holds stops when this
+/// one is false, and any other when it is true.
+///
+/// # Errors
+/// Store errors. There is no such run or loop. The condition cannot be read.
+pub fn test_condition(
+    inspector: &Inspector,
+    run: &str,
+    loop_path: &str,
+    condition: &Value,
+    stops_when: Option<bool>,
+    budget: &Budget,
+) -> Result<ConditionTest, EngineError> {
+    let filter = StripFilter {
+        path: loop_path.to_owned(),
+        from: None,
+        to: None,
+        buckets: 1,
+    };
+    let whole = strip(inspector, run, &filter)?;
+    let goes_on = ["while", "while_loop", "loop"].contains(&&*whole.kind.to_lowercase());
+    let stops_when = stops_when.unwrap_or(!goes_on);
+    let mut told = ConditionTest {
+        ended_at: whole.iterations.checked_sub(1),
+        ..ConditionTest::default()
+    };
+    let mut test = None;
+    for iteration in 0..whole.iterations.min(MAX_TRIED) {
+        let found = past(inspector, run, &format!("{loop_path}#{iteration}"));
+        if budget.is_exceeded() || budget.is_called_off() {
+            told.skipped += whole.iterations.min(MAX_TRIED) - iteration;
+            break;
+        }
+        let Some(past) = found.ok().filter(|past| past.whole) else {
+            told.skipped += 1;
+            continue;
+        };
+        let past = past.within(budget.lend());
+        let test = match &test {
+            Some(test) => test,
+            None => test.insert(past.read(condition).map_err(EngineError::Input)?),
+        };
+        told.tried += 1;
+        let value = past.says(test);
+        if let (Err(error), None) = (&value, &told.error) {
+            told.error = Some(error.clone());
+        }
+        if told.rows.len() == MAX_TOLD {
+            told.rows.remove(0);
+        }
+        let values = match test {
+            Test::Parsed(condition) => condition.reads(&past.context).into_iter().collect(),
+            Test::Object(_) => BTreeMap::new(),
+        };
+        budget.settle(past.context.budget());
+        let value = value.ok();
+        told.rows.push(TestedIteration {
+            iteration,
+            value,
+            values,
+        });
+        if value == Some(stops_when) {
+            told.stopped_at = Some(iteration);
+            return Ok(told);
+        }
+    }
+    told.skipped += whole.iterations.saturating_sub(MAX_TRIED);
+    Ok(told)
+}
+
+impl Past {
+    /// A condition as its format writes it.
+    fn read(&self, written: &Value) -> Result<Test, String> {
+        if let Some(text) = written.as_str() {
+            let condition = Condition::parse(text, self.syntax);
+            return condition
+                .map(Test::Parsed)
+                .map_err(|error| error.to_string());
+        }
+        let (output, operator) = (written.get("output"), written.get("operator"));
+        let (Some(output), Some(operator)) = (
+            output.and_then(Value::as_str),
+            operator.and_then(Value::as_str),
+        ) else {
+            return Ok(Test::Object(written.clone()));
+        };
+        let known = Comparison::ALL.iter().find(|one| one.as_str() == operator);
+        let known = known.ok_or_else(|| format!("there is no operator `{operator}`"))?;
+        let (node, port) = output.split_once('.').unwrap_or((output, ""));
+        let quoted = |name: &str| name.replace('\'', "''");
+        let value = match port {
+            "" => format!("@outputs('{}')", quoted(node)),
+            port => format!("@outputs('{}')?['{}']", quoted(node), quoted(port)),
+        };
+        let value = Template::parse(&value, Syntax::Loom).map_err(|error| error.to_string())?;
+        let with = written.get("value").cloned().unwrap_or_default();
+        let compare = Binding::Compare(value, *known, with, Name::from(output));
+        let condition = Condition::from_template(Template::binding(compare));
+        condition
+            .map(Test::Parsed)
+            .map_err(|error| error.to_string())
+    }
+
+    fn says(&self, test: &Test) -> Result<bool, String> {
+        match test {
+            Test::Parsed(condition) => {
+                let holds = condition.holds(&self.context);
+                holds.map_err(|error| error.to_string())
+            }
+            Test::Object(written) => {
+                let value = self.context.evaluate(Subject::Condition, written);
+                let value = value.map_err(|error| error.to_string())?;
+                Ok(value == Value::Bool(true))
+            }
+        }
+    }
+}

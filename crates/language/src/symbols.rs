@@ -1,0 +1,116 @@
+//! The actions and nodes of a text, one within the other.
+
+use super::names::{Action, Names};
+use super::sketch::read;
+use super::{Lines, TextRange, dialect};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use utoipa::ToSchema;
+use windlass_engine::{Bundle, Dialect, Graph};
+
+/// An action or node of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// The kind of its node in a graph: `action`, `loop`, `foreach`, `if`, …
+    pub kind: String,
+    /// Its type as written.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// The path of its node in a graph.
+    pub path: String,
+    /// All of it.
+    pub range: TextRange,
+    /// Its name.
+    pub selection: TextRange,
+    /// Those inside of it.
+    #[schema(no_recursion)]
+    pub children: Vec<Symbol>,
+}
+
+/// The symbols of the first file. The graph of a text that is right knows their kinds and paths best.
+#[must_use]
+pub fn symbols(bundle: &Bundle, said: Option<Dialect>, graph: Option<&Graph>) -> Vec<Symbol> {
+    let Some(file) = bundle.file(0) else {
+        return Vec::new();
+    };
+    let text = file.content();
+    let root = read(text);
+    let names = Names::of(&root, text, dialect(bundle, said, &root, text));
+    let lines = Lines::new(text);
+    let nodes = graph.map(|graph| &graph.nodes).into_iter().flatten();
+    // A diamond has the name of what it belongs to.
+    let nodes = nodes.filter(|node| node.kind != "choice" && node.file.is_none());
+    let drawn: HashMap<(&str, u32), (&str, &str)> = nodes
+        .filter_map(|node| Some(((&*node.name, node.line?), (&*node.kind, &*node.path))))
+        .collect();
+    let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    for (index, action) in names.actions.iter().enumerate() {
+        children.entry(action.parent).or_default().push(index);
+    }
+    let found = Found {
+        names: &names,
+        lines: &lines,
+        drawn,
+        children,
+    };
+    found.inside(None)
+}
+
+struct Found<'a> {
+    names: &'a Names,
+    lines: &'a Lines<'a>,
+    /// Kind and path by name and line.
+    drawn: HashMap<(&'a str, u32), (&'a str, &'a str)>,
+    children: HashMap<Option<usize>, Vec<usize>>,
+}
+
+impl Found<'_> {
+    fn inside(&self, parent: Option<usize>) -> Vec<Symbol> {
+        let inside = self.children.get(&parent).into_iter().flatten();
+        let actions = inside.filter_map(|index| Some((*index, self.names.actions.get(*index)?)));
+        let symbols = actions.map(|(index, action)| {
+            let selection = self.lines.range(action.selection.clone());
+            let line = selection.start.line.saturating_add(1);
+            let drawn = self.drawn.get(&(&*action.name, line));
+            let (kind, path) = match drawn {
+                Some((kind, path)) => ((*kind).to_owned(), (*path).to_owned()),
+                None => (kind_of(action).to_owned(), self.names.path(action)),
+            };
+            Symbol {
+                name: action.name.clone(),
+                kind,
+                type_name: action.kind.clone(),
+                path,
+                range: self.lines.range(action.range.clone()),
+                selection,
+                children: self.inside(Some(index)),
+            }
+        });
+        symbols.collect()
+    }
+}
+
+/// The kind that a type is drawn as.
+fn kind_of(action: &Action) -> &'static str {
+    if action.is_foreach() {
+        return "foreach";
+    }
+    if action.is_loop() {
+        return "loop";
+    }
+    match &*action.kind.to_lowercase() {
+        "parallel" => "parallel",
+        "if" => "if",
+        "switch" => "switch",
+        "scope" | "component" => "block",
+        "wait" => "wait",
+        "waitforsignal" => "signal",
+        "response" => "respond",
+        "terminate" => "terminate",
+        kind if kind.ends_with("variable") => "set",
+        "compose" | "select" | "query" | "join" | "table" | "parsejson" | "constant" => "compute",
+        _ => "action",
+    }
+}

@@ -1,0 +1,289 @@
+//! What a server and its clients say to each other: requests, problems, and where the control socket
+//! is. Answers are the reports of the engine.
+
+mod problem;
+mod socket;
+
+pub use problem::{MEDIA_TYPE, Problem};
+pub use socket::{NAME as SOCKET_NAME, StateDirectory};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_engine::report::WorkflowSummary;
+use windlass_engine::{HandlerTarget, OutputStream, RunStatus, Value};
+
+/// A run to be started: of a stored workflow, or of one that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// The name of a stored workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// The text of a workflow, YAML or JSON, instead of a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the text's file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The files that the text names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
+    /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// The run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The input.
+    #[serde(default)]
+    pub input: Value,
+    /// What answers for handlers, connectors and actions of the text that nothing here answers, as
+    /// `POST /v1/language/stubs` makes it. It is not kept: a run that a restart interrupts lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub stubs: Option<Value>,
+    /// What the run is marked with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What is taken over the control socket only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub local: Option<LocalStart>,
+}
+
+/// What only a process of the operator's may say of a run that it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LocalStart {
+    /// The cap on the count of loops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_count: Option<u64>,
+    /// The cap on the timeout of loops, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_timeout_ms: Option<u64>,
+    /// Handlers besides those of the workflow and of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handlers: Vec<(String, HandlerTarget)>,
+    /// What relative paths of its actions are from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Whether the workflow is somebody else's: it may do what one that comes over TCP may.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guest: bool,
+}
+
+/// A further file of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileText {
+    /// Its path from the workflow's folder.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A workflow that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowText {
+    /// Its text, YAML or JSON.
+    pub text: String,
+    /// What its file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The files that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
+    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+}
+
+/// A page of workflows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowList {
+    /// The workflows, by name.
+    pub workflows: Vec<WorkflowSummary>,
+    /// Where the next page begins, when there may be more.
+    pub next: Option<String>,
+}
+
+/// What a run does, in a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunState {
+    /// The run.
+    pub run: String,
+    /// What it is doing.
+    pub status: RunStatus,
+}
+
+/// How a run is started again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRun {
+    /// The new run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
+    /// `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// One command to many runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkRuns {
+    /// What is done.
+    #[serde(rename = "do")]
+    pub verb: BulkVerb,
+    /// The runs, at most 1,000.
+    pub runs: Vec<String>,
+}
+
+/// What is done to runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkVerb {
+    /// As `pause` of a run.
+    Pause,
+    /// As `resume` of a run.
+    Resume,
+    /// As `cancel` of a run.
+    Cancel,
+    /// As `retry` of a run, from its beginning.
+    Retry,
+}
+
+/// What a command to many runs did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkReport {
+    /// The runs that it was done to.
+    pub done: Vec<BulkDone>,
+    /// The others.
+    pub failed: Vec<BulkFailed>,
+}
+
+/// What commands of a run that run now have printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PrintedReport {
+    /// Their last lines, of each command in order.
+    pub lines: Vec<PrintedLine>,
+}
+
+/// A line that a command printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PrintedLine {
+    /// The action.
+    pub action: String,
+    /// Where: standard output or standard error.
+    #[schema(value_type = String)]
+    pub stream: OutputStream,
+    /// The line, without its end.
+    pub text: String,
+}
+
+/// A run that a command was done to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkDone {
+    /// The run.
+    pub run: String,
+    /// What it does then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunStatus>,
+    /// The run that it is retried as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_run: Option<String>,
+}
+
+/// A run that a command could not be done to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkFailed {
+    /// The run.
+    pub run: String,
+    /// The word of the problem's type: `unknown-run`, `run-ended`, …
+    pub code: String,
+    /// Why.
+    pub detail: String,
+}
+
+/// How a session begins without a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BeginSession {
+    /// A ticket of `windlass ui`: good once, for a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// A ticket for the console. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The ticket.
+    pub ticket: String,
+    /// Where the console is, with the ticket.
+    pub url: String,
+}
+
+/// A signal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Signal {
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+/// Runs that go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Resumed {
+    /// Their ids.
+    pub runs: Vec<String>,
+}
+
+/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PruneRuns {
+    /// Only those that ended longer ago than this, as an ISO 8601 duration. This, `keep`, `labels`
+    /// or `status` is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_than: Option<String>,
+    /// Not the newest so many of each workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
+    /// Only runs of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Only runs with all of these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Only runs that ended so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<RunStatus>,
+    /// Forgets nothing, and tells what would be.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Where a copy of the store is put. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupTo {
+    /// The state directory of the copy, an absolute path.
+    pub dir: String,
+}
+
+/// The process that owns a store. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it stays until it is told to stop, rather than until its own runs have ended.
+    pub serves: bool,
+}

@@ -1,0 +1,98 @@
+//! What a client is told when it does not get what it asked for: RFC 9457 problem details.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_engine::report::{CurrentWorkflow, DiagnosticReport, diagnostics};
+use windlass_engine::{EngineError, ErrorCode, LoadError};
+
+/// The media type of a problem.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// What a `type` begins with.
+const PREFIX: &str = "urn:windlass:";
+
+/// Problem details (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `urn:windlass:` and a word that stays the same: `unknown-run`, `refused-workflow`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem in a few words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong this time.
+    pub detail: String,
+    /// All mistakes of a workflow that is refused, with line and column.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<DiagnosticReport>,
+    /// What is kept there now, when a workflow was to be put in place of another version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<Box<CurrentWorkflow>>,
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("{}{}", PREFIX, code.word()),
+            title: code.title().to_owned(),
+            status: code.http_status(),
+            detail: detail.into(),
+            diagnostics: Vec::new(),
+            current: None,
+        }
+    }
+
+    /// Its kind; of a word that this version does not know, what its status says.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        let word = self.kind.strip_prefix(PREFIX);
+        let known = word.and_then(ErrorCode::from_word);
+        known.unwrap_or(match self.status {
+            400..500 => ErrorCode::BadRequest,
+            _ => ErrorCode::Internal,
+        })
+    }
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        match &error {
+            LoadError::Unreadable { .. } => Self::new(error.code(), error.to_string()),
+            LoadError::Refused {
+                diagnostics: found,
+                bundle,
+            } => {
+                let found = diagnostics(found, bundle);
+                let wrong = found.iter().filter(|one| one.severity == "error").count();
+                let detail = match found.iter().find(|one| one.severity == "error") {
+                    Some(first) if wrong == 1 => {
+                        format!("line {}: {}", first.line, first.message)
+                    }
+                    Some(first) => {
+                        format!("{wrong} mistakes; line {}: {}", first.line, first.message)
+                    }
+                    None => error.to_string(),
+                };
+                Self {
+                    diagnostics: found,
+                    ..Self::new(ErrorCode::RefusedWorkflow, detail)
+                }
+            }
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Load(error) => error.into(),
+            EngineError::WorkflowChanged { ref current, .. } => Self {
+                current: current.clone(),
+                ..Self::new(error.code(), error.to_string())
+            },
+            error => Self::new(error.code(), error.to_string()),
+        }
+    }
+}

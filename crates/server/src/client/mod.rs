@@ -1,0 +1,575 @@
+//! A client of the HTTP API: of a server at a URL, or of the process of this machine that owns a
+//! store, over its control socket.
+
+mod error;
+mod notices;
+
+pub use error::ClientError;
+pub use notices::Notices;
+pub use reqwest::Method;
+
+use crate::api::{
+    BackupTo, BulkReport, BulkRuns, BulkVerb, LocalStart, Owner, Problem, PruneRuns, Resumed,
+    RetryRun, RunState, SOCKET_NAME, Signal, StartRun, StateDirectory, Ticket, WorkflowList,
+    WorkflowText,
+};
+use error::chain;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use reqwest::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use reqwest::redirect::Policy;
+use reqwest::{ClientBuilder, RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Host;
+use windlass_engine::report::{
+    DumpFilter, DumpReport, ExportReport, HistoryFilter, HistoryReport, ListFilter, ListReport,
+    RunSummary, ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
+};
+use windlass_engine::{
+    BackedUp, ErrorCode, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration,
+};
+
+/// How long a connection to a server may take to come about.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// How long an answer of a server may take; a stream of events is as long as it is.
+const ANSWER_TIME: Duration = Duration::from_secs(120);
+
+/// An owner that is alive says who it is in this time, whatever else it does.
+const PING_TIME: Duration = Duration::from_secs(5);
+
+/// So many runs are asked of a server at a time, and so many rows. An owner gives all there are.
+const PAGE: usize = 1_000;
+const MAX_ROWS: usize = 10_000;
+const ALL: usize = u32::MAX as usize;
+
+/// What a name in a path is made of.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// Whoever answers about runs in another process.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: Option<String>,
+    /// The owner of a store on this machine; none of a server.
+    owner: Option<Arc<Local>>,
+}
+
+struct Local {
+    owner: Owner,
+    /// The address of the socket may need it.
+    _directory: StateDirectory,
+}
+
+impl Client {
+    /// A server at a URL, with the token that it wants. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the URL is none of http or https, or when the token would go to another machine as plain
+    /// text and nobody allowed that, in words.
+    pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
+        let parsed = Url::parse(url).map_err(|error| format!("`{url}` is no URL: {error}"))?;
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
+            return Err(format!("`{url}` is no URL of a server: http://HOST:PORT"));
+        }
+        if token.is_some() && parsed.scheme() == "http" && !allow_plain && !is_here(&parsed) {
+            let host = parsed.host_str().unwrap_or_default();
+            return Err(format!(
+                "the token would go to {host} as plain text: ask https://{host}, or say \
+                 --allow-plain-http where nobody listens on the way"
+            ));
+        }
+        let http = builder().connect_timeout(CONNECT_TIME).build();
+        Ok(Self {
+            http: http.map_err(|error| chain(&error))?,
+            base: url.trim_end_matches('/').to_owned(),
+            token,
+            owner: None,
+        })
+    }
+
+    /// The owner of the store in a directory; none when nobody owns it, be there a socket left by a
+    /// crash or not.
+    ///
+    /// # Errors
+    /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] when it is
+    /// another user's.
+    pub async fn on(state: &Path) -> Result<Option<Self>, ClientError> {
+        let Ok(directory) = StateDirectory::open(state) else {
+            return Ok(None);
+        };
+        let Ok(address) = directory.socket(SOCKET_NAME) else {
+            return Ok(None);
+        };
+        // No certificate is needed, and reading those of the system takes time.
+        let builder = builder().no_proxy().tls_built_in_root_certs(false);
+        let http = builder.unix_socket(address).build();
+        let mut client = Self {
+            http: http.map_err(|error| ClientError::Foreign(chain(&error)))?,
+            base: String::from("http://localhost"),
+            token: None,
+            owner: None,
+        };
+        let asked = client.request(Method::GET, "/v1/owner").send();
+        let answer = match tokio::time::timeout(PING_TIME, asked).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                return match ClientError::of_socket(&error) {
+                    // Nobody listens, or it left while we came.
+                    ClientError::Lost => Ok(None),
+                    error => Err(error),
+                };
+            }
+            Err(_) => return Err(ClientError::Silent),
+        };
+        let owner = read(client.accept(answer).await?).await?;
+        client.owner = Some(Arc::new(Local {
+            owner,
+            _directory: directory,
+        }));
+        Ok(Some(client))
+    }
+
+    /// The URL of a server.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.base
+    }
+
+    /// The process that owns the store; none of a server at a URL.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref().map(|local| &local.owner)
+    }
+
+    /// Whether a server takes work; also one without a token is told.
+    pub async fn ready(&self) -> Result<(), ClientError> {
+        let request = self.timed(self.request(Method::GET, "/readyz"));
+        self.send(request).await.map(drop)
+    }
+
+    /// Lists runs.
+    pub async fn list(&self, filter: &ListFilter) -> Result<ListReport, ClientError> {
+        let status: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
+        let labels = filter.labels.iter();
+        let labels: Vec<String> = labels
+            .map(|(name, text)| format!("{name}={text}"))
+            .collect();
+        let most = self.at_most(PAGE);
+        let mut report = ListReport {
+            next: filter.after.clone(),
+            ..ListReport::default()
+        };
+        loop {
+            let left = filter.limit.unwrap_or(usize::MAX);
+            let left = left.saturating_sub(report.runs.len()).clamp(1, most);
+            let mut query = vec![("limit", left.to_string())];
+            let given = [
+                (
+                    "status",
+                    Some(status.join(",")).filter(|text| !text.is_empty()),
+                ),
+                (
+                    "label",
+                    Some(labels.join(",")).filter(|text| !text.is_empty()),
+                ),
+                (
+                    "workflow",
+                    Some(filter.workflows.join(",")).filter(|text| !text.is_empty()),
+                ),
+                ("prefix", filter.prefix.clone()),
+                ("text", filter.text.clone()),
+                ("since", filter.since.map(|at| at.to_string())),
+                ("until", filter.until.map(|at| at.to_string())),
+                ("stuck_since", filter.stuck_since.map(|at| at.to_string())),
+                ("facets", filter.facets.then(|| String::from("true"))),
+                ("after", report.next.clone()),
+            ];
+            let given = given.into_iter();
+            query.extend(given.filter_map(|(name, text)| Some((name, text?))));
+            let page: ListReport = self.get("/v1/runs", &query).await?;
+            report.runs.extend(page.runs);
+            (report.more, report.next, report.total) = (page.more, page.next, page.total);
+            (report.unfinished, report.facets) = (page.unfinished, page.facets);
+            let full = filter.limit.is_some_and(|limit| report.runs.len() >= limit);
+            if report.next.is_none() || full {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Why a run is where it is.
+    pub async fn status(&self, run: &str) -> Result<StatusReport, ClientError> {
+        self.get(&of_run(run, "")?, &()).await
+    }
+
+    /// A run in one document.
+    pub async fn export(&self, run: &str) -> Result<ExportReport, ClientError> {
+        self.get(&of_run(run, "/export")?, &()).await
+    }
+
+    /// What a run did.
+    pub async fn history(
+        &self,
+        run: &str,
+        filter: &HistoryFilter,
+    ) -> Result<HistoryReport, ClientError> {
+        let number = |count: Option<usize>| count.unwrap_or(self.at_most(MAX_ROWS)).to_string();
+        let mut query = vec![
+            ("iterations", number(filter.iterations)),
+            ("limit", number(filter.limit)),
+            ("after", filter.after.to_string()),
+            ("events", filter.events.to_string()),
+        ];
+        query.extend(filter.loop_path.clone().map(|path| ("loop", path)));
+        self.get(&of_run(run, "/history")?, &query).await
+    }
+
+    /// The checkpoint of one run, or of all of them.
+    pub async fn dump(&self, filter: &DumpFilter) -> Result<DumpReport, ClientError> {
+        let last = filter.iterations.unwrap_or(self.at_most(MAX_ROWS));
+        let iterations = ("iterations", last.to_string());
+        if let Some(run) = &filter.run {
+            return self.get(&of_run(run, "/dump")?, &[iterations]).await;
+        }
+        let mut query = vec![iterations];
+        if self.owner.is_some() {
+            query.push(("limit", ALL.to_string()));
+        }
+        let mut report: DumpReport = self.get("/v1/dump", &query).await?;
+        let mut after = report.runs.last().map(|run| run.header.run.clone());
+        while let Some(run) = after.take_if(|_| self.owner.is_none()) {
+            let query = [query.as_slice(), &[("after", run)]].concat();
+            let page: DumpReport = self.get("/v1/dump", &query).await?;
+            after = page.runs.last().map(|run| run.header.run.clone());
+            report.runs.extend(page.runs);
+            report.unreadable.extend(page.unreadable);
+        }
+        Ok(report)
+    }
+
+    /// Starts a run; gives its id. When it is answered, the run's first step is durable. A server is
+    /// told nothing of the folder.
+    pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
+        let mut start = start.clone();
+        if self.owner.is_none()
+            && let Some(local) = &mut start.local
+        {
+            local.folder = None;
+            start.local = start.local.filter(|local| *local != LocalStart::default());
+        }
+        let run: RunSummary = self.post("/v1/runs", &start).await?;
+        Ok(run.run)
+    }
+
+    /// Starts a run that ended badly once more; gives the new one's id.
+    pub async fn retry(&self, run: &str, retry: &RetryRun) -> Result<String, ClientError> {
+        let run: RunSummary = self.post(&of_run(run, "/retry")?, retry).await?;
+        Ok(run.run)
+    }
+
+    /// Pauses a run; gives what it does then, as those below do.
+    pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
+        self.command(run, "/pause").await
+    }
+
+    /// Goes on with a run.
+    pub async fn resume(&self, run: &str) -> Result<RunStatus, ClientError> {
+        self.command(run, "/resume").await
+    }
+
+    /// Ends a run as cancelled.
+    pub async fn cancel(&self, run: &str) -> Result<RunStatus, ClientError> {
+        self.command(run, "/cancel").await
+    }
+
+    /// Does one thing to many runs.
+    pub async fn bulk(&self, verb: BulkVerb, runs: &[String]) -> Result<BulkReport, ClientError> {
+        let mut report = BulkReport::default();
+        for runs in runs.chunks(PAGE) {
+            let runs = runs.to_vec();
+            let page: BulkReport = self.post("/v1/runs/bulk", &BulkRuns { verb, runs }).await?;
+            report.done.extend(page.done);
+            report.failed.extend(page.failed);
+        }
+        Ok(report)
+    }
+
+    async fn command(&self, run: &str, verb: &str) -> Result<RunStatus, ClientError> {
+        let request = self.timed(self.request(Method::POST, &of_run(run, verb)?));
+        let state: RunState = read(self.send(request).await?).await?;
+        Ok(state.status)
+    }
+
+    /// Sends a signal to a run.
+    pub async fn signal(
+        &self,
+        run: &str,
+        name: &str,
+        payload: Value,
+    ) -> Result<RunStatus, ClientError> {
+        let name = name.to_owned();
+        let path = of_run(run, "/signal")?;
+        let state: RunState = self.post(&path, &Signal { name, payload }).await?;
+        Ok(state.status)
+    }
+
+    /// Goes on with every run that has not ended, with `paused` also with those that are paused;
+    /// gives their ids.
+    pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
+        let path = format!("/v1/resume?paused={paused}");
+        let request = self.timed(self.request(Method::POST, &path));
+        let resumed: Resumed = read(self.send(request).await?).await?;
+        Ok(resumed.runs)
+    }
+
+    /// Forgets runs that have ended.
+    pub async fn prune(&self, filter: &PruneFilter) -> Result<Pruned, ClientError> {
+        let age = filter.older_than_ms.map(Duration::from_millis);
+        let asked = PruneRuns {
+            older_than: age.map(format_duration),
+            keep: filter.keep,
+            workflow: filter.workflow.clone(),
+            labels: filter.labels.clone(),
+            status: filter.status.clone(),
+            dry_run: filter.dry_run,
+        };
+        self.post("/v1/prune", &asked).await
+    }
+
+    /// Has the owner copy its store into a directory, an absolute path.
+    pub async fn backup(&self, dir: &Path) -> Result<BackedUp, ClientError> {
+        let dir = dir.display().to_string();
+        self.post("/v1/backup", &BackupTo { dir }).await
+    }
+
+    /// The workflows that are kept.
+    pub async fn workflows(&self) -> Result<Vec<WorkflowSummary>, ClientError> {
+        let mut workflows = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut query = vec![("limit", PAGE.to_string())];
+            query.extend(after.take().map(|name| ("after", name)));
+            let page: WorkflowList = self.get("/v1/workflows", &query).await?;
+            workflows.extend(page.workflows);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(workflows),
+            }
+        }
+    }
+
+    /// A workflow that is kept, as it is now or in a version.
+    pub async fn workflow(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<WorkflowReport, ClientError> {
+        let query: Vec<_> = version
+            .map(|version| ("version", version))
+            .into_iter()
+            .collect();
+        self.get(&of_workflow(name, "")?, &query).await
+    }
+
+    /// The versions of a workflow that is kept.
+    pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
+        self.get(&of_workflow(name, "/versions")?, &()).await
+    }
+
+    /// When its runs start by themselves.
+    pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
+        self.get(&of_workflow(name, "/schedule")?, &()).await
+    }
+
+    /// Keeps a workflow under a name; gives what it is, and whether there was one before.
+    pub async fn put_workflow(
+        &self,
+        name: &str,
+        text: &WorkflowText,
+        condition: &PutIf,
+    ) -> Result<(WorkflowReport, bool), ClientError> {
+        let request = self.request(Method::PUT, &of_workflow(name, "")?);
+        let request = match condition {
+            PutIf::Always => request,
+            PutIf::Absent => request.header(IF_NONE_MATCH, "*"),
+            PutIf::Version(version) => request.header(IF_MATCH, format!("\"{version}\"")),
+        };
+        let request = self.timed(with_body(request, text)?);
+        let response = self.send(request).await?;
+        let replaced = response.status() == StatusCode::OK;
+        Ok((read(response).await?, replaced))
+    }
+
+    /// Forgets a workflow that is kept.
+    pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
+        let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
+        self.send(request).await.map(drop)
+    }
+
+    /// A ticket for the console, from the owner.
+    pub async fn ticket(&self) -> Result<Ticket, ClientError> {
+        let request = self.timed(self.request(Method::POST, "/v1/tickets"));
+        read(self.send(request).await?).await
+    }
+
+    /// Follows a run: its notices, and with `events` its history after that number.
+    pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Notices, ClientError> {
+        let request = self.request(Method::GET, &of_run(run, "/events")?);
+        let request = match events {
+            Some(after) => request.query(&[("after", after)]),
+            None => request.query(&[("history", false)]),
+        };
+        // An owner that is stopped may go on: who follows it waits.
+        let silence = self.owner.is_none();
+        Ok(Notices::new(self.send(request).await?, silence))
+    }
+
+    /// Any request of the API: its answer as JSON.
+    ///
+    /// # Errors
+    /// [`ClientError`], as all others.
+    pub async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<&serde_json::Value>,
+    ) -> Result<serde_json::Value, ClientError> {
+        let request = self.request(method, path).query(query);
+        let request = match body {
+            Some(body) => request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string()),
+            None => request,
+        };
+        read(self.send(self.timed(request)).await?).await
+    }
+
+    /// How many an answer may have.
+    fn at_most(&self, of_a_server: usize) -> usize {
+        match &self.owner {
+            Some(_) => ALL,
+            None => of_a_server,
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// An owner may take as long as it needs: that it is alive, it has said.
+    fn timed(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.owner {
+            Some(_) => request,
+            None => request.timeout(ANSWER_TIME),
+        }
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &(impl Serialize + ?Sized),
+    ) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path).query(query);
+        read(self.send(self.timed(request)).await?).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let request = with_body(self.request(Method::POST, path), body)?;
+        read(self.send(self.timed(request)).await?).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let sent = request.send().await.map_err(|error| match &self.owner {
+            Some(_) => ClientError::of_socket(&error),
+            None => ClientError::Unreachable(format!("{}: {}", self.base, chain(&error))),
+        });
+        self.accept(sent?).await
+    }
+
+    /// Turns a problem into an error.
+    async fn accept(&self, response: Response) -> Result<Response, ClientError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        let problem: Problem = serde_json::from_str(&text).map_err(|_| {
+            ClientError::Foreign(format!("{} answers {status} and no problem", self.base))
+        })?;
+        Err(problem.into())
+    }
+}
+
+fn builder() -> ClientBuilder {
+    reqwest::Client::builder()
+        // A redirect would take the token elsewhere.
+        .redirect(Policy::none())
+        .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Whether a URL leads to this machine.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
+    }
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, ClientError> {
+    let text = response.bytes().await.map_err(|_| ClientError::Lost)?;
+    serde_json::from_slice(&text).map_err(|error| ClientError::Foreign(error.to_string()))
+}
+
+fn with_body(
+    request: RequestBuilder,
+    body: &impl Serialize,
+) -> Result<RequestBuilder, ClientError> {
+    let foreign = |error: serde_json::Error| ClientError::Foreign(error.to_string());
+    let body = serde_json::to_vec(body).map_err(foreign)?;
+    Ok(request.body(body).header(CONTENT_TYPE, "application/json"))
+}
+
+fn of_workflow(name: &str, what: &str) -> Result<String, ClientError> {
+    let part = part(name, ErrorCode::UnknownWorkflow)?;
+    Ok(format!("/v1/workflows/{part}{what}"))
+}
+
+fn of_run(run: &str, what: &str) -> Result<String, ClientError> {
+    let part = part(run, ErrorCode::UnknownRun)?;
+    Ok(format!("/v1/runs/{part}{what}"))
+}
+
+/// A name as a part of an address. Nothing has one that an address does not keep, however it is escaped:
+/// `/v1/runs/../resume` is that of all runs.
+fn part(name: &str, unknown: ErrorCode) -> Result<PercentEncode<'_>, ClientError> {
+    match name {
+        "" | "." | ".." => Err(ClientError::Refused {
+            code: unknown,
+            message: format!("`{name}` is not a valid name: give that of a run or a workflow"),
+        }),
+        _ => Ok(utf8_percent_encode(name, PATH)),
+    }
+}

@@ -1,0 +1,85 @@
+//! The control socket: `control.sock` in the state directory, mode 0600. The process that owns a
+//! store serves the HTTP API there; every other command asks it instead of opening the store.
+//!
+//! The socket is made only by the process that has the store's lock. So whatever lies at its path
+//! when an owner starts was left by a crash and is replaced, and a client that finds nobody
+//! listening opens the store itself.
+
+use super::http::{App, Phase, Settings, serve_socket};
+use crate::api::{SOCKET_NAME, StateDirectory};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use windlass_engine::Engine;
+
+/// The listening socket of a store's owner.
+pub struct ControlSocket {
+    path: PathBuf,
+    /// The socket as a file: another one in its place is another owner's.
+    inode: u64,
+    accepting: AbortHandle,
+    /// Kept open for requests that wait for the next phase, which never comes.
+    _phase: Option<watch::Sender<Phase>>,
+}
+
+impl ControlSocket {
+    /// Listens in a state directory, for a process that leaves with its own runs. Only for the
+    /// process that has the store open: what lies at the socket's path was left by a crash, and is
+    /// replaced.
+    ///
+    /// # Errors
+    /// When the directory takes no socket, or none of its length.
+    pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
+        let (phase, watched) = watch::channel(Phase::Ready);
+        let app = App::new(engine, watched, Settings::default(), false);
+        let mut socket = Self::of(state, app)?;
+        socket._phase = Some(phase);
+        Ok(socket)
+    }
+
+    /// The same for a server, which stays until it is told to stop.
+    #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
+    pub(super) fn of(state: &Path, app: Arc<App>) -> io::Result<Self> {
+        let directory = StateDirectory::open(state)?;
+        let listener = bind(&directory)?;
+        listener.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(listener)?;
+        let accepting = tokio::spawn(serve_socket(listener, app)).abort_handle();
+        let path = directory.file(SOCKET_NAME);
+        Ok(Self {
+            inode: fs::symlink_metadata(&path)?.ino(),
+            path,
+            accepting,
+            _phase: None,
+        })
+    }
+
+    /// Takes no more clients. Call it before the store is released: afterwards the path may be
+    /// another owner's.
+    pub fn close(self) {
+        self.accepting.abort();
+        let own = fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode);
+        if own {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A listener at its final place, that nobody else could reach before it had its mode.
+fn bind(directory: &StateDirectory) -> io::Result<StdListener> {
+    let private = directory.file("control.new");
+    let _ = fs::remove_dir_all(&private);
+    fs::DirBuilder::new().mode(0o700).create(&private)?;
+    let listener = StdListener::bind(directory.socket("control.new/s")?)?;
+    let made = directory.file("control.new/s");
+    fs::set_permissions(&made, Permissions::from_mode(0o600))?;
+    fs::rename(&made, directory.file(SOCKET_NAME))?;
+    fs::remove_dir(&private)?;
+    Ok(listener)
+}

@@ -1,0 +1,222 @@
+//! How requests are read: bounded in size and time, and refused as problems.
+
+use super::listener::{Caller, ConnectionInfo};
+use crate::api::Problem;
+use axum::body::{BodyDataStream, Bytes, HttpBody};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use futures_util::StreamExt;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::time::Duration;
+use windlass_engine::{ErrorCode, MAX_MEMORY, inexact_json, memory_of_json, over_memory};
+
+/// The largest body, in bytes.
+const MAX_BODY: usize = 16 << 20;
+
+/// The same over the control socket: a workflow of the largest size with everything in it escaped.
+const MAX_LOCAL_BODY: usize = 64 << 20;
+
+/// A body that takes longer is refused, unless its connection has a time of its own.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// The server stops reading a refused body when nothing came for so long.
+const ON_ITS_WAY: Duration = Duration::from_millis(200);
+
+/// A body of JSON.
+pub(super) struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        // A browser asks before it lets another site's page send this type.
+        if !is_json(&essence(request.headers())) {
+            let detail = "send the header `Content-Type: application/json`";
+            return Err(Problem::new(ErrorCode::MediaType, detail));
+        }
+        let caller = Caller::of(request.extensions());
+        let bytes = read(request).await?;
+        values(&bytes, caller).map(Self)
+    }
+}
+
+/// A body of JSON that may be left out, or be null.
+pub(super) struct Optional<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let nothing = request.body().size_hint().exact() == Some(0);
+        if nothing && essence(request.headers()).is_empty() {
+            return Ok(Self(T::default()));
+        }
+        let Json(value) = Json::<Option<T>>::from_request(request, state).await?;
+        Ok(Self(value.unwrap_or_default()))
+    }
+}
+
+/// Reads JSON. From a remote caller, values that would take too much memory are refused.
+pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
+    if caller == Caller::Remote
+        && let Some(told) = over_memory(memory_of_json(bytes), MAX_MEMORY)
+    {
+        let detail = format!("the values of the body would {told}");
+        return Err(Problem::new(ErrorCode::TooLarge, detail));
+    }
+    if let Some(told) = inexact_json(bytes) {
+        return Err(Problem::new(ErrorCode::BadRequest, told));
+    }
+    // A list would be read as the members of an object in some order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(
+            ErrorCode::BadRequest,
+            "the body must be an object, not a list",
+        ));
+    }
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+pub(super) fn unreadable(error: serde_json::Error) -> Problem {
+    Problem::new(ErrorCode::BadRequest, error.to_string())
+}
+
+/// The parameters behind the question mark.
+pub(super) struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Query::<T>::try_from_uri(&parts.uri)
+            .map(|Query(value)| Self(value))
+            .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
+    }
+}
+
+/// A parameter that is on or off: `true` or `1`, `false` or `0`.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match &*Cow::<str>::deserialize(deserializer)? {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(D::Error::custom(format!(
+            "`{other}` is neither true nor false"
+        ))),
+    }
+}
+
+/// The size of a page: what was asked for, up to what the caller may have.
+pub(super) fn page(
+    asked: Option<usize>,
+    usual: usize,
+    most: usize,
+    caller: Caller,
+) -> Result<usize, Problem> {
+    match asked {
+        Some(0) => Err(outside("limit", 1, caller.at_most(most))),
+        asked => at_most("limit", asked, usual, most, caller),
+    }
+}
+
+/// How many of something a request asks for; `most` holds for those that are not the operator.
+pub(super) fn at_most(
+    name: &str,
+    asked: Option<usize>,
+    usual: usize,
+    most: usize,
+    caller: Caller,
+) -> Result<usize, Problem> {
+    let most = caller.at_most(most);
+    match asked.unwrap_or(usual) {
+        asked if asked > most => Err(outside(name, 0, most)),
+        asked => Ok(asked),
+    }
+}
+
+fn outside(name: &str, least: usize, most: usize) -> Problem {
+    let detail = format!("`{name}` must be a number from {least} to {most}");
+    Problem::new(ErrorCode::BadRequest, detail)
+}
+
+/// The one name in a path.
+pub(super) struct Named(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Path::<String>::from_request_parts(parts, state)
+            .await
+            .map(|Path(name)| Self(name))
+            .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
+    }
+}
+
+/// The type of a body without its parameters; empty when none is given.
+pub(super) fn essence(headers: &HeaderMap) -> String {
+    let given = headers.get(header::CONTENT_TYPE);
+    let given = given.and_then(|value| value.to_str().ok());
+    let essence = given.and_then(|text| text.split(';').next());
+    essence.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+pub(super) fn is_json(essence: &str) -> bool {
+    essence == "application/json"
+}
+
+/// Reads the rest of a refused body. A client that is still sending when the connection closes would
+/// not see why.
+async fn drain(stream: &mut BodyDataStream, max: usize) {
+    let mut left = 4 * max;
+    while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {
+        let Some(rest) = left.checked_sub(chunk.len()) else {
+            return;
+        };
+        left = rest;
+    }
+}
+
+pub(super) async fn read(request: Request) -> Result<Bytes, Problem> {
+    let info = request.extensions().get::<ConnectInfo<ConnectionInfo>>();
+    let info = info.map(|ConnectInfo(info)| info);
+    let max = match Caller::of(request.extensions()) {
+        Caller::Remote => MAX_BODY,
+        Caller::Operator => MAX_LOCAL_BODY,
+    };
+    let too_large = || {
+        let detail = format!("a body has {max} bytes at most");
+        Problem::new(ErrorCode::TooLarge, detail)
+    };
+    let time = info.map_or(BODY_TIME, |info| info.idle_timeout);
+    let _sends = info.map(|info| info.connection.sends());
+    let body = request.into_body();
+    let whole = async {
+        let announced = body.size_hint().lower();
+        let mut stream = body.into_data_stream();
+        if announced > max as u64 {
+            drain(&mut stream, max).await;
+            return Err(too_large());
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            let chunk =
+                chunk.map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
+            if bytes.len() + chunk.len() > max {
+                drain(&mut stream, max).await;
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Bytes::from(bytes))
+    };
+    match tokio::time::timeout(time, whole).await {
+        Ok(read) => read,
+        Err(_) => {
+            let detail = format!("a body comes within {} seconds", time.as_secs_f64());
+            Err(Problem::new(ErrorCode::TooSlow, detail))
+        }
+    }
+}

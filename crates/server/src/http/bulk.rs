@@ -1,0 +1,79 @@
+//! One command to many runs.
+
+use super::app::App;
+use super::body::Json;
+use super::listener::Caller;
+use crate::api::{BulkDone, BulkFailed, BulkReport, BulkRuns, BulkVerb, Problem};
+use axum::extract::State;
+use futures_util::StreamExt;
+use futures_util::stream;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windlass_engine::ErrorCode;
+
+/// The most runs of one request.
+const MANY: usize = 1_000;
+
+/// So many are under way at a time: the store makes them durable together.
+const AT_A_TIME: usize = 64;
+
+/// Pauses, resumes, cancels or retries many runs. Each stands for itself: those that could not be done
+/// are told with the reason. It is answered when all that was done is durable.
+#[utoipa::path(post, path = "/v1/runs/bulk", operation_id = "bulk_runs", tag = "runs", request_body = BulkRuns,
+    responses(
+        (status = 200, description = "What was done, and what was not", body = BulkReport),
+        (status = "4XX", description = "The request cannot be read, or has too many runs", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The server is not ready", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn bulk(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Json(asked): Json<BulkRuns>,
+) -> Result<axum::Json<BulkReport>, Problem> {
+    if asked.runs.len() > MANY {
+        let detail = format!("`runs` has {MANY} ids at most");
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
+    }
+    if matches!(asked.verb, BulkVerb::Resume | BulkVerb::Retry) {
+        app.takes_work(caller)?;
+    }
+    let (app, verb) = (&app, asked.verb);
+    // One that is named twice is retried once.
+    let runs: BTreeSet<String> = asked.runs.into_iter().collect();
+    let mut outcomes = stream::iter(runs)
+        .map(async |run| (one(app, verb, &run).await, run))
+        .buffered(AT_A_TIME);
+    let mut report = BulkReport::default();
+    while let Some((outcome, run)) = outcomes.next().await {
+        match outcome {
+            Ok(done) => report.done.push(BulkDone { run, ..done }),
+            Err(problem) => report.failed.push(BulkFailed {
+                run,
+                code: problem.code().word().to_owned(),
+                detail: problem.detail,
+            }),
+        }
+    }
+    Ok(axum::Json(report))
+}
+
+async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> {
+    let engine = &app.engine;
+    let status = match verb {
+        BulkVerb::Pause => engine.pause(run).await?,
+        BulkVerb::Resume => engine.resume(run).await?,
+        // Whoever got no answer asks again.
+        BulkVerb::Cancel => engine.cancel_again(run).await?,
+        BulkVerb::Retry => {
+            let started = engine.retry(run, None, None).await?;
+            return Ok(BulkDone {
+                new_run: Some(started.run.to_string()),
+                ..BulkDone::default()
+            });
+        }
+    };
+    Ok(BulkDone {
+        status: Some(status),
+        ..BulkDone::default()
+    })
+}

@@ -1,0 +1,281 @@
+//! Edits of a text and panels of its nodes over HTTP. They change nothing, and the body carries the text.
+
+use super::app::{App, Lane, compute};
+use super::body::Json;
+use super::listener::Caller;
+use super::source::{Form, Source, dialect};
+use super::workflows::{WorkflowBody, parts};
+use crate::api::{FileText, Problem, WorkflowText};
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_engine::report::ScheduleReport;
+use windlass_engine::{Bundle, Dialect, ErrorCode, LoadOptions, Value, dialect_of, now, stubs_of};
+use windlass_language::{Edit, Edited, Given, NodeType, Panel, Tried, past, try_action};
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/language/panel", post(panel))
+        .route("/v1/language/edit", post(edit))
+        .route("/v1/language/types", post(types))
+        .route("/v1/language/stubs", post(stubs))
+        .route("/v1/language/try", post(attempt))
+        .route("/v1/language/schedule", post(schedule))
+}
+
+/// A node of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PanelOf {
+    /// The workflow's text.
+    text: String,
+    /// What its file is called.
+    #[serde(default)]
+    file: Option<String>,
+    /// The files that it names.
+    #[serde(default)]
+    files: Vec<FileText>,
+    /// Reads it as this format.
+    #[serde(default)]
+    dialect: Option<String>,
+    /// The node's path, as the graph has it, or its name.
+    node: String,
+}
+
+/// An action of a text, and what it reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TryOf {
+    /// The workflow's text.
+    text: String,
+    /// What its file is called.
+    #[serde(default)]
+    file: Option<String>,
+    /// The files that it names.
+    #[serde(default)]
+    files: Vec<FileText>,
+    /// Reads it as this format.
+    #[serde(default)]
+    dialect: Option<String>,
+    /// The action's path, as the graph has it, or its name.
+    node: String,
+    /// Inputs of the run.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    inputs: Option<Value>,
+    /// Variables.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    variables: Option<Value>,
+    /// What other actions gave, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    outputs: Option<Value>,
+    /// A run whose values it reads, with `iteration`.
+    #[serde(default)]
+    run: Option<String>,
+    /// One of its iterations: `outer#2/inner#7`.
+    #[serde(default)]
+    iteration: Option<String>,
+}
+
+/// Tries one action of a text, and sends nothing: what would leave, or what it gives.
+#[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
+    responses(
+        (status = 200, description = "What it would do", body = Tried),
+        (status = "4XX", description = "422: there is no such action, or the text is refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn attempt(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    lane: Lane,
+    Json(asked): Json<TryOf>,
+) -> Result<axum::Json<Tried>, Problem> {
+    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let seen = match (asked.run, asked.iteration) {
+        (Some(run), Some(iteration)) => Some(
+            app.inspect(move |store| past(store, &run, &iteration))
+                .await?,
+        ),
+        (None, None) => None,
+        _ => {
+            let detail = "`run` and `iteration` go together";
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
+        }
+    };
+    let given = Given {
+        inputs: asked.inputs,
+        variables: asked.variables,
+        outputs: asked.outputs,
+    };
+    let engine = Arc::clone(&app.engine);
+    let tried = compute(lane, move |budget| {
+        let workflow = engine.load_bundle(bundle, &options)?;
+        try_action(&workflow, &asked.node, seen.as_ref(), &given, budget).map_err(refused)
+    });
+    Ok(axum::Json(tried.await?))
+}
+
+/// Edits of a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EditText {
+    /// The workflow's text.
+    text: String,
+    /// What its file is called.
+    #[serde(default)]
+    file: Option<String>,
+    /// The files that it names.
+    #[serde(default)]
+    files: Vec<FileText>,
+    /// Reads it as this format.
+    #[serde(default)]
+    dialect: Option<String>,
+    /// The edits, one after the other.
+    edits: Vec<Edit>,
+}
+
+/// A format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TypesOf {
+    /// `loom`, `azure`, `tea` or `canvas`.
+    dialect: String,
+}
+
+/// The types of nodes of a format.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub(super) struct Types {
+    /// What can be added.
+    types: Vec<NodeType>,
+}
+
+/// The files of a text, and how they are read.
+pub(super) fn source_of(
+    text: String,
+    file: Option<String>,
+    files: Vec<FileText>,
+    dialect: Option<String>,
+    caller: Caller,
+) -> Result<(Bundle, LoadOptions), Problem> {
+    let text = WorkflowText {
+        text,
+        file,
+        files,
+        dialect,
+    };
+    parts(text, "workflow", Form::Text, caller)
+}
+
+fn refused(why: String) -> Problem {
+    Problem::new(ErrorCode::RefusedEdit, why)
+}
+
+/// The panel of a node: its fields, for a form that knows no format.
+#[utoipa::path(post, path = "/v1/language/panel", operation_id = "get_panel", tag = "language", request_body = PanelOf,
+    responses(
+        (status = 200, description = "The panel", body = Panel),
+        (status = "4XX", description = "422: there is no such node, or the text cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn panel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    lane: Lane,
+    Json(asked): Json<PanelOf>,
+) -> Result<axum::Json<Panel>, Problem> {
+    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let engine = Arc::clone(&app.engine);
+    let made = compute(lane, move |_| {
+        let dialect = dialect_of(&bundle, options.dialect).unwrap_or(Dialect::Loom);
+        let cap = engine.max_iterations(dialect, options.origin);
+        windlass_language::panel(&bundle, options.dialect, &asked.node, Some(cap)).map_err(refused)
+    });
+    Ok(axum::Json(made.await?))
+}
+
+/// Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is kept.
+#[utoipa::path(post, path = "/v1/language/edit", operation_id = "edit_text", tag = "language", request_body = EditText,
+    responses(
+        (status = 200, description = "The text, and what changed", body = Edited),
+        (status = "4XX", description = "422: it cannot be done, or the workflow would be refused then", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn edit(
+    caller: Caller,
+    lane: Lane,
+    Json(asked): Json<EditText>,
+) -> Result<axum::Json<Edited>, Problem> {
+    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let edited = compute(lane, move |_| {
+        windlass_language::edit(&bundle, options.dialect, &asked.edits).map_err(refused)
+    });
+    Ok(axum::Json(edited.await?))
+}
+
+/// The types of nodes that can be added to a text of a format.
+#[utoipa::path(post, path = "/v1/language/types", operation_id = "get_types", tag = "language", request_body = TypesOf,
+    responses(
+        (status = 200, description = "The types", body = Types),
+        (status = "4XX", description = "There is no such format", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn types(Json(asked): Json<TypesOf>) -> Result<axum::Json<Types>, Problem> {
+    let dialect = dialect(Some(&asked.dialect))?.unwrap_or(Dialect::Loom);
+    let types = windlass_language::types(dialect);
+    Ok(axum::Json(Types { types }))
+}
+
+/// Stubs for what a text needs and nothing here answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub(super) struct Stubs {
+    /// By action what answers for it, and the values that a definition needs.
+    #[schema(value_type = Object)]
+    stubs: Value,
+    /// The same as the text of a file, as `validate --write-stubs` writes it.
+    text: String,
+}
+
+/// Stubs for a text: an answer for each action that needs one, to be filled in. The body is that of
+/// `validate`.
+#[utoipa::path(post, path = "/v1/language/stubs", operation_id = "get_stubs", tag = "language",
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    responses(
+        (status = 200, description = "The stubs", body = Stubs),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn stubs(
+    caller: Caller,
+    lane: Lane,
+    Source(text, form): Source<WorkflowText>,
+) -> Result<axum::Json<Stubs>, Problem> {
+    let (bundle, options) = parts(text, "workflow", form, caller)?;
+    let made = compute(lane, move |_| {
+        let stubs = Value::object(stubs_of(bundle, &options));
+        let text = format!("{}\n", stubs.to_json_pretty());
+        Ok(Stubs { stubs, text })
+    });
+    Ok(axum::Json(made.await?))
+}
+
+/// When runs of a text would start by themselves. The body is that of `validate`.
+#[utoipa::path(post, path = "/v1/language/schedule", operation_id = "get_schedule", tag = "language",
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    responses(
+        (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
+        (status = "4XX", description = "422: the workflow is refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn schedule(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    lane: Lane,
+    Source(text, form): Source<WorkflowText>,
+) -> Result<axum::Json<ScheduleReport>, Problem> {
+    let (bundle, options) = parts(text, "workflow", form, caller)?;
+    let engine = Arc::clone(&app.engine);
+    let made = compute(lane, move |_| {
+        let workflow = engine.load_bundle(bundle, &options)?;
+        Ok(ScheduleReport::new(&workflow, now(), now(), None))
+    });
+    Ok(axum::Json(made.await?))
+}

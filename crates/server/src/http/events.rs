@@ -1,0 +1,170 @@
+//! The events of a run, as server-sent events: its history from where the client left off, and then
+//! every step as soon as it is durable. A client that reconnects sends the last id in
+//! `Last-Event-ID`. It gets every later event once, also after a restart of the server.
+
+use super::app::{App, Phase};
+use super::body::{Asked, Named};
+use super::concurrency::Until;
+use super::listener::{Caller, ConnectionInfo};
+use crate::api::Problem;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
+use serde::Deserialize;
+use serde_json::json;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use utoipa::IntoParams;
+use windlass_engine::{ErrorCode, Follower, Notice};
+
+/// The id of the last event of a stream ends with this: a client that sends it has them all.
+const END: &str = "-end";
+
+/// On a quiet stream a comment is sent this often, to notice a client that has gone.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Where the stream begins.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// The last event that is known, where no `Last-Event-ID` can be sent; 0, or none: all events.
+    after: Option<String>,
+    /// `false`: only what it does, not what it did.
+    history: Option<bool>,
+}
+
+/// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
+/// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
+/// loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
+/// kept nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
+#[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
+    params(("run" = String, Path, description = "The run"), EventsQuery,
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
+    responses(
+        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 204, description = "The run has ended and everything was told"),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn events(
+    State(app): State<Arc<App>>,
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
+    Named(run): Named,
+    Asked(query): Asked<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    app.answers_long(info.caller)?;
+    let known = match headers.get("last-event-id") {
+        Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
+        None => query.after,
+    };
+    let known = known.unwrap_or_else(|| String::from("0"));
+    let (number, ended) = match known.strip_suffix(END) {
+        Some(number) => (number, true),
+        None => (known.as_str(), false),
+    };
+    let Ok(after) = number.parse::<u64>() else {
+        let detail = format!("`{known}` is no event's id");
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
+    };
+    let events = query.history.unwrap_or(true).then_some(after);
+    let follower = app.engine.follow(&run, events).await?;
+    if ended {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let Some(streaming) = info.connection.stream() else {
+        let detail = "as many streams of events as there may be connections: try again";
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
+    };
+    let telling = Telling {
+        _streaming: streaming,
+        follower: follower.through_pauses(),
+        phase: app.phase.clone(),
+        caller: info.caller,
+        done: false,
+    };
+    let keep = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
+}
+
+struct Telling {
+    _streaming: Until,
+    follower: Follower,
+    phase: watch::Receiver<Phase>,
+    caller: Caller,
+    done: bool,
+}
+
+impl Telling {
+    fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, |mut telling| async move {
+            let event = telling.next().await?;
+            Some((Ok(event), telling))
+        })
+    }
+
+    /// The next event; none when the run has ended, or the server stops and the client is to reconnect.
+    async fn next(&mut self) -> Option<Event> {
+        if self.done {
+            return None;
+        }
+        let notice = tokio::select! {
+            notice = self.follower.next() => notice,
+            () = App::must_end(self.phase.clone(), self.caller) => return None,
+        };
+        match notice {
+            Ok(Some(notice)) => Some(self.event(&notice)),
+            Ok(None) => None,
+            Err(error) => {
+                self.done = true;
+                let problem = Problem::from(error);
+                Some(Event::default().event("error").data(line(&problem)))
+            }
+        }
+    }
+
+    fn event(&mut self, notice: &Notice) -> Event {
+        let event = Event::default();
+        match notice {
+            Notice::Event {
+                sequence,
+                event: happened,
+            } => event
+                .event("history")
+                .id(sequence.to_string())
+                .data(line(happened)),
+            Notice::Step {
+                status,
+                loops,
+                began,
+                retry,
+            } => event.event("step").data(line(
+                &json!({ "status": status, "loops": loops, "began": began, "retry": retry }),
+            )),
+            Notice::Printed {
+                action,
+                stream,
+                text,
+            } => event.event("printed").data(line(
+                &json!({ "action": action, "stream": stream, "text": text }),
+            )),
+            Notice::Paused { pause } => event.event("paused").data(line(pause)),
+            Notice::Stuck { store, message } => event
+                .event("stuck")
+                .data(line(&json!({ "store": store, "message": message }))),
+            Notice::Finished { outcome } => {
+                self.done = true;
+                let id = format!("{}{END}", self.follower.told());
+                event.event("finished").id(id).data(line(outcome))
+            }
+        }
+    }
+}
+
+pub(super) fn line(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
+}

@@ -1,0 +1,50 @@
+//! Workflows as pictures over HTTP: nodes and edges with places.
+
+use super::app::App;
+use super::body::{Asked, Named};
+use crate::api::Problem;
+use axum::extract::State;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use windlass_engine::report::graph as graph_report;
+use windlass_engine::{Graph, Open, View};
+
+/// What of a workflow is drawn.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GraphQuery {
+    /// Which scopes are drawn with their inside: `all`, `none`, or ids or paths of nodes with commas
+    /// between them.
+    open: Option<String>,
+    /// Only the inside of the node with this id or path.
+    root: Option<String>,
+}
+
+/// What words of a query ask for.
+pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
+    let open = match open {
+        None | Some("all") => Open::All,
+        Some("none" | "") => Open::None,
+        Some(ids) => Open::Only(ids.split(',').map(|id| id.trim().to_owned()).collect()),
+    };
+    View { open, root }
+}
+
+/// The graph of a run's workflow, as it was when the run was started.
+#[utoipa::path(get, path = "/v1/runs/{run}/graph", operation_id = "get_graph", tag = "runs", params(("run" = String, Path, description = "The run"), GraphQuery),
+    responses(
+        (status = 200, description = "Nodes and edges with their places", body = Graph),
+        (status = 400, description = "No node that is asked for is there, or it has no inside", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn graph(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<GraphQuery>,
+) -> Result<axum::Json<Graph>, Problem> {
+    let view = view(query.open.as_deref(), query.root);
+    let report = app.inspect(move |store| graph_report(store, &run, &view));
+    Ok(axum::Json(report.await?))
+}

@@ -1,0 +1,224 @@
+//! The iterations of a run's loops over HTTP.
+
+use super::app::App;
+use super::body::{Asked, Named, page};
+use super::listener::Caller;
+use crate::api::Problem;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use windlass_engine::report::{
+    DifferenceReport, ExportReport, IterationReport, IterationsFilter, IterationsReport,
+    LoopsReport, StripFilter, StripReport,
+};
+use windlass_engine::report::{
+    difference as difference_report, export as export_report, iteration as iteration_report,
+    iteration_value, iterations as iterations_report, loops as loops_report, strip as strip_report,
+};
+use windlass_engine::{ErrorCode, Status, now};
+
+/// The size of a page: the default, and the most.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 1_000;
+
+/// How many cells a strip has when nothing is said.
+const CELLS: u64 = 400;
+
+/// The loops and foreaches that a run came to, the newest first.
+#[utoipa::path(get, path = "/v1/runs/{run}/loops", operation_id = "get_loops", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The loops of which something is kept, 1000 at most", body = LoopsReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn loops(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<LoopsReport>, Problem> {
+    let report = app.inspect(move |store| loops_report(store, &run));
+    Ok(axum::Json(report.await?))
+}
+
+/// A run in one document, to be kept or sent on: why it is where it is, its graph, how the iterations of its
+/// loops ended, and all of a few of them. It is bounded, however large the run is.
+#[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The run in one document", body = ExportReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn export(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<ExportReport>, Problem> {
+    let report = app.inspect(move |store| export_report(store, &run, now()));
+    Ok(axum::Json(report.await?))
+}
+
+/// Which part of a loop is shown.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StripQuery {
+    /// The path of the loop or foreach: `poll`, `outer#2/inner`.
+    #[serde(rename = "loop")]
+    loop_path: String,
+    /// The first iteration, from 0; the first one when it is left out.
+    from: Option<u64>,
+    /// The iteration behind the last; the end when it is left out.
+    to: Option<u64>,
+    /// So many cells at most: 400 when none are asked for, 10000 at most. Where that many iterations
+    /// are shown or fewer, each has a cell.
+    #[param(minimum = 1)]
+    buckets: Option<u64>,
+}
+
+/// How the iterations of a loop ended, and how long they took.
+#[utoipa::path(get, path = "/v1/runs/{run}/strip", operation_id = "get_strip", tag = "runs", params(("run" = String, Path, description = "The run"), StripQuery),
+    responses(
+        (status = 200, description = "Counts and durations, in cells that add up to the whole", body = StripReport),
+        (status = "4XX", description = "404 unknown run, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn strip(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<StripQuery>,
+) -> Result<axum::Json<StripReport>, Problem> {
+    let filter = StripFilter {
+        path: query.loop_path,
+        from: query.from,
+        to: query.to,
+        buckets: query.buckets.unwrap_or(CELLS),
+    };
+    let report = app.inspect(move |store| strip_report(store, &run, &filter));
+    Ok(axum::Json(report.await?))
+}
+
+/// Which iterations are listed.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct IterationsQuery {
+    /// The path of the loop or foreach: `poll`, `outer#2/inner`.
+    #[serde(rename = "loop")]
+    loop_path: String,
+    /// The first iteration, from 0.
+    from: Option<u64>,
+    /// The iteration behind the last.
+    to: Option<u64>,
+    /// Only those that ended so; several with commas between them: Succeeded, Failed, TimedOut,
+    /// Cancelled, Skipped.
+    status: Option<String>,
+    /// Only those with another value there than the iteration before: a JSON pointer into the result,
+    /// such as `/check/body/state`; empty: any other result.
+    changed: Option<String>,
+    /// Only those with this in their result or error, in whatever case.
+    text: Option<String>,
+    /// So many at most: 100 when none are asked for, 1000 at most.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// `asc`, the oldest first, or `desc`.
+    order: Option<String>,
+}
+
+/// The iterations of a loop, page by page. `next` of a page is the `from` of the next one, or its `to`
+/// when the newest come first.
+#[utoipa::path(get, path = "/v1/runs/{run}/iterations", operation_id = "list_iterations", tag = "runs", params(("run" = String, Path, description = "The run"), IterationsQuery),
+    responses(
+        (status = 200, description = "A page of iterations", body = IterationsReport),
+        (status = "4XX", description = "404 unknown run, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<IterationsQuery>,
+) -> Result<axum::Json<IterationsReport>, Problem> {
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    let words = query.status.as_deref().unwrap_or_default().split(',');
+    let words = words.map(str::trim).filter(|word| !word.is_empty());
+    let status: Result<Vec<Status>, Problem> = words
+        .map(|word| Status::parse(word).ok_or_else(|| bad(format!("`{word}` is no status"))))
+        .collect();
+    let newest_first = match query.order.as_deref() {
+        None | Some("asc") => false,
+        Some("desc") => true,
+        Some(other) => return Err(bad(format!("`order` is `asc` or `desc`, not `{other}`"))),
+    };
+    let filter = IterationsFilter {
+        path: query.loop_path,
+        from: query.from,
+        to: query.to,
+        status: status?,
+        changed: query.changed,
+        text: query.text,
+        newest_first,
+        limit: page(query.limit, PAGE, MAX_PAGE, caller)?,
+    };
+    let report = app.inspect(move |store| iterations_report(store, &run, &filter));
+    Ok(axum::Json(report.await?))
+}
+
+/// Which iteration is shown.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct IterationQuery {
+    /// The iteration: `poll#14`, `outer#2/inner#7`. Without it, what the run did outside of its loops.
+    path: Option<String>,
+    /// Only this value of it, all of it: a JSON pointer such as `/result`, `/variables/rows` or
+    /// `/actions/0/outputs`.
+    pointer: Option<String>,
+}
+
+/// One iteration, or what a run did outside of its loops: what the actions were given and gave, attempt by attempt, and the variables at its
+/// end. With `pointer`, the answer is the value at that place.
+#[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "The run"), IterationQuery),
+    responses(
+        (status = 200, description = "The iteration, as far as it is kept", body = IterationReport),
+        (status = "4XX", description = "404 unknown run or iteration, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<IterationQuery>,
+) -> Result<Response, Problem> {
+    let path = query.path.unwrap_or_default();
+    let Some(pointer) = query.pointer else {
+        let report = app.inspect(move |store| iteration_report(store, &run, &path));
+        return Ok(axum::Json(report.await?).into_response());
+    };
+    let asked = pointer.clone();
+    let value = app.inspect(move |store| iteration_value(store, &run, &path, &asked));
+    let missing = || {
+        let detail = format!("the iteration has no value at `{pointer}`");
+        Problem::new(ErrorCode::NotFound, detail)
+    };
+    Ok(axum::Json(value.await?.ok_or_else(missing)?).into_response())
+}
+
+/// Which iterations are compared.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DifferenceQuery {
+    /// The one: `poll#13`.
+    from: String,
+    /// The other: `poll#14`.
+    to: String,
+}
+
+/// What differs between two iterations.
+#[utoipa::path(get, path = "/v1/runs/{run}/difference", operation_id = "get_difference", tag = "runs", params(("run" = String, Path, description = "The run"), DifferenceQuery),
+    responses(
+        (status = 200, description = "Where they differ", body = DifferenceReport),
+        (status = "4XX", description = "404 unknown run or iteration, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn difference(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<DifferenceQuery>,
+) -> Result<axum::Json<DifferenceReport>, Problem> {
+    let report = app.inspect(move |store| difference_report(store, &run, &query.from, &query.to));
+    Ok(axum::Json(report.await?))
+}

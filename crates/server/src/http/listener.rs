@@ -1,0 +1,371 @@
+//! Listeners: TCP, with or without TLS, and the control socket. A connection is closed when it sends no
+//! whole request head, or does not read its answers.
+
+use super::concurrency::{Connection, Connections};
+use crate::api::Problem;
+use axum::body::Body;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::serve::{IncomingStream, Listener};
+use futures_util::StreamExt;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
+use tokio_rustls::TlsAcceptor;
+use windlass_engine::{ErrorCode, Origin};
+
+/// Paths about health. They need no token, and are answered even when there are too many connections.
+pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// The longest TLS handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// The longest time for a request head, and between two requests.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// A listener for clients.
+pub(super) struct ClientListener {
+    socket: Socket,
+    connections: Arc<Connections>,
+    /// How long a body may take, and a head too if this is shorter than [`HEAD_TIME`]. A client that
+    /// does not read its answer has twice as long.
+    idle_timeout: Duration,
+    handshakes: JoinSet<Option<Io>>,
+}
+
+enum Socket {
+    Tcp(TcpListener, Option<TlsAcceptor>),
+    Unix(UnixListener),
+}
+
+impl Socket {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(tcp, tls) => {
+                let (stream, _) = tcp.accept().await?;
+                let _ = stream.set_nodelay(true);
+                Ok(match tls {
+                    None => Accepted::Ready(Box::new(stream), Caller::Remote),
+                    Some(tls) => Accepted::Handshake(tls.clone(), stream),
+                })
+            }
+            Self::Unix(unix) => {
+                let (stream, _) = unix.accept().await?;
+                Ok(Accepted::Ready(Box::new(stream), Caller::Operator))
+            }
+        }
+    }
+}
+
+/// A connection that came in.
+enum Accepted {
+    Ready(Box<dyn Stream>, Caller),
+    Handshake(TlsAcceptor, TcpStream),
+}
+
+impl ClientListener {
+    pub fn tcp(
+        tcp: TcpListener,
+        tls: Option<TlsAcceptor>,
+        connections: usize,
+        idle_timeout: Duration,
+    ) -> Self {
+        Self::new(Socket::Tcp(tcp, tls), connections, idle_timeout)
+    }
+
+    pub fn unix(unix: UnixListener, connections: usize, idle_timeout: Duration) -> Self {
+        Self::new(Socket::Unix(unix), connections, idle_timeout)
+    }
+
+    fn new(socket: Socket, connections: usize, idle_timeout: Duration) -> Self {
+        Self {
+            socket,
+            connections: Connections::new(connections),
+            idle_timeout,
+            handshakes: JoinSet::new(),
+        }
+    }
+}
+
+impl Listener for ClientListener {
+    type Io = Io;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (Io, ()) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.socket.accept() => accepted,
+                Some(shaken) = self.handshakes.join_next() => match shaken {
+                    Ok(Some(connection)) => return (connection, ()),
+                    Ok(None) | Err(_) => continue,
+                },
+            };
+            let accepted = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    self.connections.thin();
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+            };
+            let Some(connection) = self.connections.enter() else {
+                continue;
+            };
+            let idle_timeout = self.idle_timeout;
+            match accepted {
+                Accepted::Ready(stream, caller) => {
+                    return (Io::new(stream, caller, connection, idle_timeout), ());
+                }
+                Accepted::Handshake(tls, stream) => {
+                    self.handshakes.spawn(async move {
+                        let time = HANDSHAKE_TIME.min(idle_timeout);
+                        let shaken = tokio::select! {
+                            shaken = tokio::time::timeout(time, tls.accept(stream)) => shaken,
+                            () = poll_fn(|cx| connection.poll_ousted(cx)) => return None,
+                        };
+                        let stream = Box::new(shaken.ok()?.ok()?);
+                        Some(Io::new(stream, Caller::Remote, connection, idle_timeout))
+                    });
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A connection of any transport.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection that closes itself when the client is too slow.
+pub(super) struct Io {
+    stream: Box<dyn Stream>,
+    caller: Caller,
+    connection: Arc<Connection>,
+    /// Whether anything was sent since `read_by` was set.
+    sent: bool,
+    idle_timeout: Duration,
+    read_by: Pin<Box<Sleep>>,
+    write_by: Option<Pin<Box<Sleep>>>,
+}
+
+impl Io {
+    fn new(
+        stream: Box<dyn Stream>,
+        caller: Caller,
+        connection: Arc<Connection>,
+        idle_timeout: Duration,
+    ) -> Self {
+        Self {
+            stream,
+            caller,
+            connection,
+            sent: false,
+            idle_timeout,
+            read_by: Box::pin(tokio::time::sleep(HEAD_TIME.min(idle_timeout))),
+            write_by: None,
+        }
+    }
+
+    /// Ready when the client took too long for a request, or has to make room.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.connection.poll_ousted(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        loop {
+            ready!(self.read_by.as_mut().poll(cx));
+            if !self.connection.is_busy() && !self.sent {
+                return Poll::Ready(());
+            }
+            self.sent = false;
+            let time = HEAD_TIME.min(self.idle_timeout);
+            self.read_by.as_mut().reset(Instant::now() + time);
+        }
+    }
+
+    /// The result of a write; it starts or stops the clock for a client that does not read.
+    fn written<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.sent = true;
+            if self.write_by.take().is_some() {
+                self.connection.takes(true);
+            }
+            return written;
+        }
+        if self.write_by.is_none() {
+            self.connection.takes(false);
+        }
+        if self.connection.poll_ousted(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let time = self.idle_timeout * 2;
+        let by = self
+            .write_by
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        ready!(by.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            return read;
+        }
+        ready!(self.poll_idle(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            return flushed;
+        }
+        self.written(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.written(cx, shut)
+    }
+}
+
+/// Who sends requests over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A process on this machine, over the control socket that only the operator can open.
+    Operator,
+    /// Whoever has the token, over TCP.
+    Remote,
+}
+
+impl Caller {
+    /// Whose workflows are those that it sends.
+    pub fn origin(self) -> Origin {
+        match self {
+            Self::Operator => Origin::Operator,
+            Self::Remote => Origin::Guest,
+        }
+    }
+
+    /// The most rows or runs in one answer.
+    pub fn at_most(self, most: usize) -> usize {
+        match self {
+            Self::Operator => usize::MAX,
+            Self::Remote => most,
+        }
+    }
+
+    /// The caller of a request. Without any information it has the fewest rights.
+    pub fn of(extensions: &Extensions) -> Self {
+        let info = extensions.get::<ConnectInfo<ConnectionInfo>>();
+        info.map_or(Self::Remote, |ConnectInfo(info)| info.caller)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions))
+    }
+}
+
+/// Lets only the operator in.
+pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) -> Response {
+    match caller {
+        Caller::Operator => next.run(request).await,
+        Caller::Remote => {
+            let detail = "this is answered over control.sock on the server's machine";
+            Problem::new(ErrorCode::LocalOnly, detail).into_response()
+        }
+    }
+}
+
+/// What requests know of their connection.
+#[derive(Clone)]
+pub(super) struct ConnectionInfo {
+    pub caller: Caller,
+    pub connection: Arc<Connection>,
+    /// How long a body may take.
+    pub idle_timeout: Duration,
+}
+
+impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
+    fn connect_info(stream: IncomingStream<'_, ClientListener>) -> Self {
+        let io = stream.io();
+        Self {
+            caller: io.caller,
+            connection: Arc::clone(&io.connection),
+            idle_timeout: io.idle_timeout,
+        }
+    }
+}
+
+/// Marks a connection as busy until the client has read the whole answer. A connection beyond the limit
+/// gets answers about health only.
+pub(super) async fn mark_busy(
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let busy = info.connection.busy();
+    let mut response = match OPEN.contains(&request.uri().path()) || info.connection.has_room() {
+        true => next.run(request).await,
+        false => {
+            let problem = Problem::new(ErrorCode::Unavailable, "too many connections: try again");
+            ([(header::CONNECTION, "close")], problem).into_response()
+        }
+    };
+    let length = axum::body::HttpBody::size_hint(response.body()).exact();
+    if let Some(length) = length {
+        response
+            .headers_mut()
+            .entry(header::CONTENT_LENGTH)
+            .or_insert(HeaderValue::from(length));
+    }
+    response.map(|body| {
+        let busy = Arc::new(busy);
+        Body::from_stream(body.into_data_stream().map(move |chunk| {
+            let _until_the_last = &busy;
+            chunk
+        }))
+    })
+}

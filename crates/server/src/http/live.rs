@@ -1,0 +1,536 @@
+//! What happens to many runs, as server-sent events: the latest of each run that changed, so many times a
+//! second at most. A client that reads slowly, or comes back, is told what the runs are by then; nothing
+//! queues up for it. The driver does nothing for it: what changed is read from the store.
+
+use super::app::{App, Phase, blocking};
+use super::body::Asked;
+use super::concurrency::Until;
+use super::events::{KEEP_ALIVE, line};
+use super::guard::Access;
+use super::listener::{Caller, ConnectionInfo};
+use super::runs::MANY_RUNS;
+use crate::api::Problem;
+use axum::Extension;
+use axum::extract::{ConnectInfo, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use utoipa::{IntoParams, ToSchema};
+use windlass_engine::report::{RunRow, rows, status};
+use windlass_engine::{ErrorCode, Heads, Inspector, Name, Timestamp, now};
+
+/// How often a second a client is told, when it does not say, and at most.
+const USUAL_HZ: f64 = 10.0;
+const MAX_HZ: f64 = 60.0;
+
+/// So many rows are in an event at most; further ones are in the next.
+const ROWS: usize = 200;
+
+/// On a quiet stream it is looked this often whether the store takes writes.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A client that lost its server comes back after so long.
+const COME_BACK: Duration = Duration::from_millis(500);
+
+/// After a restart, runs that changed so long before what a client knows are told again: a step has the
+/// time at which it was made, and a client hears of it later.
+const OVERLAP: Duration = Duration::from_secs(10);
+
+/// The statuses of so many runs are kept for further streams.
+const MANY_STATUSES: usize = 256;
+
+/// And the rows of so many.
+const MANY_ROWS: usize = 4_096;
+
+/// Which runs, and how often.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct LiveQuery {
+    /// These runs, with their statuses; several with commas between them, 200 at most. `*`, or none:
+    /// all runs, as a list shows them. `*,RUN`: both.
+    runs: Option<String>,
+    /// So many times a second at most: 10 when it is not said, from 0.1 to 60.
+    max_hz: Option<f64>,
+    /// The last event that is known, where no `Last-Event-ID` can be sent.
+    after: Option<String>,
+}
+
+/// The first event: whom the client talks to.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(super) struct Hello {
+    /// When the server was started.
+    server_started_at: Timestamp,
+    /// Its version.
+    version: &'static str,
+    /// What the client may do: `full` or `view`.
+    access: &'static str,
+    /// Whether all that changed since the last event that the client knew is told, runs that went
+    /// included: not of a server that was started anew, nor to a new client.
+    resumed: bool,
+    /// Why the store takes no writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage: Option<String>,
+}
+
+/// What happens to all runs, or to some, the latest of each as often as `max_hz` says. Event names:
+/// `hello` (the first one, and again when the store fails or works again), `rows` (the runs of a list
+/// that changed, each as with `detail=true`), `run` (one of those that are named), `status` (its
+/// status), `gone` (ids of runs that were forgotten). Ids lead a client that comes back to what changed
+/// meanwhile.
+#[utoipa::path(get, path = "/v1/events", operation_id = "get_live", tag = "runs",
+    params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
+    responses(
+        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn live(
+    State(app): State<Arc<App>>,
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
+    Extension(access): Extension<Access>,
+    Asked(query): Asked<LiveQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    app.answers_long(info.caller)?;
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    let hz = query.max_hz.unwrap_or(USUAL_HZ);
+    if !(0.1..=MAX_HZ).contains(&hz) {
+        return Err(bad(format!("`max_hz` is a number from 0.1 to {MAX_HZ}")));
+    }
+    let every = Duration::from_secs_f64(1.0 / hz);
+    let (all, runs) = named(query.runs.as_deref());
+    if runs.len() > MANY_RUNS {
+        return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
+    }
+    let known = match headers.get("last-event-id") {
+        Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
+        None => query.after,
+    };
+    let known = match known.as_deref() {
+        None | Some("") => None,
+        Some(text) => {
+            Some(Mark::parse(text).ok_or_else(|| bad(format!("`{text}` is no event's id")))?)
+        }
+    };
+    let Some(streaming) = info.connection.stream() else {
+        let detail = "as many streams of events as there may be connections: try again";
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
+    };
+    let telling = Telling {
+        _streaming: streaming,
+        changes: app.engine.changes(),
+        phase: app.phase.clone(),
+        caller: info.caller,
+        hello: Hello {
+            server_started_at: app.live.started_at,
+            version: env!("CARGO_PKG_VERSION"),
+            access: access.as_str(),
+            resumed: known
+                .as_ref()
+                .is_some_and(|mark| mark.server == app.live.started_at),
+            outage: None,
+        },
+        place: Some(Place::new(&app.live, all, runs, known, every)),
+        every,
+        next: Instant::now(),
+        ready: VecDeque::new(),
+        greeted: false,
+        app,
+    };
+    let keep = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
+}
+
+/// Whether all runs are asked for, and those that are named.
+fn named(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
+    let words = runs.unwrap_or("*").split(',').map(str::trim);
+    let (all, names): (Vec<&str>, Vec<&str>) = words
+        .filter(|word| !word.is_empty())
+        .partition(|word| *word == "*");
+    (!all.is_empty(), names.into_iter().map(Name::from).collect())
+}
+
+/// A revision of a run, and the number of what waits in it.
+type MadeOf = (u64, u64);
+
+/// What all streams share.
+pub(super) struct Live {
+    /// Numbers of changes are those of this process.
+    started_at: Timestamp,
+    /// The last status of each run that was told, as text, with the revision and the number of what
+    /// waits that it is of.
+    statuses: Mutex<HashMap<String, (MadeOf, Arc<str>)>>,
+    /// The last row of each run that was told.
+    rows: Mutex<HashMap<Name, Shared>>,
+}
+
+/// A row that several streams tell.
+struct Shared {
+    of: MadeOf,
+    made_at: Instant,
+    row: RunRow,
+}
+
+impl Live {
+    pub fn new() -> Self {
+        Self {
+            started_at: now(),
+            statuses: Mutex::default(),
+            rows: Mutex::default(),
+        }
+    }
+
+    /// The rows of these runs that are there. One that was made less than `lasts` ago is told again, so
+    /// that many streams cost a busy run no more than one; gives also those that are newer by now.
+    fn rows(
+        &self,
+        runs: &Inspector,
+        page: &[Name],
+        lasts: Duration,
+    ) -> Result<(Vec<RunRow>, Vec<Name>), Problem> {
+        // Streams that come meanwhile wait, and find them made.
+        let mut shared = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.len() >= MANY_ROWS {
+            shared.clear();
+        }
+        let now = Instant::now();
+        let is_young = |one: &Shared| now.duration_since(one.made_at) < lasts;
+        let old = page
+            .iter()
+            .filter(|run| !shared.get(*run).is_some_and(is_young));
+        let old: Vec<Name> = old.cloned().collect();
+        for run in &old {
+            shared.remove(run);
+        }
+        let queued: HashMap<&Name, u64> = { old.iter() }
+            .map(|run| (run, runs.queued(run).number))
+            .collect();
+        for row in rows(runs, &old)? {
+            let run = Name::from(row.summary.run.as_str());
+            let of = (row.summary.commit, queued.get(&run).copied().unwrap_or(0));
+            let made_at = now;
+            shared.insert(run, Shared { of, made_at, row });
+        }
+        let states: Vec<Option<MadeOf>> = runs.heads(|heads| {
+            page.iter()
+                .map(|run| Some(heads.get(run)?.state()))
+                .collect()
+        })?;
+        let (mut told, mut newer) = (Vec::new(), Vec::new());
+        for (run, state) in page.iter().zip(states) {
+            let (Some(one), Some(state)) = (shared.get(run), state) else {
+                continue;
+            };
+            if state.0 > one.of.0 || state.1 != one.of.1 {
+                newer.push(run.clone());
+            }
+            told.push(one.row.clone());
+        }
+        Ok((told, newer))
+    }
+
+    /// The status of a run as text: made once for each of its revisions.
+    fn status(&self, runs: &Inspector, row: &RunRow) -> Result<Arc<str>, Problem> {
+        let statuses = || self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = &row.summary.run;
+        let queued = runs.queued(run).number;
+        if let Some((of, text)) = statuses().get(run)
+            && *of == (row.summary.commit, queued)
+        {
+            return Ok(Arc::clone(text));
+        }
+        let report = status(runs, run, now())?;
+        let text: Arc<str> = line(&report).into();
+        let mut statuses = statuses();
+        if statuses.len() >= MANY_STATUSES {
+            statuses.clear();
+        }
+        statuses.insert(run.clone(), ((report.commit, queued), Arc::clone(&text)));
+        Ok(text)
+    }
+}
+
+/// What a client knows, as its last event's id says: `SERVER-NUMBER-TIME`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mark {
+    /// The server that told it, by its start.
+    server: Timestamp,
+    /// The last change that it was told.
+    number: u64,
+    /// When.
+    at: Timestamp,
+}
+
+impl Mark {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let mut part = || parts.next();
+        let mark = Self {
+            server: Timestamp(part()?.parse().ok()?),
+            number: part()?.parse().ok()?,
+            at: Timestamp(part()?.parse().ok()?),
+        };
+        part().is_none().then_some(mark)
+    }
+
+    fn text(self) -> String {
+        format!("{}-{}-{}", self.server.0, self.number, self.at.0)
+    }
+}
+
+/// What a client was not told yet.
+enum Untold {
+    /// The runs that it names.
+    Named,
+    /// What changed after this number.
+    After(u64),
+    /// What changed at this time, shortly before or later, by another server.
+    Since(Timestamp),
+}
+
+/// How far a stream is.
+struct Place {
+    server: Timestamp,
+    /// Whether it is of all runs.
+    all: bool,
+    /// The runs that are told with their statuses.
+    runs: BTreeSet<Name>,
+    untold: Untold,
+    /// Runs that are to be told, and what is known when they all are.
+    pending: VecDeque<Name>,
+    then: Mark,
+    /// Runs of which something older was told than what is known.
+    again: BTreeSet<Name>,
+    /// A row is told for so long.
+    lasts: Duration,
+}
+
+/// What is told at a time.
+struct Told {
+    /// Of a list.
+    rows: Vec<RunRow>,
+    /// Of runs that are named.
+    statuses: Vec<(RunRow, Arc<str>)>,
+    gone: Vec<String>,
+    /// What is known then, when nothing is left.
+    mark: Option<Mark>,
+    outage: Option<String>,
+}
+
+impl Place {
+    fn new(
+        live: &Live,
+        all: bool,
+        runs: BTreeSet<Name>,
+        known: Option<Mark>,
+        every: Duration,
+    ) -> Self {
+        let server = live.started_at;
+        let untold = match known {
+            Some(mark) if mark.server == server => Untold::After(mark.number),
+            Some(mark) => Untold::Since(mark.at),
+            None => Untold::Named,
+        };
+        Self {
+            server,
+            all,
+            runs,
+            untold,
+            pending: VecDeque::new(),
+            then: Mark {
+                server,
+                number: 0,
+                at: Timestamp(0),
+            },
+            again: BTreeSet::new(),
+            lasts: every / 2,
+        }
+    }
+
+    /// What is to be told next.
+    fn look(&mut self, runs: &Inspector, live: &Live) -> Result<Told, Problem> {
+        if self.pending.is_empty() {
+            let at = now();
+            let (pending, number) = runs.heads(|heads| (self.changed(heads), heads.number()))?;
+            let mut again = std::mem::take(&mut self.again);
+            for run in &pending {
+                again.remove(run);
+            }
+            self.pending = pending;
+            self.pending.extend(again);
+            self.then = Mark {
+                server: self.server,
+                number,
+                at,
+            };
+            self.untold = Untold::After(number);
+        }
+        let page: Vec<Name> = self.pending.iter().take(ROWS).cloned().collect();
+        let (rows, newer) = live.rows(runs, &page, self.lasts)?;
+        self.again.extend(newer);
+        let there: BTreeSet<&str> = rows.iter().map(|row| row.summary.run.as_str()).collect();
+        let gone = page.iter().filter(|run| !there.contains(&***run));
+        let gone = gone.map(ToString::to_string).collect();
+        let mut statuses = Vec::new();
+        for row in &rows {
+            if self.runs.contains(row.summary.run.as_str()) {
+                statuses.push((row.clone(), live.status(runs, row)?));
+            }
+        }
+        self.pending.drain(..page.len());
+        Ok(Told {
+            rows: if self.all { rows } else { Vec::new() },
+            statuses,
+            gone,
+            // Who comes back with the mark is told what changed after it.
+            mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
+            outage: runs.takes_writes().err().map(|error| error.to_string()),
+        })
+    }
+
+    fn changed(&self, heads: &Heads) -> VecDeque<Name> {
+        let meant = |run: &&Name| self.all || self.runs.contains(*run);
+        match &self.untold {
+            Untold::Named => self.runs.iter().cloned().collect(),
+            Untold::After(number) => heads
+                .changed_after(*number)
+                .filter(meant)
+                .cloned()
+                .collect(),
+            Untold::Since(at) => {
+                // That a run was parked is no step of it.
+                let heads = heads
+                    .all()
+                    .filter(|head| head.updated_at.plus(OVERLAP) >= *at || head.is_parked());
+                heads.map(|head| &head.id).filter(meant).cloned().collect()
+            }
+        }
+    }
+}
+
+struct Telling {
+    _streaming: Until,
+    app: Arc<App>,
+    changes: watch::Receiver<()>,
+    phase: watch::Receiver<Phase>,
+    caller: Caller,
+    hello: Hello,
+    /// None while it is read.
+    place: Option<Place>,
+    every: Duration,
+    /// Nothing is told before.
+    next: Instant,
+    ready: VecDeque<Event>,
+    greeted: bool,
+}
+
+impl Telling {
+    fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, |mut telling| async move {
+            let event = telling.next().await?;
+            Some((Ok(event), telling))
+        })
+    }
+
+    /// The next event; none when the server stops and the client is to come back.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            let ends = App::must_end(self.phase.clone(), self.caller);
+            tokio::select! {
+                () = self.wait() => {}
+                () = ends => return None,
+            }
+            self.next = Instant::now() + self.every;
+            // What changes after this is told by the next look.
+            self.changes.mark_unchanged();
+            let mut place = self.place.take()?;
+            let app = Arc::clone(&self.app);
+            let looked = blocking(move || {
+                let told = place.look(app.engine.inspector(), &app.live);
+                Ok((told, place))
+            });
+            let (told, place) = looked.await.ok()?;
+            self.place = Some(place);
+            match told {
+                Ok(told) => self.tell(told),
+                Err(problem) => {
+                    self.next = Instant::now() + COME_BACK;
+                    self.greet(Some(problem.detail), None);
+                }
+            }
+        }
+    }
+
+    /// Waits until there may be something to tell, and the last time is long enough ago.
+    async fn wait(&mut self) {
+        tokio::time::sleep_until(self.next).await;
+        let rest = self
+            .place
+            .as_ref()
+            .is_none_or(|place| place.pending.is_empty() && place.again.is_empty());
+        if self.greeted && rest {
+            // An error means that the engine is gone; then the server stops.
+            let _ = tokio::time::timeout(LOOK, self.changes.changed()).await;
+        }
+    }
+
+    /// Says whom the client talks to, when that is new.
+    fn greet(&mut self, outage: Option<String>, mark: Option<Mark>) {
+        if self.greeted && self.hello.outage == outage {
+            return;
+        }
+        self.greeted = true;
+        self.hello.outage = outage;
+        let event = Event::default().event("hello").retry(COME_BACK);
+        let event = event.data(line(&self.hello));
+        self.ready.push_back(with_id(event, mark));
+    }
+
+    fn tell(&mut self, told: Told) {
+        let Told {
+            rows,
+            statuses,
+            gone,
+            mark,
+            outage,
+        } = told;
+        let nothing = rows.is_empty() && statuses.is_empty() && gone.is_empty();
+        self.greet(outage, mark.filter(|_| nothing));
+        if nothing {
+            return;
+        }
+        let mut events = Vec::new();
+        if !gone.is_empty() {
+            events.push(Event::default().event("gone").data(line(&gone)));
+        }
+        if !rows.is_empty() {
+            events.push(Event::default().event("rows").data(line(&rows)));
+        }
+        for (row, status) in &statuses {
+            events.push(Event::default().event("run").data(line(row)));
+            events.push(Event::default().event("status").data(&**status));
+        }
+        // A client that breaks off before the last one is told all of them again.
+        let last = events.pop();
+        self.ready.extend(events);
+        self.ready.extend(last.map(|last| with_id(last, mark)));
+    }
+}
+
+fn with_id(event: Event, mark: Option<Mark>) -> Event {
+    match mark {
+        Some(mark) => event.id(mark.text()),
+        None => event,
+    }
+}

@@ -1,0 +1,148 @@
+//! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent
+//! events, health and metrics. What is asked goes to the engine; nothing here knows how a run moves.
+
+mod app;
+mod body;
+mod bulk;
+mod concurrency;
+mod edits;
+mod events;
+mod graph;
+mod guard;
+mod health;
+mod iterations;
+mod language;
+mod listener;
+mod live;
+mod metrics;
+mod openapi;
+mod problem;
+mod runs;
+mod schema;
+mod session;
+mod sessions;
+mod source;
+mod store;
+mod tickets;
+#[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
+mod ui;
+mod workflows;
+
+pub(super) use app::{App, Phase};
+pub use guard::Console;
+pub(super) use guard::Settings;
+pub(super) use sessions::Sessions;
+
+use crate::api::Problem;
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post, put};
+use listener::{ClientListener, ConnectionInfo};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
+use windlass_engine::ErrorCode;
+
+/// The most connections at a time over the control socket.
+const CONNECTIONS: usize = 1_024;
+
+/// How long a body may take over the control socket.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Serves until the phase is [`Phase::Draining`] and the last answer is out.
+pub(super) async fn serve_tcp(
+    tcp: TcpListener,
+    tls: Option<TlsAcceptor>,
+    connections: usize,
+    idle_timeout: Duration,
+    app: Arc<App>,
+) -> io::Result<()> {
+    let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
+    let mut phase = app.phase.clone();
+    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
+    let draining = async move {
+        // An error means that the server is gone.
+        let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
+    };
+    let serving = axum::serve(listener, service).with_graceful_shutdown(draining);
+    serving.await
+}
+
+/// Serves until it is aborted.
+pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
+    let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
+    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
+    if let Err(error) = axum::serve(listener, service).await {
+        tracing::warn!(%error, "the control socket does not accept");
+    }
+}
+
+fn router(app: Arc<App>) -> Router {
+    let workflow = put(workflows::put)
+        .get(workflows::get)
+        .delete(workflows::remove);
+    let local = Router::new()
+        .route("/v1/owner", get(store::owner))
+        .route("/v1/backup", post(store::backup))
+        .route("/v1/tickets", post(session::ticket))
+        .route_layer(from_fn(listener::operator_only));
+    Router::new()
+        .merge(local)
+        .merge(language::routes())
+        .merge(edits::routes())
+        .route("/v1/workflows", get(workflows::list))
+        .route("/v1/workflows/{name}", workflow)
+        .route("/v1/workflows/{name}/versions", get(workflows::versions))
+        .route("/v1/workflows/{name}/schedule", get(workflows::schedule))
+        .route("/v1/validate", post(workflows::validate))
+        .route("/v1/runs", get(runs::list).post(runs::start))
+        .route("/v1/runs/bulk", post(bulk::bulk))
+        .route("/v1/runs/{run}", get(runs::status))
+        .route("/v1/runs/{run}/result", get(runs::result))
+        .route("/v1/runs/{run}/history", get(runs::history))
+        .route("/v1/runs/{run}/export", get(iterations::export))
+        .route("/v1/runs/{run}/source", get(runs::source))
+        .route("/v1/runs/{run}/places", get(runs::places))
+        .route("/v1/runs/{run}/printed", get(runs::printed))
+        .route("/v1/runs/{run}/loops", get(iterations::loops))
+        .route("/v1/runs/{run}/strip", get(iterations::strip))
+        .route("/v1/runs/{run}/iterations", get(iterations::list))
+        .route("/v1/runs/{run}/iteration", get(iterations::one))
+        .route("/v1/runs/{run}/difference", get(iterations::difference))
+        .route("/v1/runs/{run}/dump", get(runs::dump))
+        .route("/v1/runs/{run}/graph", get(graph::graph))
+        .route("/v1/runs/{run}/events", get(events::events))
+        .route("/v1/runs/{run}/pause", post(runs::pause))
+        .route("/v1/runs/{run}/resume", post(runs::resume))
+        .route("/v1/runs/{run}/cancel", post(runs::cancel))
+        .route("/v1/runs/{run}/signal", post(runs::signal))
+        .route("/v1/runs/{run}/retry", post(runs::retry))
+        .route("/v1/events", get(live::live))
+        .route("/v1/me", get(session::me))
+        .route("/v1/session", post(session::begin).delete(session::end))
+        .route("/v1/resume", post(store::resume))
+        .route("/v1/dump", get(store::dump))
+        .route("/v1/prune", post(store::prune))
+        .route("/", get(ui::redirect))
+        .route("/ui", get(ui::redirect))
+        .route("/ui/", get(ui::shell))
+        .route("/ui/{*path}", get(ui::file))
+        .route("/openapi.json", get(openapi::openapi))
+        .route("/metrics", get(health::metrics))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .fallback(async || {
+            Problem::new(
+                ErrorCode::NotFound,
+                "docs/operations.md lists what there is",
+            )
+        })
+        .method_not_allowed_fallback(async || {
+            Problem::new(ErrorCode::MethodNotAllowed, "the header `Allow` lists them")
+        })
+        .layer(from_fn_with_state(Arc::clone(&app), app::guard))
+        .layer(from_fn(listener::mark_busy))
+        .with_state(app)
+}

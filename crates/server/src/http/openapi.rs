@@ -1,0 +1,101 @@
+//! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
+//! text, and a test holds the two together.
+
+use super::{
+    bulk, edits, events, graph, health, iterations, language, live, runs, session, store, workflows,
+};
+use axum::Json;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Windlass",
+        description = "Durable workflows: start runs, look at them, and tell them what to do. Errors are problem details (RFC 9457).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::validate,
+        runs::list, runs::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::printed, runs::dump,
+        graph::graph,
+        language::complete, language::hover, language::symbols, language::test,
+        iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,
+        events::events, live::live,
+        runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry, bulk::bulk,
+        session::me, session::begin, session::end,
+        store::resume, store::dump, store::prune,
+        edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule, edits::attempt,
+        health::healthz, health::readyz, health::metrics,
+    ),
+    tags(
+        (name = "workflows", description = "Workflows that are kept under a name"),
+        (name = "runs", description = "Runs of workflows"),
+        (name = "language", description = "What an editor asks about a text; nothing is kept"),
+        (name = "server", description = "The server itself, and all of its runs at once"),
+    ),
+    modifiers(&Bearer, &Refusals),
+    security((), ("token" = [])),
+)]
+struct Api;
+
+/// The token, when the server has one.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        components.add_security_scheme("token", scheme);
+    }
+}
+
+/// What any request can be refused with, where its description does not name it.
+struct Refusals;
+
+impl Modify for Refusals {
+    fn modify(&self, document: &mut Document) {
+        for (path, item) in &mut document.paths.paths {
+            if ["/healthz", "/readyz"].contains(&path.as_str()) {
+                continue;
+            }
+            let operations = [
+                &mut item.get,
+                &mut item.put,
+                &mut item.post,
+                &mut item.delete,
+            ];
+            for operation in operations.into_iter().flatten() {
+                let responses = &mut operation.responses.responses;
+                let refused = || {
+                    let problem = Ref::from_schema_name("Problem");
+                    let content = ContentBuilder::new().schema(Some(problem)).build();
+                    ResponseBuilder::new()
+                        .description(
+                            "400 a parameter that cannot be used, 401 no token, 403 not allowed",
+                        )
+                        .content("application/problem+json", content)
+                        .build()
+                };
+                let status = "4XX".to_owned();
+                responses.entry(status).or_insert_with(|| refused().into());
+            }
+        }
+    }
+}
+
+/// The description of the API. A release has the text of it and not the code that makes it: 0.5 MB less.
+pub(super) async fn openapi() -> Response {
+    if cfg!(debug_assertions) {
+        return Json(Api::openapi()).into_response();
+    }
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    let text = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/openapi.json"
+    ));
+    (kind, text).into_response()
+}

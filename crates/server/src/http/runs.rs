@@ -1,0 +1,645 @@
+//! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the
+//! command line prints too.
+
+use super::app::{App, Lane, blocking, compute};
+use super::body::{Asked, Json, Named, Optional, at_most, flag, page};
+use super::listener::Caller;
+use super::schema::OrWorkflow;
+use super::source::{Envelope, Form, Source, bundle, dialect};
+use crate::api::{
+    LocalStart, PrintedLine, PrintedReport, Problem, RetryRun, RunState, Signal, StartRun,
+};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::IntoParams;
+use windlass_engine::report::source as source_report;
+use windlass_engine::report::{
+    DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
+    RunSummary, StatusReport,
+};
+use windlass_engine::report::{PlacesReport, SourceReport, places as places_report};
+use windlass_engine::report::{dump as dump_report, history as history_report};
+use windlass_engine::report::{list as list_report, status as status_report};
+use windlass_engine::{
+    EngineError, ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs,
+    Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
+};
+
+/// The body of a request that starts a run.
+type StartBody = OrWorkflow<StartRun>;
+
+/// The header with the caller's key.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The longest key, in bytes.
+const MAX_KEY: usize = 256;
+
+/// The size of a page of runs: the default, and the most.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 1_000;
+
+/// The most runs that are asked for by their ids.
+pub(super) const MANY_RUNS: usize = 200;
+
+/// How many iterations and events an answer has: the default, and the most.
+const ROWS: usize = 100;
+const MAX_ROWS: usize = 10_000;
+
+/// The longest wait for a result, in seconds.
+const MAX_WAIT: u64 = 60;
+
+impl Envelope for StartRun {
+    const MEMBERS: &'static [&'static str] = &[
+        "workflow", "text", "file", "files", "dialect", "run", "input", "stubs", "labels",
+    ];
+    const ANY_TYPE: bool = false;
+
+    fn bare(text: String) -> Self {
+        Self {
+            text: Some(text),
+            ..Self::default()
+        }
+    }
+}
+
+// ── start ───────────────────────────────────────────────────────────────────────────────────────
+
+/// Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
+/// the same request answered again is the same run, with status 200.
+#[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body(content((StartBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
+    responses(
+        (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "The run"))),
+        (status = 200, description = "The same request started it before", body = RunSummary),
+        (status = "4XX", description = "It was not started: 404 unknown workflow, 409 the id is taken, 422 refused workflow or input, 429 the queue is full", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "It may have been started: repeat it with the same key", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Source(start, form): Source<StartRun>,
+) -> Result<Response, Problem> {
+    app.takes_work(caller)?;
+    let key = key(&headers)?;
+    own_labels(&start.labels).map_err(bad_words)?;
+    let workflow = workflow(&app, caller, &start, form).await?;
+    let input = match (start.input, &start.stubs) {
+        (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
+        (input, _) => input,
+    };
+    let started = match (key, start.run) {
+        (Some(_), Some(_)) => {
+            let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
+        }
+        (Some(key), None) => {
+            let text = start.text.is_some().then(|| workflow.bundle());
+            app.engine
+                .start_once(&workflow, input, &key, start.labels, text)
+                .await?
+        }
+        (None, id) => {
+            let id = match id {
+                Some(id) => run_id(id)?,
+                None => new_id(&workflow.program().name),
+            };
+            let options = StartOptions {
+                id: Some(id.clone()),
+                labels: start.labels,
+            };
+            let begun = app.engine.launch(&workflow, input, options);
+            let run = begun.await?;
+            Started { run, fresh: true }
+        }
+    };
+    answer(&app, &started)
+}
+
+/// The answer to a start. The run's header is in memory by now, so reading it does not block.
+fn answer(app: &App, started: &Started) -> Result<Response, Problem> {
+    let header = app.engine.inspector().header(&started.run)?;
+    let location = format!("/v1/runs/{}", started.run);
+    let status = if started.fresh {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let body = axum::Json(RunSummary::new(&header));
+    Ok((status, [(header::LOCATION, location)], body).into_response())
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let key = value.to_str().unwrap_or_default().trim();
+    if key.is_empty() || key.len() > MAX_KEY {
+        let detail = format!("an Idempotency-Key has 1 to {MAX_KEY} visible characters");
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// The id that a caller chose.
+fn run_id(id: String) -> Result<String, Problem> {
+    check_run_id(&id).map_err(bad_words)?;
+    Ok(id)
+}
+
+fn bad_words(error: EngineError) -> Problem {
+    Problem::new(ErrorCode::BadRequest, error.to_string())
+}
+
+fn read_stubs(stubs: &Value) -> Result<Stubs, Problem> {
+    let stubs = Stubs::read(stubs, "stubs");
+    stubs.map_err(|why| Problem::new(ErrorCode::BadRequest, format!("`stubs`: {why}")))
+}
+
+async fn workflow(
+    app: &Arc<App>,
+    caller: Caller,
+    start: &StartRun,
+    form: Form,
+) -> Result<Arc<Workflow>, Problem> {
+    if start.local.is_some() && caller == Caller::Remote {
+        let detail =
+            "`local` (caps, handlers and a folder of a run's own) is taken over control.sock";
+        return Err(Problem::new(ErrorCode::LocalOnly, detail));
+    }
+    let text = match (&start.workflow, &start.text) {
+        (Some(name), None) => {
+            let with_text =
+                start.file.is_some() || start.dialect.is_some() || start.local.is_some();
+            if with_text || !start.files.is_empty() || start.stubs.is_some() {
+                let detail = "`file`, `files`, `dialect`, `stubs` and `local` go with `text`";
+                return Err(Problem::new(ErrorCode::BadRequest, detail));
+            }
+            if let Some(found) = app.engine.workflow_at_hand(name) {
+                return Ok(found);
+            }
+            let (engine, asked) = (Arc::clone(&app.engine), name.clone());
+            let found = blocking(move || {
+                let found = engine.workflow(&asked)?;
+                found.ok_or_else(|| engine.inspector().no_workflow(&asked).into())
+            });
+            return found.await;
+        }
+        (None, Some(text)) => text.clone(),
+        _ => {
+            let detail = "a run is started with either `workflow`, a name, or `text`";
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
+        }
+    };
+    let LocalStart {
+        max_count,
+        max_timeout_ms,
+        mut handlers,
+        folder,
+        guest,
+    } = start.local.clone().unwrap_or_default();
+    let stubs = start.stubs.as_ref().map(read_stubs).transpose()?;
+    let stubs = stubs.unwrap_or_default();
+    handlers.extend(stubs.handlers);
+    let options = LoadOptions {
+        beside: stubs.values,
+        dialect: dialect(start.dialect.as_deref())?,
+        origin: match guest {
+            true => Origin::Guest,
+            false => caller.origin(),
+        },
+        max_count,
+        max_timeout: max_timeout_ms.map(Duration::from_millis),
+        handlers,
+        folder,
+        ..LoadOptions::default()
+    };
+    let file = start.file.clone();
+    let file = file.unwrap_or_else(|| form.file("workflow"));
+    let bundle = bundle(file, text, &start.files);
+    let app = Arc::clone(app);
+    let load = move || {
+        let loaded = app.engine.load_bundle(bundle, &options)?;
+        Ok(Arc::new(loaded.refuse_bad_scripts()?))
+    };
+    let lane = match caller {
+        Caller::Operator => Lane::Operator,
+        Caller::Remote => Lane::Full,
+    };
+    compute(lane, move |_| load()).await
+}
+
+// ── look ────────────────────────────────────────────────────────────────────────────────────────
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// Only runs that do this; several with commas between them: Running, Waiting, Paused,
+    /// Succeeded, Failed, TimedOut, Cancelled.
+    status: Option<String>,
+    /// Only runs of this workflow; several with commas between them.
+    workflow: Option<String>,
+    /// Only runs whose ids begin so.
+    prefix: Option<String>,
+    /// Only runs with these labels: NAME=TEXT; several with commas between them.
+    label: Option<String>,
+    /// Only runs with this in their id, their workflow or a label, in whatever case.
+    text: Option<String>,
+    /// Only runs that were started at this instant (RFC 3339) or later.
+    since: Option<Timestamp>,
+    /// Only runs that were started before this instant (RFC 3339).
+    until: Option<Timestamp>,
+    /// Only runs that should go on, and that nothing has moved since this instant (RFC 3339).
+    stuck_since: Option<Timestamp>,
+    /// Only these runs; several with commas between them, 200 at most.
+    runs: Option<String>,
+    /// Whether the runs are counted by status and by workflow too.
+    #[serde(default, deserialize_with = "flag")]
+    facets: bool,
+    /// Whether it is told what each run is at: its loop, what it waits for, why it failed.
+    #[serde(default, deserialize_with = "flag")]
+    detail: bool,
+    /// So many of the newest are left out.
+    #[serde(default)]
+    offset: usize,
+    /// So many at most: 50 when none are asked for, 1000 at most.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    after: Option<String>,
+}
+
+/// Lists runs, newest first.
+#[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", tag = "runs", params(ListQuery),
+    responses(
+        (status = 200, description = "A page of runs", body = ListReport),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Asked(query): Asked<ListQuery>,
+) -> Result<axum::Json<ListReport>, Problem> {
+    let words = |text: &Option<String>| -> Vec<String> {
+        let text = text.as_deref().unwrap_or_default();
+        let parts = text
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    let mut workflows = words(&query.workflow);
+    // A name may have a comma.
+    workflows.extend(query.workflow.clone().filter(|text| text.contains(',')));
+    let mut filter = ListFilter {
+        workflows,
+        prefix: query.prefix.clone(),
+        limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
+        after: query.after.clone(),
+        text: query.text.clone(),
+        since: query.since,
+        until: query.until,
+        stuck_since: query.stuck_since,
+        runs: words(&query.runs),
+        facets: query.facets,
+        detail: query.detail,
+        offset: query.offset,
+        ..ListFilter::default()
+    };
+    if filter.runs.len() > MANY_RUNS {
+        return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
+    }
+    for word in words(&query.status) {
+        let status =
+            RunStatus::parse(&word).ok_or_else(|| bad(format!("`{word}` is no status")))?;
+        filter.status.push(status);
+    }
+    let label = query.label.as_deref().unwrap_or_default();
+    filter.labels =
+        labels(label).ok_or_else(|| bad(format!("`{label}` is no label: NAME=TEXT")))?;
+    let report = app
+        .inspect(move |store| list_report(store, &filter))
+        .await?;
+    Ok(axum::Json(report))
+}
+
+/// Labels with commas between them: what has no `=` belongs to the text before it.
+fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut labels: Vec<(&str, String)> = Vec::new();
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        match part.split_once('=') {
+            Some((name, text)) => labels.push((name.trim(), text.to_owned())),
+            None => {
+                let (_, text) = labels.last_mut()?;
+                text.push(',');
+                text.push_str(part);
+            }
+        }
+    }
+    let owned = labels
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text));
+    Some(owned.collect())
+}
+
+/// Why a run is where it is.
+#[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<StatusReport>, Problem> {
+    let report = app.inspect(move |store| status_report(store, &run, now()));
+    Ok(axum::Json(report.await?))
+}
+
+/// Whether a result is waited for.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ResultQuery {
+    /// Waits so many seconds for the run's end, 60 at most.
+    wait: Option<u64>,
+}
+
+/// What a run gave, or why it did not.
+#[utoipa::path(get, path = "/v1/runs/{run}/result", operation_id = "get_result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
+    responses(
+        (status = 200, description = "The run has ended", body = OutcomeReport),
+        (status = 202, description = "The run has not ended", body = RunState),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn result(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<ResultQuery>,
+) -> Result<Response, Problem> {
+    let wait = Duration::from_secs(query.wait.unwrap_or(0).min(MAX_WAIT));
+    if !wait.is_zero() {
+        let ended = async {
+            let mut follower = app.engine.follow(&run, None).await?.through_pauses();
+            while follower.next().await?.is_some() {}
+            Ok::<(), Problem>(())
+        };
+        tokio::select! {
+            ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
+            () = App::must_end(app.phase.clone(), caller) => {}
+        }
+    }
+    let report = app
+        .inspect(move |store| status_report(store, &run, now()))
+        .await?;
+    Ok(match report.outcome {
+        Some(outcome) => axum::Json(outcome).into_response(),
+        None => {
+            let state = RunState {
+                run: report.run,
+                status: report.status,
+            };
+            (StatusCode::ACCEPTED, axum::Json(state)).into_response()
+        }
+    })
+}
+
+/// Which part of a history is told.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HistoryQuery {
+    /// Only the loop with this path, such as `outer#2/inner`.
+    #[serde(rename = "loop")]
+    loop_path: Option<String>,
+    /// The last so many iterations: 100 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+    /// Whether events are told too.
+    #[serde(default)]
+    events: bool,
+    /// Only events after this one.
+    #[serde(default)]
+    after: u64,
+    /// So many events at most: 100 when none are asked for, 10000 at most.
+    limit: Option<usize>,
+}
+
+/// What a run did: the iterations of its loops, and its events.
+#[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
+    responses(
+        (status = 200, description = "Its iterations and events", body = HistoryReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn history(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<HistoryQuery>,
+) -> Result<axum::Json<HistoryReport>, Problem> {
+    let filter = HistoryFilter {
+        loop_path: query.loop_path,
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            ROWS,
+            MAX_ROWS,
+            caller,
+        )?),
+        events: query.events,
+        after: query.after,
+        limit: Some(at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?),
+    };
+    let report = app.inspect(move |store| history_report(store, &run, &filter));
+    Ok(axum::Json(report.await?))
+}
+
+/// The files that a run was started from, as they were then.
+#[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "Its files: the workflow first", body = SourceReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn source(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<SourceReport>, Problem> {
+    let report = app.inspect(move |store| source_report(store, &run));
+    Ok(axum::Json(report.await?))
+}
+
+/// The last lines of the run's commands that run now. None is kept when its command has ended, and none is
+/// told that may hold a secret.
+#[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The lines", body = PrintedReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn printed(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<PrintedReport>, Problem> {
+    let name = run.clone();
+    app.inspect(move |store| store.header(&name)).await?;
+    let lines = app.engine.printed(&run).into_iter();
+    let lines = lines.map(|line| PrintedLine {
+        action: line.action.to_string(),
+        stream: line.stream,
+        text: line.text,
+    });
+    Ok(axum::Json(PrintedReport {
+        lines: lines.collect(),
+    }))
+}
+
+/// How many places are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PlacesQuery {
+    /// So many at most: 100 when none are asked for, 10000 at most.
+    limit: Option<usize>,
+}
+
+/// The places that `retry` takes as `from`: the iterations and actions that the run came to, the newest first.
+#[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
+    responses(
+        (status = 200, description = "The places", body = PlacesReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn places(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<PlacesQuery>,
+) -> Result<axum::Json<PlacesReport>, Problem> {
+    let most = at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?;
+    let report = app.inspect(move |store| places_report(store, &run, most));
+    Ok(axum::Json(report.await?))
+}
+
+/// How much is dumped.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DumpQuery {
+    /// The last so many iterations: 5 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+}
+
+/// The checkpoint of a run as it lies in the store; `docs/dump.schema.json` is its schema.
+#[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
+    responses(
+        (status = 200, description = "The checkpoint", body = serde_json::Value),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn dump(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<DumpQuery>,
+) -> Result<axum::Json<DumpReport>, Problem> {
+    let filter = DumpFilter {
+        run: Some(run),
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            5,
+            MAX_ROWS,
+            caller,
+        )?),
+        ..DumpFilter::default()
+    };
+    let report = app.inspect(move |store| dump_report(store, &filter, now()));
+    Ok(axum::Json(report.await?))
+}
+
+// ── commands ────────────────────────────────────────────────────────────────────────────────────
+
+/// Pauses a run: what is in flight may end, nothing new starts.
+#[utoipa::path(post, path = "/v1/runs/{run}/pause", operation_id = "pause_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn pause(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    let status = app.engine.pause(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Goes on with a run that is paused.
+#[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    app.takes_work(caller)?;
+    let status = app.engine.resume(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Ends a run as cancelled: what is in flight is cut.
+#[utoipa::path(post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    let status = app.engine.cancel(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Sends a signal to a run, for an action that waits for it now or later.
+#[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended, or nothing in its workflow waits for a signal of this name", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn signal(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Json(signal): Json<Signal>,
+) -> Result<axum::Json<RunState>, Problem> {
+    let told = app.engine.signal(&run, &signal.name, signal.payload);
+    let status = told.await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Starts a run that failed, timed out or was cancelled once more, as a new run of the same
+/// program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
+/// action or iteration with the state of then. The old one stays as it ended.
+#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),
+        (status = "4XX", description = "404 unknown run, 409 it did not end badly, or was not at the place", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Optional(retry): Optional<RetryRun>,
+) -> Result<Response, Problem> {
+    app.takes_work(caller)?;
+    let id = retry.run.map(run_id).transpose()?;
+    let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
+    answer(&app, &started)
+}

@@ -1,0 +1,84 @@
+//! Sessions of browsers. The token comes once; then a cookie says that it was known: see `sessions`.
+
+use super::app::{App, blocking};
+use super::body::Optional;
+use super::guard::Access;
+use crate::api::{BeginSession, Problem, Ticket};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_engine::ErrorCode;
+
+/// What the caller may do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub(super) struct Me {
+    /// `full`, or `view` for one that may only look.
+    access: String,
+}
+
+/// What the caller may do.
+#[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "server",
+    responses((status = 200, description = "What its token or its session allows", body = Me)))]
+pub(super) async fn me(Extension(access): Extension<Access>) -> axum::Json<Me> {
+    let access = access.as_str().to_owned();
+    axum::Json(Me { access })
+}
+
+/// Begins the session of a browser: the answer sets a cookie that stands for the token of this request,
+/// or with a ticket of `windlass ui` for the one that allows everything.
+#[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server", request_body = Option<BeginSession>,
+    responses(
+        (status = 204, description = "The cookie is set; a server without a token needs none"),
+        (status = "4XX", description = "No token, or a ticket that was used or is too old", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn begin(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Optional(asked): Optional<BeginSession>,
+) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
+    let access = match asked.ticket {
+        Some(ticket) if app.tickets.take(&ticket) => Access::Full,
+        Some(_) => {
+            let detail =
+                "the ticket was used, or is older than a minute: `windlass ui` gives another";
+            return Err(Problem::new(ErrorCode::Unauthorized, detail));
+        }
+        None => access,
+    };
+    if access == Access::Nothing {
+        let detail = "send the header `Authorization: Bearer TOKEN`, or a ticket of `windlass ui`";
+        return Err(Problem::new(ErrorCode::Unauthorized, detail));
+    }
+    let cookie = blocking(move || app.guard.cookie(access).map_err(no_session)).await?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
+}
+
+/// Ends the session of a browser: the answer takes its cookie away, and nobody is let in with it any more.
+#[utoipa::path(delete, path = "/v1/session", operation_id = "end_session", tag = "server",
+    responses((status = 204, description = "The session has ended")))]
+pub(super) async fn end(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
+    let cookie = app.guard.no_cookie();
+    blocking(move || app.guard.end_sessions(&headers).map_err(no_session)).await?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
+}
+
+fn no_session(error: std::io::Error) -> Problem {
+    Problem::new(ErrorCode::Internal, error.to_string())
+}
+
+/// A ticket that a browser begins a session with.
+pub(super) async fn ticket(State(app): State<Arc<App>>) -> Result<axum::Json<Ticket>, Problem> {
+    let Some(console) = &app.console else {
+        let detail = "the process that owns the store has no console (`windlass serve`, --ui)";
+        return Err(Problem::new(ErrorCode::NotFound, detail));
+    };
+    let ticket = app.tickets.make()?;
+    let url = format!("{console}#ticket={ticket}");
+    Ok(axum::Json(Ticket { ticket, url }))
+}

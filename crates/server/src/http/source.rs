@@ -1,0 +1,122 @@
+//! Workflows in requests: as they are, or as JSON that has their text in it.
+
+use super::body::{essence, is_json, read, unreadable, values};
+use super::listener::Caller;
+use crate::api::{FileText, Problem};
+use axum::extract::{FromRequest, Request};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::error::Category;
+use std::collections::BTreeMap;
+use windlass_engine::{Bundle, Dialect, ErrorCode, SourceFile, dialect_of};
+
+/// The types of a workflow's text.
+const TEXTS: [&str; 5] = [
+    "application/yaml",
+    "application/x-yaml",
+    "text/yaml",
+    "text/x-yaml",
+    "text/plain",
+];
+
+/// A JSON body that has a workflow's text in it, instead of a workflow as it is.
+pub(super) trait Envelope: DeserializeOwned {
+    /// Its members. None of them is a key at the top of a workflow.
+    const MEMBERS: &'static [&'static str];
+    /// Whether a body of any media type is taken as a workflow. Another site's page may send such a
+    /// body without asking, so requests that start something must not take it.
+    const ANY_TYPE: bool;
+    /// What stands for a workflow as it is.
+    fn bare(text: String) -> Self;
+}
+
+/// How a workflow came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As text: YAML, or JSON too.
+    Text,
+    /// As JSON.
+    Json,
+}
+
+impl Form {
+    /// What its file is called when nobody says it.
+    pub fn file(self, stem: &str) -> String {
+        match self {
+            Self::Text => format!("{stem}.yaml"),
+            Self::Json => format!("{stem}.json"),
+        }
+    }
+}
+
+/// A workflow: as it is, or JSON with its text in it.
+pub(super) struct Source<T>(pub T, pub Form);
+
+impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let essence = essence(request.headers());
+        let json = is_json(&essence);
+        if !(json || T::ANY_TYPE || TEXTS.contains(&essence.as_str())) {
+            let detail = "send `Content-Type: application/json`, or a workflow as it is with \
+                          `application/yaml`";
+            return Err(Problem::new(ErrorCode::MediaType, detail));
+        }
+        let caller = Caller::of(request.extensions());
+        let bytes = read(request).await?;
+        if json && is_envelope::<T>(&bytes)? {
+            return Ok(Self(values(&bytes, caller)?, Form::Text));
+        }
+        let form = if json { Form::Json } else { Form::Text };
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(Self(T::bare(text), form)),
+            Err(_) => Err(Problem::new(ErrorCode::BadRequest, "the body is not UTF-8")),
+        }
+    }
+}
+
+/// Whether JSON is the envelope, not a workflow: it has a member of it. `dialect` may be in both.
+fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
+    let neither = || {
+        let members = T::MEMBERS.join("`, `");
+        let detail = format!("the body is neither a workflow nor an object of `{members}`");
+        Problem::new(ErrorCode::BadRequest, detail)
+    };
+    let keys: BTreeMap<String, IgnoredAny> =
+        serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+            Category::Data => neither(),
+            Category::Io | Category::Syntax | Category::Eof => unreadable(error),
+        })?;
+    let known = |key: &String| T::MEMBERS.contains(&key.as_str());
+    if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
+        return Ok(true);
+    }
+    // With a dialect it is meant as a workflow, so its mistakes are those of a workflow.
+    let text = String::from_utf8_lossy(bytes);
+    let bundle = Bundle::single(Form::Json.file("workflow"), text);
+    if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
+        return Ok(false);
+    }
+    Err(neither())
+}
+
+/// The files of a workflow that came as text.
+pub(super) fn bundle(file: String, text: String, further: &[FileText]) -> Bundle {
+    let mut bundle = Bundle::single(file, text);
+    bundle.files.extend(further.iter().map(|file| SourceFile {
+        path: file.path.clone(),
+        text: file.text.clone(),
+    }));
+    bundle
+}
+
+pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
+    let Some(word) = word else { return Ok(None) };
+    match Dialect::parse(word) {
+        Some(dialect) => Ok(Some(dialect)),
+        None => {
+            let detail = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
+            Err(Problem::new(ErrorCode::BadRequest, detail))
+        }
+    }
+}

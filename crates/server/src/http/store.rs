@@ -1,0 +1,145 @@
+//! Requests for the store as a whole: recovering, dumping and pruning runs, the owner, backups.
+
+use super::app::{App, blocking};
+use super::body::{Asked, Json, at_most, page};
+use super::listener::Caller;
+use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
+use axum::extract::State;
+use serde::Deserialize;
+use std::path::Path;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use windlass_engine::report::{DumpFilter, DumpReport, dump as dump_report};
+use windlass_engine::{BackedUp, ErrorCode, PruneFilter, Pruned, now, parse_duration};
+
+/// The size of a page of dumps: the default, and the most.
+const PAGE: usize = 20;
+const MAX_PAGE: usize = 200;
+
+/// The most iterations of each run.
+const MAX_ROWS: usize = 10_000;
+
+/// Which runs go on.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ResumeQuery {
+    /// The paused ones too.
+    #[serde(default)]
+    paused: bool,
+}
+
+/// Goes on with every run that has not ended; what is paused stays so unless that is asked for.
+#[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
+    responses(
+        (status = 200, description = "They go on", body = Resumed),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The server is not ready, or the store cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Asked(query): Asked<ResumeQuery>,
+) -> Result<axum::Json<Resumed>, Problem> {
+    app.takes_work(caller)?;
+    let runs = app.engine.recover(query.paused).await?;
+    let runs = runs.iter().map(ToString::to_string).collect();
+    Ok(axum::Json(Resumed { runs }))
+}
+
+/// Which runs are dumped.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DumpsQuery {
+    /// The last so many iterations of each: 5 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+    /// So many runs at most: 20 when none are asked for, 200 at most.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// Only runs behind this one: the last of the page before.
+    after: Option<String>,
+}
+
+/// The checkpoints of runs as they lie in the store, in the order of their ids;
+/// `docs/dump.schema.json` is its schema. A page without runs is behind the last one.
+#[utoipa::path(get, path = "/v1/dump", operation_id = "dump_all", tag = "server", params(DumpsQuery),
+    responses(
+        (status = 200, description = "A page of checkpoints", body = serde_json::Value),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn dump(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Asked(query): Asked<DumpsQuery>,
+) -> Result<axum::Json<DumpReport>, Problem> {
+    let filter = DumpFilter {
+        run: None,
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            5,
+            MAX_ROWS,
+            caller,
+        )?),
+        after: query.after,
+        limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
+    };
+    let report = app.inspect(move |store| dump_report(store, &filter, now()));
+    Ok(axum::Json(report.await?))
+}
+
+fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    let chosen = !asked.labels.is_empty() || !asked.status.is_empty();
+    if asked.older_than.is_none() && asked.keep.is_none() && !chosen {
+        return Err(bad(String::from(
+            "`older_than`, `keep`, `labels` or `status` says what is forgotten",
+        )));
+    }
+    let age = asked.older_than.as_deref().map(parse_duration).transpose();
+    let age = age.map_err(|error| bad(format!("`older_than`: {error}")))?;
+    Ok(PruneFilter {
+        older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        keep: asked.keep,
+        workflow: asked.workflow,
+        labels: asked.labels,
+        status: asked.status,
+        dry_run: asked.dry_run,
+    })
+}
+
+/// Forgets runs that have ended, while others go on.
+#[utoipa::path(post, path = "/v1/prune", operation_id = "prune_runs", tag = "server", request_body = PruneRuns,
+    responses(
+        (status = 200, description = "What was forgotten", body = Pruned),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn prune(
+    State(app): State<Arc<App>>,
+    Json(asked): Json<PruneRuns>,
+) -> Result<axum::Json<Pruned>, Problem> {
+    let filter = filter(asked)?;
+    let engine = Arc::clone(&app.engine);
+    let prune = blocking(move || Ok(engine.prune(&filter, now())?));
+    Ok(axum::Json(prune.await?))
+}
+
+/// The process that owns the store. Over the control socket only.
+pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
+    axum::Json(Owner {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        serves: app.serves,
+    })
+}
+
+/// Copies the store. Over the control socket only.
+pub(super) async fn backup(
+    State(app): State<Arc<App>>,
+    Json(to): Json<BackupTo>,
+) -> Result<axum::Json<BackedUp>, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let backup = blocking(move || Ok(engine.backup(Path::new(&to.dir))?));
+    Ok(axum::Json(backup.await?))
+}

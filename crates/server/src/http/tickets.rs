@@ -1,0 +1,42 @@
+//! Tickets: a command of the operator's gets one over the control socket, and a browser changes it for
+//! a session. So the token is in no address, no history and no list of processes. A ticket is taken
+//! once, and within a minute; a restart forgets them.
+
+use crate::api::Problem;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use windlass_engine::ErrorCode;
+
+/// How long a ticket is good.
+const GOOD: Duration = Duration::from_secs(60);
+
+/// The tickets that nobody took yet, and when they are no good any more.
+#[derive(Default)]
+pub(super) struct Tickets(Mutex<HashMap<String, Instant>>);
+
+impl Tickets {
+    /// A new one.
+    pub fn make(&self) -> Result<String, Problem> {
+        let mut bytes = [0; 32];
+        let made = SystemRandom::new().fill(&mut bytes);
+        made.map_err(|_| Problem::new(ErrorCode::Internal, "the system has no random numbers"))?;
+        let ticket = URL_SAFE_NO_PAD.encode(bytes);
+        let now = Instant::now();
+        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tickets.retain(|_, until| *until > now);
+        tickets.insert(ticket.clone(), now + GOOD);
+        Ok(ticket)
+    }
+
+    /// Whether it is one. It is none afterwards.
+    pub fn take(&self, ticket: &str) -> bool {
+        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = tickets.remove(ticket);
+        until.is_some_and(|until| until > Instant::now())
+    }
+}

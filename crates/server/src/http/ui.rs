@@ -1,0 +1,257 @@
+//! The console: the files of `ui/dist`, embedded. Its pages are one document, the shell, which holds no
+//! data and asks the API for all of it. So it needs no token, and a link in a mail may open it.
+
+use super::app::App;
+use crate::api::Problem;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ring::digest::{SHA256, digest};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Arc, LazyLock};
+use windlass_engine::ErrorCode;
+
+/// What a page of the console may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; \
+    trusted-types svelte-trusted-html windlass";
+
+/// What every file of the console is sent with.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (header::VARY, "accept-encoding"),
+];
+
+/// A file that never changes under its address, and one that may.
+const FOREVER: &str = "public, max-age=31536000, immutable";
+const CHECKED: &str = "no-cache";
+
+/// A file, and what is known of it.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    bytes: Bytes,
+    packed: Bytes,
+    /// The beginning of its SHA-256, in hexadecimal digits.
+    version: String,
+}
+
+impl File {
+    fn new(name: &'static str, kind: &'static str, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let mut version = String::new();
+        for byte in digest(&SHA256, &bytes).as_ref().iter().take(16) {
+            // Writing to text does not fail.
+            let _ = write!(version, "{byte:02x}");
+        }
+        Self {
+            name,
+            kind,
+            packed: packed(&bytes).unwrap_or_default(),
+            bytes,
+            version,
+        }
+    }
+
+    fn answer(&self, query: Option<&str>, asked: &HeaderMap) -> Response {
+        let text = |name: HeaderName| {
+            let value = asked.get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default()
+        };
+        let packs = text(header::ACCEPT_ENCODING)
+            .split(',')
+            .any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"));
+        let packs = packs && !self.packed.is_empty() && self.packed.len() < self.bytes.len();
+        let tag = match packs {
+            true => format!("\"{}-gzip\"", self.version),
+            false => format!("\"{}\"", self.version),
+        };
+        let fixed = query.and_then(|query| query.strip_prefix("v=")) == Some(&*self.version);
+        let cache = if fixed { FOREVER } else { CHECKED };
+        let known = text(header::IF_NONE_MATCH)
+            .split(',')
+            .any(|one| one.trim().trim_start_matches("W/") == tag);
+        let mut response = match (known, packs) {
+            (true, _) => StatusCode::NOT_MODIFIED.into_response(),
+            (false, true) => {
+                ([(header::CONTENT_ENCODING, "gzip")], self.packed.clone()).into_response()
+            }
+            (false, false) => self.bytes.clone().into_response(),
+        };
+        let headers = response.headers_mut();
+        match known {
+            true => drop(headers.remove(header::CONTENT_TYPE)),
+            false => {
+                drop(headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind)))
+            }
+        }
+        for (name, value) in HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            headers.insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+fn packed(bytes: &[u8]) -> Option<Bytes> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(bytes).ok()?;
+    packer.finish().ok().map(Bytes::from)
+}
+
+macro_rules! embedded {
+    ($name:literal) => {
+        &include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../ui/dist/",
+            $name
+        ))[..]
+    };
+}
+
+/// What the shell loads.
+static FILES: LazyLock<[File; 9]> = LazyLock::new(|| {
+    let script = "text/javascript; charset=utf-8";
+    [
+        File::new("app.js", script, embedded!("app.js")),
+        File::new("run.js", script, embedded!("run.js")),
+        File::new("edit.js", script, embedded!("edit.js")),
+        File::new("workflows.js", script, embedded!("workflows.js")),
+        File::new("docs.js", script, embedded!("docs.js")),
+        File::new("editor.js", script, embedded!("editor.js")),
+        File::new("worker.js", script, embedded!("worker.js")),
+        File::new("app.css", "text/css; charset=utf-8", embedded!("app.css")),
+        File::new("favicon.svg", "image/svg+xml", embedded!("favicon.svg")),
+    ]
+});
+
+macro_rules! pages {
+    ($($name:literal),* $(,)?) => {
+        [$((
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/", $name, ".md")),
+        )),*]
+    };
+}
+
+/// The manual, as one object from the name of a page to its text. It is packed when it is first asked for.
+static MANUAL: LazyLock<File> = LazyLock::new(|| {
+    let pages: serde_json::Map<String, serde_json::Value> = pages![
+        "SUMMARY",
+        "actions",
+        "architecture",
+        "azure",
+        "backup",
+        "canvas",
+        "cli",
+        "compatibility",
+        "console",
+        "cookbook",
+        "editor",
+        "expressions",
+        "install",
+        "loom",
+        "loops",
+        "no-ceiling",
+        "operations",
+        "performance",
+        "reliability",
+        "store",
+        "store-format",
+        "store-sled",
+        "tea",
+        "temporal",
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.into()))
+    .collect();
+    let text = serde_json::Value::Object(pages).to_string();
+    File::new("docs.json", "application/json", text)
+});
+
+/// The shell: it names the files with their versions, so a browser keeps each for as long as it is this one.
+/// Scripts that import each other have no version in their address: with two addresses they would run twice.
+static SHELL: LazyLock<File> = LazyLock::new(|| {
+    let mut text = String::from_utf8_lossy(embedded!("index.html")).into_owned();
+    for File { name, version, .. } in FILES.iter().filter(|file| file.name != "app.js") {
+        text = text.replace(
+            &format!("\"/ui/{name}\""),
+            &format!("\"/ui/{name}?v={version}\""),
+        );
+    }
+    File::new("index.html", "text/html; charset=utf-8", text)
+});
+
+/// Whether a path is one of the console's.
+pub(super) fn is_its(path: &str) -> bool {
+    is_shell(path) || path.starts_with("/ui/")
+}
+
+/// Whether a path leads to the shell: every place of the console does, but what looks like a file.
+/// A run's id may have a dot in it, so only the first part is looked at.
+pub(super) fn is_shell(path: &str) -> bool {
+    let place = path.strip_prefix("/ui/");
+    matches!(path, "/" | "/ui")
+        || place.is_some_and(|place| place.contains('/') || !place.contains('.'))
+}
+
+/// To where the console is.
+pub(super) async fn redirect(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    has_console(&app)?;
+    Ok(Redirect::temporary("/ui/").into_response())
+}
+
+/// The shell.
+pub(super) async fn shell(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    has_console(&app)?;
+    Ok(SHELL.answer(None, &headers))
+}
+
+/// A file of the console, or the shell at one of its places.
+pub(super) async fn file(
+    State(app): State<Arc<App>>,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    has_console(&app)?;
+    if let Some(file) = FILES.iter().find(|file| file.name == path) {
+        return Ok(file.answer(query.as_deref(), &headers));
+    }
+    if path == "docs.json" {
+        return Ok(MANUAL.answer(query.as_deref(), &headers));
+    }
+    if path == SHELL.name || is_shell(&format!("/ui/{path}")) {
+        return Ok(SHELL.answer(None, &headers));
+    }
+    let detail = "the console has no such file";
+    Err(Problem::new(ErrorCode::NotFound, detail))
+}
+
+fn has_console(app: &App) -> Result<(), Problem> {
+    if app.guard.has_console() {
+        return Ok(());
+    }
+    let detail = "this server has no console (--ui)";
+    Err(Problem::new(ErrorCode::NotFound, detail))
+}

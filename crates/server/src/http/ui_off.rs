@@ -1,0 +1,27 @@
+//! Stands for the console in a build without the feature `ui`.
+
+use crate::api::Problem;
+use windlass_engine::ErrorCode;
+
+/// No path is.
+pub(super) fn is_its(_path: &str) -> bool {
+    false
+}
+
+/// No path is.
+pub(super) fn is_shell(_path: &str) -> bool {
+    false
+}
+
+pub(super) async fn redirect() -> Problem {
+    shell().await
+}
+
+pub(super) async fn file() -> Problem {
+    shell().await
+}
+
+pub(super) async fn shell() -> Problem {
+    let detail = "this build has no console: the feature `ui` is off";
+    Problem::new(ErrorCode::NotFound, detail)
+}

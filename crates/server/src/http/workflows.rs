@@ -1,0 +1,314 @@
+//! Workflows over HTTP: storing them under a name, inspecting and checking them.
+
+use super::app::{App, Lane, blocking, compute};
+use super::body::{Asked, Named, flag, page};
+use super::graph::view;
+use super::listener::Caller;
+use super::schema::OrWorkflow;
+use super::source::{Envelope, Form, Source, bundle, dialect};
+use crate::api::{Problem, WorkflowList, WorkflowText};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use windlass_engine::report::{
+    DiagnosticReport, InputReport, LoopLimits, ScheduleReport, VersionsReport, WorkflowReport,
+    diagnostics, inputs, loop_limits,
+};
+use windlass_engine::{
+    Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, graph,
+};
+
+/// The body of a request that brings a workflow.
+pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
+
+/// The size of a page of workflows: the default, and the most.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 1_000;
+
+impl Envelope for WorkflowText {
+    const MEMBERS: &'static [&'static str] = &["text", "file", "files", "dialect"];
+    const ANY_TYPE: bool = true;
+
+    fn bare(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+/// The workflow of this stem, as it came.
+pub(super) fn parts(
+    text: WorkflowText,
+    stem: &str,
+    form: Form,
+    caller: Caller,
+) -> Result<(Bundle, LoadOptions), Problem> {
+    let options = LoadOptions {
+        dialect: dialect(text.dialect.as_deref())?,
+        origin: caller.origin(),
+        ..LoadOptions::default()
+    };
+    let file = text.file.unwrap_or_else(|| form.file(stem));
+    let bundle = bundle(file, text.text, &text.files);
+    Ok((bundle, options))
+}
+
+/// What is said of a workflow that is only checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub(super) struct Validation {
+    /// Whether it would be taken.
+    pub valid: bool,
+    /// All mistakes, and what only looks wrong.
+    pub diagnostics: Vec<DiagnosticReport>,
+    /// What bounds its loops.
+    pub loops: Vec<LoopLimits>,
+    /// What it takes, when there is no mistake.
+    #[serde(default)]
+    pub inputs: Vec<InputReport>,
+    /// The workflow as a picture, when it was asked for and there is no mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
+}
+
+/// What is said of a workflow beside its mistakes.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ValidateQuery {
+    /// Whether its graph is given too.
+    #[serde(default, deserialize_with = "flag")]
+    graph: bool,
+    /// Which scopes of the graph are drawn with their inside: `all`, `none`, or ids or paths of
+    /// nodes with commas between them.
+    open: Option<String>,
+    /// Only the inside of the node with this id or path.
+    root: Option<String>,
+    /// Whether it is checked with the rights of a guest, whoever asks.
+    #[serde(default, deserialize_with = "flag")]
+    guest: bool,
+}
+
+/// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
+/// on with what they were started with, and that one is kept as a former version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+#[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
+    params(
+        ("name" = String, Path, description = "Its name: letters, digits and -_."),
+        ("If-Match" = Option<String>, Header, description = "Only when this version is kept there now, as `ETag` says it"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only when none is kept there"),
+    ),
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    responses(
+        (status = 201, description = "It is kept", body = WorkflowReport),
+        (status = 200, description = "It is kept in place of another one", body = WorkflowReport),
+        (status = "4XX", description = "422: it is refused, with all of its mistakes; 412: another version is kept there, which is in `current`", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    lane: Lane,
+    Named(name): Named,
+    headers: HeaderMap,
+    Source(text, form): Source<WorkflowText>,
+) -> Result<Response, Problem> {
+    app.takes_work(caller)?;
+    let condition = condition(&headers)?;
+    let (bundle, options) = parts(text, &name, form, caller)?;
+    let location = format!("/v1/workflows/{name}");
+    let engine = Arc::clone(&app.engine);
+    let put = compute(lane, move |_| {
+        Ok(engine.put_workflow_if(&name, bundle, &options, &condition)?)
+    });
+    let (report, replaced) = put.await?;
+    let status = if replaced {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    let headers = [(header::LOCATION, location)];
+    let headers = (headers, version_headers(&report));
+    Ok((status, headers.0, headers.1, axum::Json(report)).into_response())
+}
+
+/// What a request says of the version that it replaces.
+fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
+    let given = |name| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    let refused = |detail: &str| Err(Problem::new(ErrorCode::BadRequest, detail));
+    match (given(header::IF_MATCH), given(header::IF_NONE_MATCH)) {
+        (None, None) => Ok(PutIf::Always),
+        (None, Some("*")) => Ok(PutIf::Absent),
+        (None, Some(_)) => refused("If-None-Match is `*`: only when nothing is kept there"),
+        (Some(tag), None) => match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
+            Some(version) => Ok(PutIf::Version(version.to_owned())),
+            None => refused("If-Match is one version in quotes, as the header `ETag` has it"),
+        },
+        (Some(_), Some(_)) => refused("give either If-Match or If-None-Match"),
+    }
+}
+
+/// What says which version an answer has. It is not kept: the next one may be another.
+fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
+    let tag = format!("\"{}\"", report.program);
+    let fresh = String::from("no-store");
+    [(header::ETAG, tag), (header::CACHE_CONTROL, fresh)]
+}
+
+/// Which workflows are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WorkflowsQuery {
+    /// So many at most: 100 when none are asked for, 1000 at most.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    after: Option<String>,
+}
+
+/// Lists the workflows that are kept, by name.
+#[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(WorkflowsQuery),
+    responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Asked(query): Asked<WorkflowsQuery>,
+) -> Result<axum::Json<WorkflowList>, Problem> {
+    let limit = page(query.limit, PAGE, MAX_PAGE, caller)?;
+    let after = query.after;
+    let workflows = app
+        .inspect(move |store| store.workflows(after.as_deref(), limit))
+        .await?;
+    let next = workflows
+        .last()
+        .filter(|_| workflows.len() == limit)
+        .map(|last| last.name.clone());
+    Ok(axum::Json(WorkflowList { workflows, next }))
+}
+
+/// Which version of a workflow.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct VersionQuery {
+    /// A former version, instead of what is kept now: its hash, or the first six digits of it or more.
+    version: Option<String>,
+}
+
+/// A workflow with its text, what it takes and what bounds its loops. The header `ETag` has its version.
+#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
+    responses(
+        (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
+        (status = 404, description = "There is no such workflow, or no such version", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+    Asked(query): Asked<VersionQuery>,
+) -> Result<Response, Problem> {
+    let version = query.version;
+    let found = app.inspect(move |store| store.describe_workflow(&name, version.as_deref()));
+    let report = found.await?;
+    Ok((version_headers(&report), axum::Json(report)).into_response())
+}
+
+/// The versions of a workflow, the newest first, and how many of its runs do what. A run is pinned to the
+/// version that it was started with.
+#[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "Its versions", body = VersionsReport),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn versions(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<axum::Json<VersionsReport>, Problem> {
+    let found = app.inspect(move |store| store.workflow_versions(&name));
+    Ok(axum::Json(found.await?))
+}
+
+/// When runs of a workflow start by themselves.
+#[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn schedule(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<axum::Json<ScheduleReport>, Problem> {
+    let found = app.inspect(move |store| store.workflow_schedule(&name));
+    Ok(axum::Json(found.await?))
+}
+
+/// Forgets a workflow and its former versions. Its runs go on.
+#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 204, description = "It is forgotten"),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<StatusCode, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let removed = blocking(move || match engine.remove_workflow(&name)? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(engine.inspector().no_workflow(&name).into()),
+    });
+    removed.await
+}
+
+/// Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+#[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows", params(ValidateQuery),
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    responses(
+        (status = 200, description = "What is wrong with it, if anything", body = Validation),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn validate(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    lane: Lane,
+    Asked(query): Asked<ValidateQuery>,
+    Source(text, form): Source<WorkflowText>,
+) -> Result<axum::Json<Validation>, Problem> {
+    let (bundle, mut options) = parts(text, "workflow", form, caller)?;
+    if query.guest {
+        options.origin = Origin::Guest;
+    }
+    let engine = Arc::clone(&app.engine);
+    let checked = compute(lane, move |_| match engine.load_bundle(bundle, &options) {
+        Ok(workflow) => {
+            let found = workflow.with_scripts();
+            let drawn = query.graph && !found.has_errors();
+            let view = view(query.open.as_deref(), query.root);
+            let drawn = drawn.then(|| graph(workflow.program(), &view));
+            Ok(Validation {
+                valid: !found.has_errors(),
+                diagnostics: diagnostics(&found, workflow.bundle()),
+                loops: loop_limits(workflow.program()),
+                inputs: inputs(workflow.program()),
+                graph: drawn.transpose().map_err(EngineError::from)?,
+            })
+        }
+        Err(LoadError::Refused {
+            diagnostics: found,
+            bundle,
+        }) => Ok(Validation {
+            valid: false,
+            diagnostics: diagnostics(&found, &bundle),
+            loops: Vec::new(),
+            inputs: Vec::new(),
+            graph: None,
+        }),
+        Err(error) => Err(error.into()),
+    });
+    Ok(axum::Json(checked.await?))
+}

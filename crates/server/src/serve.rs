@@ -1,0 +1,382 @@
+//! What `windlass serve` does: listens, recovers what a crash or a stop left, tells the
+//! service manager, runs until it is told to stop, and leaves in time. Signals and arguments are
+//! the command line's matter.
+
+use super::control::ControlSocket;
+use super::http::{App, Console, Phase, Sessions, Settings, serve_tcp};
+use sd_notify::NotifyState;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use windlass_engine::{Engine, EngineError, PruneFilter, is_full, now};
+
+/// How often it is looked whether there is room on the disk.
+const ROOM: Duration = Duration::from_secs(1);
+
+/// The part of the grace that is kept for commits and answers when effects do not end in time.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// Schedules are checked at least this often, because somebody may set the clock.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How often it is looked which runs changed, should nobody ask.
+const FOLLOW: Duration = Duration::from_secs(30);
+
+/// The time between two prunings.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+
+/// How a server serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The token that every request needs, except those for health.
+    pub token: Option<String>,
+    /// A token that may only look.
+    pub view_token: Option<String>,
+    /// What the console at `/ui/` may do.
+    pub console: Console,
+    /// The certificate and key for TLS; none: plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
+    pub allow_plain: bool,
+    /// Host names it has, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may ask, besides its own.
+    pub origins: Vec<String>,
+    /// The most connections at a time.
+    pub connections: usize,
+    /// A request head or body that takes longer ends its connection.
+    pub idle_timeout: Duration,
+    /// It leaves within this time.
+    pub grace: Duration,
+    /// Which runs are forgotten while it serves.
+    pub prune: Option<PruneFilter>,
+}
+
+/// The files of a TLS server, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why a server did not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It would be reached from elsewhere without what protects it.
+    #[error("{listen} can be reached from other machines: {missing}")]
+    Exposed {
+        /// Where it was to listen.
+        listen: SocketAddr,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// Its tokens do not go together.
+    #[error("{0}")]
+    Tokens(&'static str),
+    /// A certificate or key that cannot be used.
+    #[error("{} cannot be used: {reason}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The address cannot be listened at.
+    #[error("cannot listen at {listen}: {error}")]
+    Listen {
+        /// Where it was to listen.
+        listen: SocketAddr,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// The control socket cannot be made.
+    #[error("other commands cannot ask this server: {0}")]
+    Control(#[source] io::Error),
+    /// The API ended by itself.
+    #[error("the API stopped: {0}")]
+    Api(String),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Serves the store in `state` until `stop` returns. When `stop` returns a second time, the grace is
+/// over at once. `ready` is called with the address once the earlier runs are recovered.
+///
+/// # Errors
+/// [`ServeError`]; the engine has been stopped then as well.
+pub async fn serve(
+    state: &Path,
+    engine: Arc<Engine>,
+    options: Options,
+    ready: impl FnOnce(&str),
+    stop: impl AsyncFnMut(),
+) -> Result<(), ServeError> {
+    let served = run(state, &engine, options, ready, stop).await;
+    engine.stop().await;
+    served
+}
+
+#[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
+async fn run(
+    state: &Path,
+    engine: &Arc<Engine>,
+    options: Options,
+    ready: impl FnOnce(&str),
+    mut stop: impl AsyncFnMut(),
+) -> Result<(), ServeError> {
+    options.check()?;
+    let tls = options.tls.as_ref().map(acceptor).transpose()?;
+    let listen_at = options.listen;
+    let failed = |error| ServeError::Listen {
+        listen: listen_at,
+        error,
+    };
+    let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
+    let (phase, watched) = watch::channel(Phase::Starting);
+    let with_token = options.token.is_some() || options.view_token.is_some();
+    let sessions = with_token.then(|| Sessions::of(state)).transpose();
+    let settings = Settings {
+        sessions: sessions.map_err(failed)?,
+        token: options.token,
+        view_token: options.view_token,
+        console: options.console,
+        url: Some(console_url(
+            scheme,
+            tcp.local_addr().map_err(failed)?,
+            &options.hosts,
+        )),
+        hosts: options.hosts,
+        origins: options.origins,
+        tls: tls.is_some(),
+    };
+    let app = App::new(Arc::clone(engine), watched, settings, true);
+    let again = Arc::clone(&app);
+    let mut socket = match ControlSocket::of(state, app.clone()) {
+        Ok(socket) => Some(socket),
+        Err(error) if is_full(&error) => {
+            tracing::warn!(%error, "other commands cannot ask this server before there is room");
+            None
+        }
+        Err(error) => return Err(ServeError::Control(error)),
+    };
+    let (connections, idle_timeout) = (options.connections, options.idle_timeout);
+    let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
+    let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
+    let (mut pruning, mut schedules, mut lists) = (None, None, None);
+    let outcome = async {
+        let mut stop = pin!(stop());
+        loop {
+            tokio::select! {
+                recovered = engine.recover(false) => match recovered {
+                    Err(error) if error.lacks_room() => {
+                        tracing::warn!(%error, "the runs wait for room");
+                    }
+                    recovered => break drop(recovered?),
+                },
+                () = &mut stop => return Ok(()),
+                gone = engine.lost() => return Err(ServeError::Engine(gone)),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ROOM) => {}
+                () = &mut stop => return Ok(()),
+            }
+        }
+        phase.send_replace(Phase::Ready);
+        notify(NotifyState::Ready);
+        ready(&url);
+        schedules = Some(tokio::spawn(fire(Arc::clone(engine))));
+        lists = Some(tokio::spawn(follow_runs(Arc::clone(engine))));
+        pruning = options.prune.map(|filter| {
+            let engine = Arc::clone(engine);
+            tokio::spawn(prune(engine, filter))
+        });
+        loop {
+            tokio::select! {
+                () = &mut stop => return Ok(()),
+                gone = engine.lost() => return Err(ServeError::Engine(gone)),
+                ended = &mut api => return Err(ServeError::Api(match ended {
+                    Ok(Ok(())) => String::from("it ended"),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(error) => error.to_string(),
+                })),
+                () = tokio::time::sleep(ROOM), if socket.is_none() => {
+                    socket = ControlSocket::of(state, Arc::clone(&again)).ok();
+                }
+            }
+        }
+    }
+    .await;
+    notify(NotifyState::Stopping);
+    phase.send_replace(Phase::Stopping);
+    // Without a store no result can be kept.
+    let grace = match &outcome {
+        Err(ServeError::Engine(_)) => FLUSH_TIME.min(options.grace),
+        _ => options.grace,
+    };
+    let effects = grace.saturating_sub(FLUSH_TIME.min(grace / 2));
+    let draining = async {
+        // Effects that have not ended by then are cut. Recovery repeats them with the same keys.
+        let _ = tokio::time::timeout(effects, engine.drain()).await;
+        phase.send_replace(Phase::Draining);
+        if !api.is_finished() {
+            let _ = (&mut api).await;
+        }
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(grace, draining) => {}
+        () = stop() => {}
+    }
+    api.abort();
+    watchdog.abort();
+    let tasks = pruning.iter().chain(&schedules).chain(&lists);
+    tasks.for_each(JoinHandle::abort);
+    if let Some(socket) = socket {
+        socket.close();
+    }
+    outcome
+}
+
+impl Options {
+    fn check(&self) -> Result<(), ServeError> {
+        if self.view_token.is_some() && self.token.is_none() {
+            let why = "--view-token-file needs --token-file or WINDLASS_TOKEN beside it";
+            return Err(ServeError::Tokens(why));
+        }
+        if self.view_token.is_some() && self.view_token == self.token {
+            let why = "the token that may only look is the one that may do everything";
+            return Err(ServeError::Tokens(why));
+        }
+        let missing = match (&self.token, &self.tls, self.allow_plain) {
+            _ if self.listen.ip().is_loopback() => return Ok(()),
+            (None, _, _) => "give it a token with --token-file or WINDLASS_TOKEN",
+            (Some(_), None, false) => {
+                "give it a certificate with --tls-cert and --tls-key, or say --allow-plain-http \
+                 when a proxy in front speaks TLS"
+            }
+            (Some(_), _, _) => return Ok(()),
+        };
+        Err(ServeError::Exposed {
+            listen: self.listen,
+            missing,
+        })
+    }
+}
+
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
+    let unusable = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    };
+    let chain: Vec<CertificateDer> = CertificateDer::pem_file_iter(&files.cert)
+        .and_then(Iterator::collect)
+        .map_err(|error| unusable(&files.cert, &error))?;
+    if chain.is_empty() {
+        return Err(unusable(&files.cert, &"it holds no certificate"));
+    }
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| unusable(&files.key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&files.cert, &error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| unusable(&files.cert, &error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Where a browser of this machine finds the console. With TLS, a certificate is for a name.
+fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
+    if let (Some(host), "https") = (hosts.first(), scheme) {
+        return format!("{scheme}://{host}:{}/ui/", at.port());
+    }
+    match at.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => at.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => at.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("{scheme}://{at}/ui/")
+}
+
+/// Tells the service manager, if there is one.
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Starts the runs that schedules ask for.
+async fn fire(engine: Arc<Engine>) {
+    loop {
+        let next = match engine.fire_schedules(now()).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "the schedules cannot be read");
+                None
+            }
+        };
+        let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = engine.schedules_changed() => {}
+        }
+    }
+}
+
+/// Reads the heads of all runs, and then those that changed, before anybody asks for a list.
+async fn follow_runs(engine: Arc<Engine>) {
+    loop {
+        let runs = engine.inspector().clone();
+        // What cannot be read is told to those who ask.
+        let _ = tokio::task::spawn_blocking(move || runs.heads(|_| ())).await;
+        tokio::time::sleep(FOLLOW).await;
+    }
+}
+
+/// Forgets old runs, now and every [`PRUNE_EVERY`].
+async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
+    let mut tick = tokio::time::interval(PRUNE_EVERY);
+    loop {
+        tick.tick().await;
+        let (engine, filter) = (Arc::clone(&engine), filter.clone());
+        let pruned = tokio::task::spawn_blocking(move || engine.prune(&filter, now())).await;
+        match pruned {
+            Ok(Ok(pruned)) => tracing::info!(runs = pruned.runs.len(), "old runs are forgotten"),
+            Ok(Err(error)) => tracing::warn!(%error, "old runs cannot be forgotten"),
+            Err(error) => tracing::warn!(%error, "old runs cannot be forgotten"),
+        }
+    }
+}
+
+/// Keeps the watchdog of the service manager quiet for as long as the driver moves.
+async fn watchdog(engine: Arc<Engine>) {
+    let Some(every) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    let mut tick = tokio::time::interval(every / 3);
+    loop {
+        tick.tick().await;
+        // A driver that hangs does not answer, and the service manager starts the server anew.
+        engine.in_flight().await;
+        notify(NotifyState::Watchdog);
+    }
+}

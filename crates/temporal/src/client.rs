@@ -1,0 +1,312 @@
+//! Runs on Temporal, for the use cases: start, deliver, follow, forget.
+
+use super::connection::{Connection, of, one};
+use super::inspect::{Folds, Look, blocking};
+use super::target::Target;
+use super::wire::{self, Begun, Command, From, MAX_PAYLOAD, Wire};
+use super::{COMMAND, TemporalError, WORKFLOW};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use temporalio_client::tonic::Code;
+use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
+use temporalio_common::protos::temporal::api::enums::v1::{
+    UpdateWorkflowExecutionLifecycleStage, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
+};
+use temporalio_common::protos::temporal::api::update::v1::{
+    Input, Meta, Request, WaitPolicy, outcome,
+};
+use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
+use tokio::runtime::Handle;
+use windlass_engine::scheduler::{Loader, ScheduleError, Start, Watcher};
+use windlass_engine::{EngineError, Inspect, PruneFilter, Pruned, Runs};
+use windlass_machine::{Event, RunStatus};
+use windlass_model::model::Name;
+use windlass_store::RunHeader;
+use windlass_value::time::Timestamp;
+
+/// An execution with a history of so many events carries over. Temporal ends it at 51,200. Who looks at
+/// the run reads the last execution, and its state is in the first event of that.
+pub const CARRY_OVER_AT: u32 = 1_000;
+
+/// The variable with another number, for tests.
+const CARRY_OVER: &str = "WINDLASS_TEMPORAL_CARRY_OVER";
+
+/// How long a command waits for a worker.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it waits until it asks again a run that carries over.
+const AGAIN: Duration = Duration::from_millis(50);
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
+
+/// Runs on Temporal.
+struct Temporal {
+    connection: Connection,
+    wire: Wire,
+    folds: Arc<Folds>,
+    /// Where requests to Temporal are made, whoever asks.
+    tasks: Handle,
+}
+
+/// Connects to runs on Temporal. `kept` has the workflows that are kept under names.
+///
+/// # Errors
+/// Temporal was not reached.
+pub fn connect(
+    target: Target,
+    wire: Wire,
+    loader: Arc<dyn Loader>,
+    kept: Arc<dyn Inspect>,
+) -> Result<Arc<dyn Runs>, TemporalError> {
+    let tasks = own_runtime()?;
+    let connection = blocking(&tasks, Connection::open(target))?;
+    let folds = Folds::new(
+        connection.clone(),
+        wire.clone(),
+        loader,
+        kept,
+        tasks.clone(),
+    );
+    Ok(Arc::new(Temporal {
+        connection,
+        wire,
+        folds: Arc::new(folds),
+        tasks,
+    }))
+}
+
+/// A runtime of its own: whoever reads runs may block a thread of the caller's, and what is read
+/// comes over the network.
+fn own_runtime() -> Result<Handle, TemporalError> {
+    let failed = |error: std::io::Error| TemporalError::Worker(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name(String::from("windlass-temporal"))
+        // It ends with the process.
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))
+        .map_err(failed)?;
+    Ok(handle)
+}
+
+impl Temporal {
+    fn begun(&self, start: &Start) -> Begun {
+        let from = match &start.from {
+            Some(state) => From::Restored(state.clone()),
+            None => From::Start {
+                input: start.input.clone(),
+                environment: start.environment.clone(),
+            },
+        };
+        let asked = std::env::var(CARRY_OVER).ok();
+        let asked = asked.and_then(|number| number.parse().ok());
+        Begun {
+            source: start.source.clone(),
+            program: start.loaded.program.hash,
+            labels: start.labels.clone(),
+            carry_over_at: asked.unwrap_or(CARRY_OVER_AT),
+            searchable: self.connection.target.search,
+            from,
+        }
+    }
+
+    async fn begin(&self, start: Start) -> Result<(), EngineError> {
+        let begun = self.begun(&start);
+        let marks = || wire::marks(&start.loaded.program.name, &start.labels);
+        let marks = begun.searchable.then(marks);
+        let bytes = self.wire.write(&begun)?;
+        if bytes.len() > MAX_PAYLOAD {
+            return Err(EngineError::Input(format!(
+                "the workflow and its input have {} bytes together, and Temporal takes \
+                 {MAX_PAYLOAD} at most: keep large inputs in a file, and give its name",
+                bytes.len()
+            )));
+        }
+        let request = service::StartWorkflowExecutionRequest {
+            workflow_id: start.run.to_string(),
+            workflow_type: Some(WorkflowType {
+                name: WORKFLOW.to_owned(),
+            }),
+            input: Some(one(wire::of_bytes(bytes))),
+            search_attributes: marks,
+            request_id: uuid(),
+            workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
+            workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),
+            ..Default::default()
+        };
+        let connection = self.connection.clone();
+        match self
+            .on_own(async move { connection.start(request).await })
+            .await
+        {
+            Err(TemporalError::Refused(status)) if status.code() == Code::AlreadyExists => {
+                Err(EngineError::from(ScheduleError::Exists(start.run)))
+            }
+            Err(error) => Err(error.into()),
+            Ok(()) => {
+                if let Some(watcher) = start.watcher {
+                    self.follow(&start.run, watcher).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn on_own<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, TemporalError>> + Send + 'static,
+    ) -> Result<T, TemporalError> {
+        let done = self.tasks.spawn(work).await;
+        done.unwrap_or_else(|error| Err(TemporalError::Worker(error.to_string())))
+    }
+
+    async fn tell(&self, run: &str, event: Event) -> Result<RunStatus, EngineError> {
+        let Some(command) = Command::of(event) else {
+            let why = "this event is not delivered to runs on Temporal";
+            return Err(EngineError::Elsewhere(why.to_owned()));
+        };
+        self.refuse(run, &command).await?;
+        let payload = self.wire.payload(&command)?;
+        if payload.data.len() > MAX_PAYLOAD {
+            return Err(EngineError::Input(format!(
+                "the signal has {} bytes, and Temporal takes {MAX_PAYLOAD} at most",
+                payload.data.len()
+            )));
+        }
+        let request = service::UpdateWorkflowExecutionRequest {
+            workflow_execution: Some(of(run, "")),
+            wait_policy: Some(WaitPolicy {
+                lifecycle_stage: UpdateWorkflowExecutionLifecycleStage::Completed.into(),
+            }),
+            request: Some(Request {
+                meta: Some(Meta {
+                    update_id: uuid(),
+                    identity: self.connection.inner.identity().to_owned(),
+                }),
+                input: Some(Input {
+                    name: COMMAND.to_owned(),
+                    args: Some(one(payload)),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let (connection, name) = (self.connection.clone(), Name::from(run));
+        let told = self.on_own(async move { deliver(&connection, &name, request).await });
+        match told.await {
+            Err(error) if error.is_unknown() => {
+                // It ended meanwhile.
+                self.refuse(run, &command).await?;
+                Err(error.into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Refuses a command that comes too late, or a signal that nothing waits for.
+    async fn refuse(&self, run: &str, command: &Command) -> Result<(), EngineError> {
+        let folds = Arc::clone(&self.folds);
+        let (name, command) = (run.to_owned(), command.clone());
+        let checked = self
+            .tasks
+            .spawn(async move { folds.check(&name, &command).await });
+        let checked = checked.await;
+        checked.unwrap_or_else(|error| Err(EngineError::Elsewhere(error.to_string())))
+    }
+}
+
+/// Delivers a command. One that comes while the run carries over is asked again.
+async fn deliver(
+    connection: &Connection,
+    run: &Name,
+    request: service::UpdateWorkflowExecutionRequest,
+) -> Result<RunStatus, TemporalError> {
+    let nobody = || {
+        TemporalError::Worker(format!(
+            "no worker took it within {} seconds: start `windlass worker` for this queue",
+            PATIENCE.as_secs()
+        ))
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let told = connection.update(request.clone(), PATIENCE).await;
+        let answer = match told {
+            Ok(answer) => answer,
+            Err(TemporalError::Refused(status)) => match status.code() {
+                Code::DeadlineExceeded | Code::Cancelled => return Err(nobody()),
+                Code::Aborted | Code::FailedPrecondition | Code::ResourceExhausted
+                    if tries < 20 =>
+                {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                _ => return Err(TemporalError::Refused(status)),
+            },
+            Err(error) => return Err(error),
+        };
+        let value = answer.outcome.and_then(|outcome| outcome.value);
+        return match value {
+            Some(outcome::Value::Success(payloads)) => {
+                wire::read_status(&payloads).ok_or_else(|| {
+                    TemporalError::Payload(format!("run {run} gave no status for an answer"))
+                })
+            }
+            Some(outcome::Value::Failure(failure)) => Err(TemporalError::Worker(failure.message)),
+            None => Err(nobody()),
+        };
+    }
+}
+
+fn uuid() -> String {
+    ulid::Ulid::generate().to_string()
+}
+
+impl Runs for Temporal {
+    fn inspect(&self) -> Arc<dyn Inspect> {
+        Arc::new(Look(Arc::clone(&self.folds)))
+    }
+
+    fn start(&self, start: Start) -> Answer<'_, ()> {
+        Box::pin(self.begin(start))
+    }
+
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus> {
+        Box::pin(self.tell(run, event))
+    }
+
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader> {
+        let (folds, run) = (Arc::clone(&self.folds), Name::from(run));
+        let following = self
+            .tasks
+            .spawn(async move { folds.follow(&run, watcher).await });
+        Box::pin(async move {
+            let followed = following.await;
+            followed.unwrap_or_else(|error| Err(EngineError::Elsewhere(error.to_string())))
+        })
+    }
+
+    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Result<Pruned, EngineError> {
+        let chosen = self.folds.chosen(filter, now)?;
+        let pruned = Pruned {
+            runs: chosen.iter().map(ToString::to_string).collect(),
+            programs: 0,
+            dry_run: filter.dry_run,
+        };
+        if !filter.dry_run {
+            for run in chosen {
+                let connection = self.connection.clone();
+                let name = run.clone();
+                let deleting = async move { connection.delete(&name, "").await };
+                blocking(&self.tasks, deleting)?;
+                self.folds.forget(&run);
+            }
+        }
+        Ok(pruned)
+    }
+}

@@ -1,0 +1,228 @@
+//! Effects: each is an activity, carried out by the executors of this worker. A heartbeat says that
+//! the worker lives. An effect that another worker had begun is repeated under the same key.
+
+use super::TemporalError;
+use super::connection::of;
+use super::fold;
+use super::turn::YIELD;
+use super::wire::{self, Answer, Ask, MAX_PAYLOAD};
+use super::worker::{Shared, time};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use temporalio_common::protos::coresdk::activity_result::ActivityExecutionResult;
+use temporalio_common::protos::coresdk::activity_task::activity_task::Variant;
+use temporalio_common::protos::coresdk::activity_task::{ActivityTask, Start};
+use temporalio_common::protos::coresdk::{ActivityHeartbeat, ActivityTaskCompletion};
+use temporalio_common::protos::temporal::api::failure::v1::Failure;
+use temporalio_sdk_core::PollError;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use windlass_engine::scheduler::{Loaded, now};
+use windlass_expression::Value;
+use windlass_machine::EffectId;
+use windlass_model::model::{Fault, Name, Request, fault_kind};
+use windlass_value::time::Timestamp;
+
+/// What cuts an effect, by the token of its task.
+type Running = HashMap<Vec<u8>, oneshot::Sender<()>>;
+
+/// The effects that a worker carries out.
+pub struct Effects {
+    shared: Arc<Shared>,
+    core: Arc<temporalio_sdk_core::Worker>,
+    running: Arc<Mutex<Running>>,
+}
+
+impl Effects {
+    pub fn new(shared: Arc<Shared>, core: Arc<temporalio_sdk_core::Worker>) -> Self {
+        Self {
+            shared,
+            core,
+            running: Arc::default(),
+        }
+    }
+
+    /// Takes activities until the worker leaves.
+    pub async fn run(self) -> Result<(), TemporalError> {
+        let mut tasks = JoinSet::new();
+        loop {
+            let task = match self.core.poll_activity_task().await {
+                Ok(task) => task,
+                Err(PollError::ShutDown) => break,
+                Err(error) => return Err(TemporalError::Worker(error.to_string())),
+            };
+            while tasks.try_join_next().is_some() {}
+            let ActivityTask {
+                task_token,
+                variant,
+            } = task;
+            match variant {
+                Some(Variant::Start(start)) => {
+                    let (cut, is_cut) = oneshot::channel();
+                    lock(&self.running).insert(task_token.clone(), cut);
+                    let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
+                    let running = Arc::clone(&self.running);
+                    tasks.spawn(async move {
+                        let result = tokio::select! {
+                            result = carry_out(&shared, &core, &task_token, &start) => result,
+                            _ = is_cut => cancelled(),
+                        };
+                        lock(&running).remove(&task_token);
+                        let completion = ActivityTaskCompletion {
+                            task_token,
+                            result: Some(result),
+                        };
+                        if let Err(error) = core.complete_activity_task(completion).await {
+                            tracing::error!(%error, "an effect's answer was not taken");
+                        }
+                    });
+                }
+                Some(Variant::Cancel(_)) => {
+                    let cut = lock(&self.running).remove(&task_token);
+                    // It may have ended by now.
+                    let _ = cut.map(|cut| cut.send(()));
+                }
+                None => {}
+            }
+        }
+        tasks.join_all().await;
+        Ok(())
+    }
+}
+
+fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cancelled() -> ActivityExecutionResult {
+    ActivityExecutionResult::cancel_from_details(None)
+}
+
+/// Carries out an effect, and says in between that this worker lives.
+async fn carry_out(
+    shared: &Shared,
+    core: &temporalio_sdk_core::Worker,
+    token: &[u8],
+    start: &Start,
+) -> ActivityExecutionResult {
+    if is_late(shared, start) && !shared.connection.is_current(token).await {
+        // This worker stood still, and another one has the effect by now.
+        return cancelled();
+    }
+    let mut beats = tokio::time::interval(shared.options.heartbeat / 3);
+    // The first one is due at once.
+    beats.tick().await;
+    let work = execute(shared, start);
+    tokio::pin!(work);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            _ = beats.tick() => core.record_activity_heartbeat(ActivityHeartbeat {
+                task_token: token.to_vec(),
+                details: Vec::new(),
+            }),
+        }
+    };
+    let answer = done.and_then(|answer| pack(shared, answer));
+    match answer {
+        Ok(payload) => ActivityExecutionResult::ok(payload),
+        Err(error) => {
+            // This worker lacks something: Temporal asks again, maybe another one.
+            tracing::error!(%error, "an effect cannot be carried out here");
+            ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
+        }
+    }
+}
+
+/// Whether it was given to this worker so long ago that it may count as lost. Where the clocks differ,
+/// that is asked for nothing.
+fn is_late(shared: &Shared, start: &Start) -> bool {
+    let given = start.started_time.as_ref();
+    let given = given.map_or(Timestamp(0), |at| time(at.seconds, at.nanos));
+    now().since(given) > shared.options.heartbeat / 2
+}
+
+fn pack(
+    shared: &Shared,
+    answer: Answer,
+) -> Result<temporalio_common::protos::temporal::api::common::v1::Payload, TemporalError> {
+    let bytes = shared.wire.write(&answer)?;
+    if bytes.len() <= MAX_PAYLOAD {
+        return Ok(wire::of_bytes(bytes));
+    }
+    let message = format!(
+        "the action gave {} bytes, and Temporal takes {MAX_PAYLOAD} at most: keep it in a file, \
+         and give its name",
+        bytes.len()
+    );
+    let too_large: Answer = Err(Fault {
+        kind: Name::from(fault_kind::TOO_LARGE),
+        code: None,
+        message,
+        output: None,
+        retry_after_ms: None,
+        transient: false,
+    });
+    shared.wire.payload(&too_large)
+}
+
+async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError> {
+    let id = start.activity_id.parse().map(EffectId);
+    let id = id.map_err(|_| TemporalError::Payload(String::from("an effect has no number")))?;
+    if id == YIELD {
+        return Ok(Ok(Value::Null));
+    }
+    let bytes = start.input.first();
+    let ask: Ask = shared
+        .wire
+        .read(bytes.map_or(&[][..], |payload| payload.data.as_slice()))?;
+    let execution = start.workflow_execution.clone().unwrap_or_default();
+    let (run, execution) = (&*execution.workflow_id, &*execution.run_id);
+    let loaded = load(shared, run, execution, &ask).await?;
+    let request = match ask.request {
+        Some(request) => request,
+        None => large(shared, run, execution, id).await?,
+    };
+    let registry = (*loaded.registry).clone().again(start.attempt > 1);
+    Ok(registry.execute(&request).await)
+}
+
+/// The executors of a run. Its sources are in the first event of its execution.
+async fn load(
+    shared: &Shared,
+    run: &str,
+    execution: &str,
+    ask: &Ask,
+) -> Result<Loaded, TemporalError> {
+    if let Some(loaded) = shared.loaded(ask.program) {
+        return Ok(loaded);
+    }
+    let first = shared.connection.first_event(run, execution).await?;
+    let begun = fold::begun(&shared.wire, first.as_ref())?;
+    shared.load(begun.program, &begun.source)
+}
+
+/// A request that is too large to be sent: the state of its run has it, here or in the history.
+async fn large(
+    shared: &Shared,
+    run: &str,
+    execution: &str,
+    id: EffectId,
+) -> Result<Request, TemporalError> {
+    if let Some(request) = shared.request(execution, id) {
+        return Ok(request);
+    }
+    let events = shared.connection.whole_history(run, execution).await?;
+    let begun = fold::begun(&shared.wire, events.first())?;
+    let loaded = shared.load(begun.program, &begun.source)?;
+    let of = of(run, execution);
+    let turn = fold::turn(
+        &shared.wire,
+        &of.workflow_id,
+        loaded.program,
+        begun,
+        &events,
+    )?;
+    let missing = || TemporalError::Payload(format!("the run does not ask for {}", id.0));
+    turn.request(id).ok_or_else(missing)
+}

@@ -1,0 +1,411 @@
+//! A run as its history tells it: the events of its executions, folded through the machine just as a
+//! worker does it. Nothing here needs a worker, and nothing here changes the run.
+
+use super::turn::{Input, Task, Turn};
+use super::wire::{self, Begun, Command, From, Wire};
+use super::worker::{lost, time};
+use super::{COMMAND, TemporalError};
+use std::collections::HashMap;
+use std::sync::Arc;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
+use windlass_engine::scheduler::{Loader, Step, Update, Watchers};
+use windlass_machine::hosted::Hosted;
+use windlass_machine::program::Program;
+use windlass_machine::{Change, EffectId, HistoryKind, Transition};
+use windlass_model::model::Name;
+use windlass_store::{Commit, Placement, ProgramSource, RunHeader, Store, StoreError};
+use windlass_value::time::Timestamp;
+
+/// A snapshot follows after so many steps: a run is loaded from it.
+const SNAPSHOT_AFTER: u32 = 256;
+
+/// What an execution began with, of its first event.
+pub fn begun(wire: &Wire, first: Option<&HistoryEvent>) -> Result<Begun, TemporalError> {
+    match first.and_then(|event| event.attributes.as_ref()) {
+        Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
+            wire.first(started.input.as_ref())
+        }
+        _ => Err(TemporalError::Payload(String::from(
+            "the history does not begin with its beginning",
+        ))),
+    }
+}
+
+/// A run after these events of an execution.
+pub fn turn(
+    wire: &Wire,
+    run: &str,
+    program: Arc<Program>,
+    begun: Begun,
+    events: &[HistoryEvent],
+) -> Result<Turn, TemporalError> {
+    let mut turn = Turn::new(&Name::from(run), wire.clone(), program, begun);
+    let mut tasks = Tasks::default();
+    for event in events {
+        if let Some(task) = tasks.event(wire, event)? {
+            turn.take(task, &mut |_, _, _| {})?;
+        }
+    }
+    if let Some(task) = tasks.rest() {
+        turn.take(task, &mut |_, _, _| {})?;
+    }
+    Ok(turn)
+}
+
+/// Workflow tasks, as a history tells them.
+#[derive(Default)]
+struct Tasks {
+    /// What the next task brings.
+    pending: Vec<Input>,
+    /// The effects of scheduled activities, by event.
+    scheduled: HashMap<i64, EffectId>,
+    /// The task that began last.
+    started: Option<Task>,
+    /// The task that was completed last. The updates that it took follow it.
+    completed: Option<Task>,
+}
+
+impl Tasks {
+    /// Takes an event; gives a task once all that belongs to it has been seen.
+    fn event(&mut self, wire: &Wire, event: &HistoryEvent) -> Result<Option<Task>, TemporalError> {
+        use Attributes as A;
+        let at = event
+            .event_time
+            .as_ref()
+            .map_or(Timestamp(0), |at| time(at.seconds, at.nanos));
+        let Some(attributes) = &event.attributes else {
+            return Ok(None);
+        };
+        match attributes {
+            A::WorkflowTaskScheduledEventAttributes(_) => return Ok(self.completed.take()),
+            A::WorkflowTaskStartedEventAttributes(started) => {
+                self.started = Some(Task {
+                    now: at,
+                    length: u32::try_from(event.event_id).unwrap_or(u32::MAX),
+                    suggested: started.suggest_continue_as_new,
+                    inputs: Vec::new(),
+                });
+            }
+            A::WorkflowTaskFailedEventAttributes(_) | A::WorkflowTaskTimedOutEventAttributes(_) => {
+                self.started = None
+            }
+            A::WorkflowTaskCompletedEventAttributes(_) => {
+                let task = self.started.take().map(|task| Task {
+                    inputs: std::mem::take(&mut self.pending),
+                    ..task
+                });
+                return Ok(std::mem::replace(&mut self.completed, task));
+            }
+            A::WorkflowExecutionUpdateAcceptedEventAttributes(accepted) => {
+                let request = accepted.accepted_request.as_ref();
+                let input = request.and_then(|request| request.input.as_ref());
+                if let (Some(task), Some(input)) = (&mut self.completed, input)
+                    && input.name == COMMAND
+                {
+                    let command: Command = wire.first(input.args.as_ref())?;
+                    task.inputs
+                        .push(Input::Update(String::new(), command, false));
+                }
+            }
+            A::ActivityTaskScheduledEventAttributes(scheduled) => {
+                if let Ok(id) = scheduled.activity_id.parse() {
+                    self.scheduled.insert(event.event_id, EffectId(id));
+                }
+            }
+            A::ActivityTaskCompletedEventAttributes(completed) => {
+                if let Some(id) = self.scheduled.remove(&completed.scheduled_event_id) {
+                    let answer = wire.first(completed.result.as_ref())?;
+                    self.pending.push(Input::Done(id, answer));
+                }
+            }
+            A::ActivityTaskFailedEventAttributes(failed) => {
+                let why = failed.failure.as_ref().map(|failure| &*failure.message);
+                self.given_up(failed.scheduled_event_id, why);
+            }
+            A::ActivityTaskTimedOutEventAttributes(timed_out) => {
+                let why = timed_out.failure.as_ref().map(|failure| &*failure.message);
+                self.given_up(timed_out.scheduled_event_id, why);
+            }
+            A::ActivityTaskCanceledEventAttributes(canceled) => {
+                self.scheduled.remove(&canceled.scheduled_event_id);
+            }
+            A::TimerFiredEventAttributes(fired) => {
+                if let Ok(number) = fired.timer_id.parse() {
+                    self.pending.push(Input::Fired(number));
+                }
+            }
+            A::WorkflowExecutionSignaledEventAttributes(signal) => {
+                let payloads = signal.input.as_ref().map(|input| &*input.payloads);
+                let payload = wire::signalled(payloads.unwrap_or_default());
+                let name = Name::from(signal.signal_name.as_str());
+                self.pending.push(Input::Signal(name, payload));
+            }
+            A::WorkflowExecutionCancelRequestedEventAttributes(_) => {
+                self.pending.push(Input::Cancel);
+            }
+            A::WorkflowExecutionTerminatedEventAttributes(_)
+            | A::WorkflowExecutionTimedOutEventAttributes(_) => {
+                // Somebody ended it beside Windlass: it counts as cancelled.
+                let before = self.completed.take();
+                let ended = Task {
+                    now: at,
+                    length: 0,
+                    suggested: false,
+                    inputs: vec![Input::Cancel],
+                };
+                self.completed = Some(ended);
+                return Ok(before);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn given_up(&mut self, scheduled: i64, why: Option<&str>) {
+        if let Some(id) = self.scheduled.remove(&scheduled) {
+            let fault = lost(why.unwrap_or_default());
+            self.pending.push(Input::Done(id, Err(fault)));
+        }
+    }
+
+    /// The last task, when no more events are known.
+    fn rest(&mut self) -> Option<Task> {
+        self.completed.take()
+    }
+}
+
+/// A run in the store that histories are folded into.
+pub struct Folded {
+    run: Name,
+    store: Arc<dyn Store>,
+    /// The execution whose events it takes.
+    execution: Option<Execution>,
+    /// Of its last step; before the first one without a number.
+    header: Option<RunHeader>,
+    source: Option<ProgramSource>,
+    since_snapshot: u32,
+    /// Its first task has not been done: where it stands is only shown.
+    pub provisional: bool,
+    /// The execution that comes next.
+    pub next: Option<String>,
+}
+
+struct Execution {
+    turn: Turn,
+    tasks: Tasks,
+    /// The last event that was taken.
+    seen: i64,
+}
+
+impl Folded {
+    pub fn new(run: &Name, store: Arc<dyn Store>) -> Self {
+        Self {
+            run: run.clone(),
+            store,
+            execution: None,
+            header: None,
+            source: None,
+            since_snapshot: 0,
+            provisional: false,
+            next: None,
+        }
+    }
+
+    /// The next events belong to another execution.
+    pub fn next_execution(&mut self) {
+        self.execution = None;
+        self.next = None;
+    }
+
+    /// Takes events, those that were taken before, too.
+    pub fn take(
+        &mut self,
+        wire: &Wire,
+        loader: &dyn Loader,
+        events: &[HistoryEvent],
+        watchers: &mut Watchers,
+    ) -> Result<(), TemporalError> {
+        for event in events {
+            let seen = self.execution.as_ref().map_or(0, |one| one.seen);
+            if event.event_id <= seen {
+                continue;
+            }
+            if self.execution.is_none() {
+                self.begin(wire, loader, event)?;
+            }
+            if let Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(next)) =
+                &event.attributes
+            {
+                self.next = Some(next.new_execution_run_id.clone());
+            }
+            let task = match &mut self.execution {
+                Some(one) => {
+                    one.seen = event.event_id;
+                    one.tasks.event(wire, event)?
+                }
+                None => None,
+            };
+            self.task(task, watchers)?;
+        }
+        let rest = self.execution.as_mut().and_then(|one| one.tasks.rest());
+        self.task(rest, watchers)?;
+        // Until a worker has seen it, a new run is shown as it will begin.
+        let first = events.first().filter(|_| !self.is_stored());
+        if let Some(at) = first.and_then(|event| event.event_time.as_ref()) {
+            let task = Task {
+                now: time(at.seconds, at.nanos),
+                length: 0,
+                suggested: false,
+                inputs: Vec::new(),
+            };
+            self.task(Some(task), watchers)?;
+            self.provisional = true;
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        wire: &Wire,
+        loader: &dyn Loader,
+        first: &HistoryEvent,
+    ) -> Result<(), TemporalError> {
+        let begun = begun(wire, Some(first))?;
+        let loaded = loader
+            .load_to_end(begun.program, &begun.source)
+            .map_err(TemporalError::Unloadable)?;
+        if !self.is_stored() {
+            self.source = Some(begun.source.clone());
+            let header = self.first_header(&begun, &loaded.program);
+            self.header = Some(header.clone());
+            if let From::CarriedOver { state, at } = &begun.from {
+                let mut carried = Transition::default();
+                carried.changes.push(Change::Restored(state.clone()));
+                carried.loops = state.loops().map(|(_, _, row)| row.row()).collect();
+                let header = RunHeader {
+                    started_at: state.started_at,
+                    updated_at: *at,
+                    status: state.status(),
+                    ..header
+                };
+                self.commit(header, &mut carried, None)?;
+            }
+        }
+        self.execution = Some(Execution {
+            turn: Turn::new(&self.run, wire.clone(), loaded.program, begun),
+            tasks: Tasks::default(),
+            seen: 0,
+        });
+        Ok(())
+    }
+
+    fn is_stored(&self) -> bool {
+        self.header
+            .as_ref()
+            .is_some_and(|header| header.revision > 0)
+    }
+
+    fn first_header(&self, begun: &Begun, program: &Program) -> RunHeader {
+        RunHeader {
+            id: self.run.clone(),
+            workflow: program.name.clone(),
+            program: begun.program,
+            status: windlass_machine::RunStatus::Running,
+            revision: 0,
+            snapshot: 0,
+            started_at: Timestamp(0),
+            updated_at: Timestamp(0),
+            placement: Placement::Resting,
+            labels: begun.labels.clone(),
+        }
+    }
+
+    fn task(&mut self, task: Option<Task>, watchers: &mut Watchers) -> Result<(), TemporalError> {
+        let Some(task) = task else {
+            return Ok(());
+        };
+        let Some(mut one) = self.execution.take() else {
+            return Ok(());
+        };
+        let mut kept = Ok(());
+        let taken = one.turn.take(task, &mut |hosted, step, now| {
+            if kept.is_ok() {
+                kept = self.keep(hosted, step, now, watchers);
+            }
+        });
+        self.execution = Some(one);
+        kept?;
+        taken.map(drop)
+    }
+
+    fn keep(
+        &mut self,
+        hosted: &Hosted,
+        step: &mut Transition,
+        now: Timestamp,
+        watchers: &mut Watchers,
+    ) -> Result<(), TemporalError> {
+        let Some(mut header) = self.header.clone() else {
+            return Ok(());
+        };
+        if header.revision == 0 {
+            header.started_at = now;
+        }
+        header.status = hosted.status();
+        header.updated_at = now;
+        header.labels.extend(hosted.state().failed_endings());
+        self.since_snapshot += 1;
+        let (history, loops) = (step.history.clone(), step.loops.clone());
+        let pauses = |kind: &HistoryKind| matches!(kind, HistoryKind::RunPaused { .. });
+        let paused = history.iter().any(|event| pauses(&event.what));
+        let snapshot = self.since_snapshot >= SNAPSHOT_AFTER && !header.status.is_final();
+        self.commit(header.clone(), step, snapshot.then_some(hosted))?;
+        let retries = history.iter().any(|event| event.is_retry());
+        watchers.step(&self.run, retries, || Step {
+            history,
+            loops,
+            header,
+        });
+        let reason = hosted.state().paused.as_ref().filter(|_| paused);
+        if let Some((_, reason)) = reason {
+            watchers.notify(&self.run, || Update::Paused(reason.clone()));
+        }
+        if let Some(outcome) = &hosted.state().outcome {
+            watchers.notify(&self.run, || Update::Finished((**outcome).clone()));
+            watchers.close(&self.run);
+        }
+        Ok(())
+    }
+
+    fn commit(
+        &mut self,
+        header: RunHeader,
+        step: &mut Transition,
+        whole: Option<&Hosted>,
+    ) -> Result<(), TemporalError> {
+        let revision = header.revision + 1;
+        let mut header = RunHeader { revision, ..header };
+        let snapshot = whole.map(|hosted| hosted.state().clone());
+        if snapshot.is_some() {
+            header.snapshot = revision;
+            self.since_snapshot = 0;
+        }
+        let commit = Commit {
+            header: header.clone(),
+            changes: std::mem::take(&mut step.changes),
+            loops: std::mem::take(&mut step.loops),
+            iterations: std::mem::take(&mut step.iterations),
+            history: std::mem::take(&mut step.history),
+            snapshot,
+            program: self.source.take(),
+        };
+        let failed = |error: StoreError| TemporalError::Worker(error.to_string());
+        let committed = self.store.commit(&[commit]).map_err(failed)?;
+        for one in committed {
+            one.map_err(failed)?;
+        }
+        self.header = Some(header);
+        Ok(())
+    }
+}

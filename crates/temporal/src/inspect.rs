@@ -1,0 +1,616 @@
+//! Looking at runs on Temporal. Their histories are folded into a store in memory, each when
+//! somebody looks at it, and everything is read from there. No worker is asked.
+
+use super::TemporalError;
+use super::connection::Connection;
+use super::fold::Folded;
+use super::wire::{Command, Wire};
+use futures_util::{StreamExt, stream};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent as Event;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex as AsyncMutex;
+use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers};
+use windlass_engine::{EngineError, Inspect, PruneFilter, Stored, chosen_to_prune};
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
+use windlass_model::model::{Name, Status};
+use windlass_store::{
+    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
+    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
+};
+use windlass_value::time::Timestamp;
+
+type Read<T> = Result<T, EngineError>;
+
+/// All executions of a run.
+const EVERY: usize = usize::MAX;
+
+/// So many histories are read at a time.
+const AT_A_TIME: usize = 8;
+
+/// Histories, folded.
+pub struct Folds {
+    connection: Connection,
+    wire: Wire,
+    loader: Arc<dyn Loader>,
+    /// The workflows that are kept under names.
+    kept: Arc<dyn Inspect>,
+    tasks: Handle,
+    store: Arc<MemoryStore>,
+    stored: Stored,
+    known: Mutex<HashMap<Name, Arc<AsyncMutex<Known>>>>,
+    watchers: Arc<Mutex<Watchers>>,
+}
+
+/// How far a run was folded.
+struct Known {
+    folded: Folded,
+    /// The execution, and how many events it had; none before anything was read.
+    at: Option<(String, i64)>,
+    /// So many executions were folded, up to the last.
+    executions: usize,
+    /// Whether there are none before them.
+    whole: bool,
+    /// A task takes its events as they come.
+    followed: bool,
+}
+
+/// Does something on another thread, and waits for it.
+pub fn blocking<T: Send + 'static>(
+    tasks: &Handle,
+    work: impl Future<Output = Result<T, TemporalError>> + Send + 'static,
+) -> Result<T, TemporalError> {
+    let (to, from) = std::sync::mpsc::channel();
+    tasks.spawn(async move {
+        // Whoever waits may have gone.
+        let _ = to.send(work.await);
+    });
+    let stopped = |_| TemporalError::Worker(String::from("the connection to Temporal has stopped"));
+    from.recv().map_err(stopped)?
+}
+
+impl Folds {
+    pub fn new(
+        connection: Connection,
+        wire: Wire,
+        loader: Arc<dyn Loader>,
+        kept: Arc<dyn Inspect>,
+        tasks: Handle,
+    ) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        Self {
+            stored: Stored::new(store.clone(), None),
+            store,
+            connection,
+            wire,
+            loader,
+            kept,
+            tasks,
+            known: Mutex::default(),
+            watchers: Arc::default(),
+        }
+    }
+
+    fn known(&self, run: &Name) -> Arc<AsyncMutex<Known>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = known.entry(run.clone()).or_insert_with(|| {
+            Arc::new(AsyncMutex::new(Known {
+                folded: Folded::new(run, self.store.clone()),
+                at: None,
+                executions: 0,
+                whole: false,
+                followed: false,
+            }))
+        });
+        Arc::clone(one)
+    }
+
+    pub fn forget(&self, run: &Name) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(run);
+        // It may never have been read.
+        let _ = self.store.delete(run);
+    }
+
+    /// Folds what is new of a run, and its last executions if they were not folded before; whether there
+    /// are none before them.
+    async fn refresh(&self, run: &Name, executions: usize) -> Result<bool, TemporalError> {
+        let known = self.known(run);
+        let mut known = known.lock().await;
+        match self.connection.describe(run).await {
+            Ok(info) => {
+                self.catch_up(&mut known, run, &info, executions).await?;
+                Ok(known.whole)
+            }
+            Err(error) => {
+                if error.is_unknown() {
+                    self.forget(run);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn catch_up(
+        &self,
+        known: &mut Known,
+        run: &Name,
+        info: &WorkflowExecutionInfo,
+        executions: usize,
+    ) -> Result<(), TemporalError> {
+        let execution = info.execution.as_ref();
+        let execution = execution.map(|one| one.run_id.clone()).unwrap_or_default();
+        let now = (execution.clone(), info.history_length);
+        let first = known.at.as_ref().filter(|_| !known.folded.provisional);
+        let goes_on = first.is_some() && (known.whole || executions <= known.executions);
+        if goes_on && known.at.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        let same = known.at.as_ref().is_some_and(|(at, _)| *at == execution);
+        let mut next = match (goes_on, &known.at) {
+            (true, Some((at, _))) if same || known.whole => at.clone(),
+            _ => {
+                self.reset(known, run);
+                let (first, whole) = self.back(run, info, executions).await?;
+                known.whole = whole;
+                first
+            }
+        };
+        loop {
+            let events = self.connection.whole_history(run, &next).await?;
+            let last = events.last().map_or(0, |event| event.event_id);
+            {
+                let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+                known
+                    .folded
+                    .take(&self.wire, &*self.loader, &events, &mut watchers)?;
+            }
+            known.at = Some((next, last));
+            match &known.folded.next {
+                Some(following) => {
+                    next = following.clone();
+                    known.folded.next_execution();
+                    known.executions += 1;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn reset(&self, known: &mut Known, run: &Name) {
+        // It may never have been read.
+        let _ = self.store.delete(run);
+        known.folded = Folded::new(run, self.store.clone());
+        known.at = None;
+        known.executions = 1;
+    }
+
+    /// The first of the last executions of a run, and whether Temporal has none before it.
+    async fn back(
+        &self,
+        run: &Name,
+        info: &WorkflowExecutionInfo,
+        executions: usize,
+    ) -> Result<(String, bool), TemporalError> {
+        use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
+        let execution = info.execution.as_ref();
+        let mut found = execution.map(|one| one.run_id.clone()).unwrap_or_default();
+        if found == info.first_run_id {
+            return Ok((found, true));
+        }
+        if executions == EVERY && self.first(run, &info.first_run_id).await?.is_some() {
+            return Ok((info.first_run_id.clone(), true));
+        }
+        for _ in 1..executions {
+            let first = self.first(run, &found).await?;
+            let before = match first.and_then(|event| event.attributes) {
+                Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
+                    started.continued_execution_run_id
+                }
+                _ => String::new(),
+            };
+            if before.is_empty() || self.first(run, &before).await?.is_none() {
+                return Ok((found, true));
+            }
+            found = before;
+        }
+        Ok((found, false))
+    }
+
+    /// The first event of an execution, unless Temporal has forgotten it.
+    async fn first(&self, run: &Name, execution: &str) -> Result<Option<Event>, TemporalError> {
+        match self.connection.first_event(run, execution).await {
+            Err(error) if error.is_unknown() => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Folds what is new of every run.
+    async fn refresh_all(&self) -> Result<(), TemporalError> {
+        let executions = self.connection.executions().await?;
+        let gone: Vec<Name> = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let there = |run: &Name| {
+                executions.iter().any(|info| {
+                    info.execution
+                        .as_ref()
+                        .is_some_and(|one| *one.workflow_id == **run)
+                })
+            };
+            known.keys().filter(|run| !there(run)).cloned().collect()
+        };
+        for run in gone {
+            // What was just started may not be listed yet.
+            if let Err(error) = self.refresh(&run, 1).await
+                && !error.is_unknown()
+            {
+                return Err(error);
+            }
+        }
+        let mut refreshed = stream::iter(executions)
+            .map(|info| self.refresh_listed(info))
+            .buffer_unordered(AT_A_TIME);
+        while let Some(one) = refreshed.next().await {
+            one?;
+        }
+        Ok(())
+    }
+
+    async fn refresh_listed(&self, info: WorkflowExecutionInfo) -> Result<(), TemporalError> {
+        let Some(execution) = &info.execution else {
+            return Ok(());
+        };
+        let run = Name::from(execution.workflow_id.as_str());
+        let known = self.known(&run);
+        let mut known = known.lock().await;
+        // A list is a little behind, and has no length of what goes on.
+        let is_open = info.status() == WorkflowExecutionStatus::Running;
+        let refreshed = match is_open {
+            false => self.catch_up(&mut known, &run, &info, 1).await,
+            true => match self.connection.describe(&run).await {
+                Ok(info) => self.catch_up(&mut known, &run, &info, 1).await,
+                Err(error) => Err(error),
+            },
+        };
+        match refreshed {
+            // It went meanwhile, or is not for this Windlass.
+            Err(
+                error @ (TemporalError::Refused(_)
+                | TemporalError::Payload(_)
+                | TemporalError::Sealed(_)
+                | TemporalError::Unloadable(_)),
+            ) => {
+                tracing::warn!(%run, %error, "a run is not listed");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Sends what happens to a run from now on.
+    pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> Read<RunHeader> {
+        self.refresh(run, 1)
+            .await
+            .map_err(|error| unknown(run, error))?;
+        let header = self.store.header(run)?;
+        self.watchers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(run, watcher);
+        let known = self.known(run);
+        let mut locked = known.lock().await;
+        if !std::mem::replace(&mut locked.followed, true) {
+            let (folds, run) = (Arc::clone(&self), run.clone());
+            self.tasks.spawn(async move {
+                let followed = folds.follow_on(&run).await;
+                let known = folds.known(&run);
+                known.lock().await.followed = false;
+                let mut watchers = folds
+                    .watchers
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                if let Err(error) = followed {
+                    let reason = error.to_string();
+                    watchers.notify(&run, || {
+                        windlass_engine::scheduler::Update::Stuck(ScheduleError::Broken {
+                            run: run.clone(),
+                            reason,
+                        })
+                    });
+                }
+                watchers.close(&run);
+            });
+        }
+        Ok(header)
+    }
+
+    /// Takes the events of a run as they come, until it has ended or nobody watches any more.
+    async fn follow_on(&self, run: &Name) -> Result<(), TemporalError> {
+        let known = self.known(run);
+        loop {
+            let execution = known.lock().await.at.clone();
+            let Some((execution, _)) = execution else {
+                return Ok(());
+            };
+            let mut token = Vec::new();
+            loop {
+                let page = self
+                    .connection
+                    .history(run, &execution, token, true)
+                    .await?;
+                let mut known = known.lock().await;
+                if known.at.as_ref().is_none_or(|(at, _)| *at != execution) {
+                    // Somebody looked meanwhile, and it had carried over.
+                    break;
+                }
+                if known.folded.provisional {
+                    self.reset(&mut known, run);
+                    let info = self.connection.describe(run).await?;
+                    self.catch_up(&mut known, run, &info, 1).await?;
+                } else {
+                    let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+                    known
+                        .folded
+                        .take(&self.wire, &*self.loader, &page.events, &mut watchers)?;
+                    if let Some(last) = page.events.last() {
+                        known.at = Some((execution.clone(), last.event_id));
+                    }
+                    if !watchers.has(run) {
+                        return Ok(());
+                    }
+                }
+                match page.next {
+                    Some(next) => token = next,
+                    None => break,
+                }
+            }
+            let mut known = known.lock().await;
+            if let Some(next) = known.folded.next.clone() {
+                known.folded.next_execution();
+                known.executions += 1;
+                known.at = Some((next, 0));
+            } else if known.at.as_ref().is_none_or(|(at, _)| *at == execution) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Refuses a command that comes too late, or a signal that nothing waits for.
+    pub async fn check(&self, run: &str, command: &Command) -> Read<()> {
+        let name = Name::from(run);
+        self.refresh(&name, 1)
+            .await
+            .map_err(|error| unknown(&name, error))?;
+        let header = self.store.header(run)?;
+        if header.status.is_final() {
+            return Err(EngineError::from(ScheduleError::Ended {
+                run: name,
+                status: header.status,
+            }));
+        }
+        let Command::Signal { name: signal, .. } = command else {
+            return Ok(());
+        };
+        let source = self.store.program(header.program)?;
+        let loaded = self.loader.load_to_end(header.program, &source);
+        let loaded = loaded.map_err(|why| EngineError::from(TemporalError::Unloadable(why)))?;
+        let known = loaded.program.signals();
+        match known.contains(signal) {
+            true => Ok(()),
+            false => Err(EngineError::from(ScheduleError::NoSignal {
+                run: name,
+                name: signal.clone(),
+                known: known.into_iter().collect(),
+            })),
+        }
+    }
+
+    /// The runs that a filter means.
+    pub fn chosen(self: &Arc<Self>, filter: &PruneFilter, now: Timestamp) -> Read<Vec<Name>> {
+        let folds = Arc::clone(self);
+        blocking(&self.tasks, async move { folds.refresh_all().await })?;
+        chosen_to_prune(&*self.store, filter, now)
+    }
+}
+
+fn unknown(run: &Name, error: TemporalError) -> EngineError {
+    match error.is_unknown() {
+        true => EngineError::from(StoreError::UnknownRun(run.clone())),
+        false => error.into(),
+    }
+}
+
+/// The same histories, for whoever reads them.
+pub struct Look(pub Arc<Folds>);
+
+impl Look {
+    /// The last executions of a run; whether that is all of it.
+    fn back(&self, run: &str, executions: usize) -> Read<bool> {
+        let (folds, name) = (Arc::clone(&self.0), Name::from(run));
+        let refreshing = async move { folds.refresh(&name, executions).await };
+        blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))
+    }
+
+    fn last(&self, run: &str) -> Read<&Stored> {
+        self.back(run, 1)?;
+        Ok(&self.0.stored)
+    }
+
+    fn whole_run(&self, run: &str) -> Read<&Stored> {
+        self.back(run, EVERY)?;
+        Ok(&self.0.stored)
+    }
+
+    /// Reads of the last executions of a run, of more and more of them until it is enough.
+    fn until<T>(
+        &self,
+        run: &str,
+        read: impl Fn(&Stored) -> Read<T>,
+        enough: impl Fn(&T, usize) -> bool,
+    ) -> Read<T> {
+        let mut executions = 1;
+        loop {
+            let all = self.back(run, executions)?;
+            let found = read(&self.0.stored)?;
+            if all || enough(&found, executions) {
+                return Ok(found);
+            }
+            executions = executions.saturating_mul(4);
+        }
+    }
+
+    fn all(&self) -> Read<&Stored> {
+        let folds = Arc::clone(&self.0);
+        blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
+        Ok(&self.0.stored)
+    }
+}
+
+impl Inspect for Look {
+    fn is_owned(&self) -> bool {
+        let connection = self.0.connection.clone();
+        let asked = blocking(&self.0.tasks, async move { connection.has_workers().await });
+        asked.unwrap_or(false)
+    }
+
+    fn takes_writes(&self) -> Read<()> {
+        Ok(())
+    }
+
+    fn header(&self, run: &str) -> Read<RunHeader> {
+        self.last(run)?.header(run)
+    }
+
+    fn load(&self, run: &str) -> Read<StoredRun> {
+        self.last(run)?.load(run)
+    }
+
+    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun> {
+        self.last(run)?.whole(run, iterations)
+    }
+
+    fn journal(&self, run: &str) -> Read<Journal> {
+        self.whole_run(run)?.journal(run)
+    }
+
+    fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
+        match self.0.stored.source(program) {
+            Err(_) => self.0.kept.source(program),
+            found => found,
+        }
+    }
+
+    fn together(&self, read: &mut dyn FnMut()) -> Read<()> {
+        read();
+        Ok(())
+    }
+
+    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {
+        self.0.stored.headers(runs)
+    }
+
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.all().ok()?.changed_runs()
+    }
+
+    fn queued(&self, _run: &str) -> Queued {
+        Queued::default()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        self.0.stored.on_change(wake);
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>> {
+        let stored = match after {
+            None => self.all()?,
+            // The rest of what was read just now.
+            Some(_) => &self.0.stored,
+        };
+        stored.list(after, limit)
+    }
+
+    fn loops(&self, run: &str) -> Read<Vec<LoopState>> {
+        self.last(run)?.loops(run)
+    }
+
+    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
+        if limit == usize::MAX {
+            return self.whole_run(run)?.iterations(run, path, limit);
+        }
+        let read = |stored: &Stored| stored.iterations(run, path, limit);
+        self.until(run, read, |rows, _| rows.len() >= limit)
+    }
+
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Read<Vec<(u64, Status)>> {
+        let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
+        let read = |stored: &Stored| stored.last_statuses(run, path, wanted.clone(), commits);
+        // A list need not show what is far back.
+        self.until(run, read, |found, executions| {
+            found.len() >= all || executions > 1
+        })
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
+        self.whole_run(run)?.iterations_of(run, path)
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Read<Vec<IterationRow>> {
+        self.whole_run(run)?.whole_rows(run, path, wanted)
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Read<Vec<CommitRecord>> {
+        self.whole_run(run)?
+            .commits_between(run, since, last, wanted)
+    }
+
+    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>> {
+        self.whole_run(run)?.changes_back(run, last, limit)
+    }
+
+    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
+        self.0.kept.stored_workflows(after, limit)
+    }
+
+    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>> {
+        self.0.kept.stored_workflow(name)
+    }
+
+    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>> {
+        self.0.kept.former_workflows(name)
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Read<Option<ProgramSource>> {
+        self.0.kept.former_workflow(name, version)
+    }
+
+    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>> {
+        self.whole_run(run)?.history(run, after, limit)
+    }
+}

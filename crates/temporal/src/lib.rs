@@ -1,0 +1,103 @@
+//! Runs on Temporal: an engine of others keeps the events, ours decides what follows from them.
+//!
+//! ```text
+//!   history ─▶ workflow task ─▶ Turn::take ─▶ orders ─▶ history
+//!                                  │
+//!                         hosted ─▶ machine
+//! ```
+//!
+//! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update;
+//! an effect is an activity. The same [`turn`] folds a history when somebody looks at a run, so no
+//! worker is needed for that.
+//!
+//! It knows no format, and nothing outside of it knows Temporal.
+//!
+//! The most important types: [`Target`], [`Worker`], [`WorkerOptions`], [`Wire`], [`TemporalError`].
+//!
+//! Test it alone with `cargo test -p windlass-temporal`.
+
+// Not published for others: where the name says all, nothing is added.
+#![allow(missing_docs)]
+
+mod client;
+mod connection;
+mod effect;
+mod fold;
+mod inspect;
+mod target;
+mod turn;
+mod wire;
+mod worker;
+
+pub use client::connect;
+pub use target::Target;
+pub use wire::Wire;
+pub use worker::{Worker, WorkerOptions};
+
+use temporalio_client::tonic::{Code, Status};
+use windlass_engine::EngineError;
+use windlass_machine::Bug;
+
+/// The workflow type that hosts the machine.
+const WORKFLOW: &str = "windlass.run";
+
+/// The activity type that carries out effects.
+const EFFECT: &str = "windlass.effect";
+
+/// The update that delivers commands.
+const COMMAND: &str = "windlass.command";
+
+/// Why something on Temporal failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TemporalError {
+    /// The address of an engine cannot be read.
+    #[error("{0}")]
+    Target(String),
+    /// Temporal was not reached.
+    #[error("Temporal at {at} was not reached: {why}")]
+    Unreachable {
+        /// Its address.
+        at: String,
+        /// Why.
+        why: String,
+    },
+    /// It refused a request.
+    #[error("Temporal refused: {}", .0.message())]
+    Refused(Box<Status>),
+    /// A payload cannot be written or read.
+    #[error("a payload cannot be used: {0}")]
+    Payload(String),
+    /// A payload was sealed with a key that is not here.
+    #[error(
+        "what the run has is sealed with {0}: give the one that it was started with, --state-key FILE"
+    )]
+    Sealed(&'static str),
+    /// The workflow of a run cannot be loaded here.
+    #[error("the workflow cannot be loaded here: {0}")]
+    Unloadable(String),
+    /// The run contradicts itself.
+    #[error(transparent)]
+    Bug(#[from] Bug),
+    /// The worker cannot go on.
+    #[error("the worker stopped: {0}")]
+    Worker(String),
+}
+
+impl From<Status> for TemporalError {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+impl From<TemporalError> for EngineError {
+    fn from(error: TemporalError) -> Self {
+        Self::Elsewhere(error.to_string())
+    }
+}
+
+impl TemporalError {
+    /// Whether Temporal does not know what was asked for.
+    fn is_unknown(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
+    }
+}

@@ -1,0 +1,554 @@
+//! `windlass worker`: takes workflow tasks and activities from Temporal until it is told to stop.
+//! What it keeps is a cache: another worker makes the same of the history.
+
+use super::connection::Connection;
+use super::effect::Effects;
+use super::turn::{Input, Order, Task, Turn};
+use super::wire::{self, Begun, Command, Wire};
+use super::{COMMAND, EFFECT, TemporalError, WORKFLOW};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use temporalio_common::protos::coresdk::activity_result::activity_resolution::Status as Resolved;
+use temporalio_common::protos::coresdk::workflow_activation::workflow_activation_job::Variant as Job;
+use temporalio_common::protos::coresdk::workflow_activation::{
+    InitializeWorkflow, WorkflowActivation,
+};
+use temporalio_common::protos::coresdk::workflow_commands as commands;
+use temporalio_common::protos::coresdk::workflow_commands::workflow_command::Variant as Ordered;
+use temporalio_common::protos::coresdk::workflow_completion::WorkflowActivationCompletion;
+use temporalio_common::protos::temporal::api::common::v1::{Payload, RetryPolicy};
+use temporalio_common::protos::temporal::api::enums::v1::ContinueAsNewVersioningBehavior;
+use temporalio_common::protos::temporal::api::failure::v1::{
+    ApplicationFailureInfo, Failure, failure::FailureInfo,
+};
+use temporalio_common::worker::{
+    VersioningBehavior, WorkerDeploymentOptions, WorkerDeploymentVersion, WorkerTaskTypes,
+};
+use temporalio_sdk_core::{
+    CoreRuntime, PollError, RuntimeOptions, WorkerConfig, WorkerVersioningStrategy, init_worker,
+};
+use tokio::task::JoinSet;
+use windlass_engine::scheduler::{Loaded, Loader};
+use windlass_machine::program::ProgramHash;
+use windlass_machine::{EffectId, Outcome};
+use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
+use windlass_store::ProgramSource;
+use windlass_value::time::Timestamp;
+
+/// The version of the machine. Runs under way stay with the version that they began with, where
+/// workers are versioned: another number is another way through the same history.
+const MACHINE: &str = "1";
+
+/// The variable with another one, for tests.
+const MACHINE_OF_TESTS: &str = "WINDLASS_TEMPORAL_MACHINE";
+
+/// An effect has no end of its own in Temporal: its action has one.
+const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
+
+/// A lost effect begins again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// So many programs are kept that no run here needs.
+const MANY_PROGRAMS: usize = 256;
+
+/// Outputs up to this are shown in Temporal's own tools.
+const SHOWN: usize = 16 << 10;
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// A worker that is not heard of for so long is lost, and its effects begin again elsewhere.
+    pub heartbeat: Duration,
+    /// How long a run that a worker has in memory waits for it before another one takes it over.
+    pub sticky: Duration,
+    /// So many effects at a time.
+    pub effects: usize,
+    /// So many runs are kept in memory.
+    pub runs: usize,
+    /// The deployment, when workers are versioned.
+    pub deployment: Option<String>,
+    /// How long effects in flight may take to end when the worker leaves.
+    pub grace: Duration,
+}
+
+/// What the parts of a worker share.
+pub struct Shared {
+    pub connection: Connection,
+    pub wire: Wire,
+    pub options: WorkerOptions,
+    loader: Arc<dyn Loader>,
+    programs: Mutex<HashMap<ProgramHash, Loaded>>,
+    runs: Mutex<HashMap<String, Hosting>>,
+}
+
+/// A run in this worker's memory.
+struct Hosting {
+    turn: Turn,
+    /// Temporal's numbers of the activities in flight.
+    activities: BTreeMap<u32, EffectId>,
+    next: u32,
+}
+
+impl Hosting {
+    fn effect(&mut self, id: EffectId) -> u32 {
+        self.next += 1;
+        self.activities.insert(self.next, id);
+        self.next
+    }
+
+    fn number(&mut self, id: EffectId) -> Option<u32> {
+        let number = self.activities.iter().find(|(_, of)| **of == id);
+        let number = number.map(|(number, _)| *number)?;
+        self.activities.remove(&number);
+        Some(number)
+    }
+}
+
+impl Shared {
+    /// A program, compiled once.
+    pub fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, TemporalError> {
+        if let Some(loaded) = self.loaded(hash) {
+            return Ok(loaded);
+        }
+        let loaded = self.loader.load(hash, source);
+        let loaded = loaded.map_err(TemporalError::Unloadable)?;
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if programs.len() >= MANY_PROGRAMS {
+            programs.clear();
+        }
+        programs.insert(hash, loaded.clone());
+        Ok(loaded)
+    }
+
+    /// A program that was compiled here before.
+    pub fn loaded(&self, hash: ProgramHash) -> Option<Loaded> {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        programs.get(&hash).cloned()
+    }
+
+    /// The request of an effect, when its run is in memory here.
+    pub fn request(&self, execution: &str, id: EffectId) -> Option<Request> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(execution)?.turn.request(id)
+    }
+}
+
+/// A worker that is connected.
+pub struct Worker {
+    shared: Arc<Shared>,
+    core: Arc<temporalio_sdk_core::Worker>,
+}
+
+impl Worker {
+    /// Connects a worker.
+    ///
+    /// # Errors
+    /// Temporal was not reached, or refuses it.
+    pub async fn connect(
+        target: super::Target,
+        loader: Arc<dyn Loader>,
+        wire: Wire,
+        options: WorkerOptions,
+    ) -> Result<Self, TemporalError> {
+        let connection = Connection::open(target).await?;
+        let failed = |error: String| TemporalError::Worker(error);
+        let runtime = RuntimeOptions::builder()
+            .heartbeat_interval(None)
+            .build()
+            .map_err(failed)?;
+        let runtime = CoreRuntime::new_assume_tokio(runtime)
+            .map_err(|error| TemporalError::Worker(error.to_string()))?;
+        let machine = std::env::var(MACHINE_OF_TESTS).unwrap_or_else(|_| MACHINE.to_owned());
+        let strategy = match &options.deployment {
+            Some(name) => WorkerVersioningStrategy::WorkerDeploymentBased(
+                WorkerDeploymentOptions::new(
+                    WorkerDeploymentVersion::builder()
+                        .deployment_name(name.clone())
+                        .build_id(machine)
+                        .build(),
+                )
+                .use_worker_versioning(true)
+                .default_versioning_behavior(VersioningBehavior::Pinned)
+                .build(),
+            ),
+            None => WorkerVersioningStrategy::None {
+                build_id: format!("windlass-{machine}"),
+            },
+        };
+        let config = WorkerConfig::builder()
+            .namespace(connection.target.namespace.clone())
+            .task_queue(connection.target.queue.clone())
+            .max_cached_workflows(options.runs.max(1))
+            .max_outstanding_workflow_tasks(100_usize)
+            .max_outstanding_activities(options.effects.max(1))
+            .max_outstanding_local_activities(1_usize)
+            .task_types(WorkerTaskTypes {
+                enable_workflows: true,
+                enable_local_activities: false,
+                enable_remote_activities: true,
+                enable_nexus: false,
+            })
+            .sticky_queue_schedule_to_start_timeout(options.sticky)
+            .graceful_shutdown_period(options.grace)
+            .versioning_strategy(strategy)
+            .build()
+            .map_err(failed)?;
+        let core = init_worker(&runtime, config, connection.inner.clone())
+            .map_err(|error| TemporalError::Worker(error.to_string()))?;
+        core.validate()
+            .await
+            .map_err(|error| TemporalError::Worker(error.to_string()))?;
+        let shared = Shared {
+            connection,
+            wire,
+            options,
+            loader,
+            programs: Mutex::default(),
+            runs: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            core: Arc::new(core),
+        })
+    }
+
+    /// Works until `stop` is done; then effects in flight have their grace.
+    ///
+    /// # Errors
+    /// Temporal refuses the worker's work for good.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), TemporalError> {
+        let mut halves = JoinSet::new();
+        let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
+        halves.spawn(async move { host(shared, core).await });
+        let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
+        halves.spawn(async move { Effects::new(shared, core).run().await });
+        let early = tokio::select! {
+            () = stop => None,
+            ended = halves.join_next() => ended,
+        };
+        self.core.initiate_shutdown();
+        let mut outcome = early.map_or(Ok(()), flat);
+        while let Some(ended) = halves.join_next().await {
+            outcome = outcome.and(flat(ended));
+        }
+        self.core.shutdown().await;
+        outcome
+    }
+}
+
+fn flat(
+    ended: Result<Result<(), TemporalError>, tokio::task::JoinError>,
+) -> Result<(), TemporalError> {
+    ended.unwrap_or_else(|error| Err(TemporalError::Worker(error.to_string())))
+}
+
+/// Takes workflow tasks.
+async fn host(
+    shared: Arc<Shared>,
+    core: Arc<temporalio_sdk_core::Worker>,
+) -> Result<(), TemporalError> {
+    let mut completions = JoinSet::new();
+    loop {
+        let activation = match core.poll_workflow_activation().await {
+            Ok(activation) => activation,
+            Err(PollError::ShutDown) => break,
+            Err(error) => return Err(TemporalError::Worker(error.to_string())),
+        };
+        while completions.try_join_next().is_some() {}
+        let completion = shared.activate(activation);
+        let core = Arc::clone(&core);
+        completions.spawn(async move {
+            if let Err(error) = core.complete_workflow_activation(completion).await {
+                tracing::error!(%error, "a workflow task was not taken");
+            }
+        });
+    }
+    completions.join_all().await;
+    Ok(())
+}
+
+impl Shared {
+    fn activate(&self, activation: WorkflowActivation) -> WorkflowActivationCompletion {
+        let execution = activation.run_id.clone();
+        match self.take(activation) {
+            Ok(orders) => WorkflowActivationCompletion::from_cmds(execution, orders),
+            Err(error) => {
+                tracing::error!(execution, %error, "a workflow task failed, and is tried again");
+                let failure = Failure::application_failure(error.to_string(), false);
+                WorkflowActivationCompletion::fail(execution, failure, None)
+            }
+        }
+    }
+
+    fn take(&self, activation: WorkflowActivation) -> Result<Vec<Ordered>, TemporalError> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let execution = activation.run_id;
+        let mut orders = Vec::new();
+        let mut task = Task {
+            now: activation
+                .timestamp
+                .map_or(Timestamp(0), |at| time(at.seconds, at.nanos)),
+            length: activation.history_length,
+            suggested: activation.continue_as_new_suggested,
+            inputs: Vec::new(),
+        };
+        let mut moved = false;
+        for job in activation.jobs.into_iter().filter_map(|job| job.variant) {
+            let input = match job {
+                Job::InitializeWorkflow(begin) => {
+                    runs.insert(execution.clone(), self.begin(&begin)?);
+                    moved = true;
+                    continue;
+                }
+                Job::RemoveFromCache(_) => {
+                    runs.remove(&execution);
+                    return Ok(Vec::new());
+                }
+                Job::QueryWorkflow(query) => {
+                    orders.push(no_query(query.query_id));
+                    continue;
+                }
+                Job::FireTimer(fired) => Some(Input::Fired(fired.seq)),
+                Job::CancelWorkflow(_) => Some(Input::Cancel),
+                Job::SignalWorkflow(signal) => Some(Input::Signal(
+                    Name::from(signal.signal_name),
+                    wire::signalled(&signal.input),
+                )),
+                Job::ResolveActivity(resolved) => {
+                    let hosting = runs.get_mut(&execution);
+                    let id = hosting.and_then(|one| one.activities.remove(&resolved.seq));
+                    let status = resolved.result.and_then(|result| result.status);
+                    match (id, status) {
+                        (Some(id), Some(status)) => {
+                            self.answer(status)?.map(|answer| Input::Done(id, answer))
+                        }
+                        // It was cancelled before.
+                        _ => None,
+                    }
+                }
+                Job::DoUpdate(update) if update.name == COMMAND => {
+                    let first = update.input.first();
+                    let bytes = first.map_or(&[][..], |payload| payload.data.as_slice());
+                    match self.wire.read::<Command>(bytes) {
+                        Ok(command) => Some(Input::Update(
+                            update.protocol_instance_id,
+                            command,
+                            update.run_validator,
+                        )),
+                        Err(error) => {
+                            orders.push(refuse(update.protocol_instance_id, &error.to_string()));
+                            None
+                        }
+                    }
+                }
+                Job::DoUpdate(update) => {
+                    let why = format!("there is no update `{}`: send {COMMAND}", update.name);
+                    orders.push(refuse(update.protocol_instance_id, &why));
+                    None
+                }
+                // Nothing that a run orders has them.
+                _ => None,
+            };
+            task.inputs.extend(input);
+        }
+        moved |= !task.inputs.is_empty();
+        if moved {
+            let hosting = runs.get_mut(&execution).ok_or_else(|| {
+                TemporalError::Worker(String::from("a run is not in this worker's memory"))
+            })?;
+            for order in hosting.turn.take(task, &mut |_, _, _| {})? {
+                orders.extend(self.order(hosting, order));
+            }
+        }
+        Ok(orders)
+    }
+
+    fn begin(&self, begin: &InitializeWorkflow) -> Result<Hosting, TemporalError> {
+        let first = begin.arguments.first();
+        let bytes = first.map_or(&[][..], |payload| payload.data.as_slice());
+        let begun: Begun = self.wire.read(bytes)?;
+        let loaded = self.load(begun.program, &begun.source)?;
+        let id = Name::from(begin.workflow_id.as_str());
+        Ok(Hosting {
+            turn: Turn::new(&id, self.wire.clone(), loaded.program, begun),
+            activities: BTreeMap::new(),
+            next: 0,
+        })
+    }
+
+    /// What an activity gave; none when it was cancelled.
+    fn answer(&self, status: Resolved) -> Result<Option<wire::Answer>, TemporalError> {
+        Ok(match status {
+            Resolved::Completed(success) => {
+                let data = success.result.unwrap_or_default().data;
+                Some(self.wire.read(&data)?)
+            }
+            Resolved::Failed(failed) => {
+                let why = failed.failure.map(|failure| failure.message);
+                Some(Err(lost(&why.unwrap_or_default())))
+            }
+            Resolved::Cancelled(_) | Resolved::Backoff(_) => None,
+        })
+    }
+
+    fn order(&self, hosting: &mut Hosting, order: Order) -> Vec<Ordered> {
+        match order {
+            Order::Start(id, ask) => {
+                let seq = hosting.effect(id);
+                vec![self.start(seq, id, ask)]
+            }
+            Order::Abort(id) => hosting
+                .number(id)
+                .map(|seq| commands::RequestCancelActivity { seq }.into())
+                .into_iter()
+                .collect(),
+            Order::Arm(seq, wait) => vec![
+                commands::StartTimer {
+                    seq,
+                    start_to_fire_timeout: wait.try_into().ok(),
+                }
+                .into(),
+            ],
+            Order::Disarm(seq) => vec![commands::CancelTimer { seq }.into()],
+            Order::Answer(id, status) => vec![
+                respond(
+                    id.clone(),
+                    commands::update_response::Response::Accepted(()),
+                ),
+                respond(
+                    id,
+                    commands::update_response::Response::Completed(wire::status(status)),
+                ),
+            ],
+            Order::Refuse(id, why) => vec![refuse(id, &why)],
+            Order::Mark(status) => vec![
+                commands::UpsertWorkflowSearchAttributes {
+                    search_attributes: Some(wire::marked(status)),
+                }
+                .into(),
+            ],
+            Order::CarryOver(next) => vec![self.carry_over(next)],
+            Order::Finish(outcome) => vec![finish(&outcome)],
+        }
+    }
+
+    fn start(&self, seq: u32, id: EffectId, ask: Vec<u8>) -> Ordered {
+        commands::ScheduleActivity {
+            seq,
+            activity_id: id.0.to_string(),
+            activity_type: EFFECT.to_owned(),
+            task_queue: self.connection.target.queue.clone(),
+            arguments: vec![wire::of_bytes(ask)],
+            start_to_close_timeout: LONGEST.try_into().ok(),
+            heartbeat_timeout: self.options.heartbeat.try_into().ok(),
+            retry_policy: Some(RetryPolicy {
+                initial_interval: AGAIN.try_into().ok(),
+                backoff_coefficient: 1.0,
+                maximum_interval: AGAIN.try_into().ok(),
+                // Without an end.
+                maximum_attempts: 0,
+                non_retryable_error_types: Vec::new(),
+            }),
+            ..Default::default()
+        }
+        .into()
+    }
+
+    fn carry_over(&self, next: Vec<u8>) -> Ordered {
+        let versioned = self.options.deployment.is_some();
+        let behavior = match versioned {
+            // Here a new version takes it over.
+            true => ContinueAsNewVersioningBehavior::AutoUpgrade,
+            false => ContinueAsNewVersioningBehavior::Unspecified,
+        };
+        commands::ContinueAsNewWorkflowExecution {
+            workflow_type: WORKFLOW.to_owned(),
+            arguments: vec![wire::of_bytes(next)],
+            initial_versioning_behavior: behavior.into(),
+            ..Default::default()
+        }
+        .into()
+    }
+}
+
+/// An activity that Temporal gave up.
+pub fn lost(why: &str) -> Fault {
+    Fault {
+        kind: Name::from(fault_kind::CONNECTION),
+        code: None,
+        message: format!("Temporal gave the action up: {why}"),
+        output: None,
+        retry_after_ms: None,
+        transient: true,
+    }
+}
+
+fn respond(id: String, response: commands::update_response::Response) -> Ordered {
+    commands::UpdateResponse {
+        protocol_instance_id: id,
+        response: Some(response),
+    }
+    .into()
+}
+
+fn refuse(id: String, why: &str) -> Ordered {
+    let failure = Failure::application_failure(why.to_owned(), true);
+    respond(id, commands::update_response::Response::Rejected(failure))
+}
+
+fn no_query(query_id: String) -> Ordered {
+    let why = "windlass folds the history instead: `windlass status --engine`";
+    let failure = Failure::application_failure(why.to_owned(), true);
+    commands::QueryResult {
+        query_id,
+        variant: Some(commands::query_result::Variant::Failed(failure)),
+    }
+    .into()
+}
+
+/// The end of a run, as Temporal's own tools show it.
+fn finish(outcome: &Outcome) -> Ordered {
+    match outcome.status {
+        Status::Cancelled => commands::CancelWorkflowExecution { details: None }.into(),
+        Status::Failed | Status::TimedOut => {
+            let told = outcome
+                .error
+                .as_ref()
+                .map(|error| error.fault.message.clone());
+            let failure = Failure {
+                message: told.unwrap_or_else(|| outcome.status.as_str().to_owned()),
+                failure_info: Some(FailureInfo::ApplicationFailureInfo(
+                    ApplicationFailureInfo {
+                        r#type: outcome.status.as_str().to_owned(),
+                        non_retryable: true,
+                        ..Default::default()
+                    },
+                )),
+                ..Default::default()
+            };
+            let failure = Some(failure);
+            commands::FailWorkflowExecution { failure }.into()
+        }
+        _ => commands::CompleteWorkflowExecution {
+            result: shown(outcome),
+        }
+        .into(),
+    }
+}
+
+/// A run's output, unless it is long or secure.
+fn shown(outcome: &Outcome) -> Option<Payload> {
+    let text = match outcome.output.has_secure() {
+        true => None,
+        false => Some(outcome.output.to_json()),
+    };
+    let text = text.filter(|text| text.len() <= SHOWN)?;
+    Some(wire::shown(&serde_json::from_str(&text).ok()?))
+}
+
+/// A time of Temporal's.
+pub fn time(seconds: i64, nanos: i32) -> Timestamp {
+    let millis = i64::from(nanos) / 1_000_000;
+    Timestamp(seconds.saturating_mul(1_000).saturating_add(millis))
+}
