@@ -31,8 +31,10 @@ fn workflows() -> Vec<(PathBuf, Workflow)> {
 fn workflow(path: &Path) -> Option<(PathBuf, Workflow)> {
     let dialects = [None, Some(Dialect::Canvas), Some(Dialect::Tea)];
     let loaded = dialects.into_iter().find_map(|dialect| {
-        let mut options = LoadOptions::default();
-        options.dialect = dialect;
+        let options = LoadOptions {
+            dialect,
+            ..LoadOptions::default()
+        };
         load(path, &options).ok()
     });
     Some((path.to_owned(), loaded?))

@@ -138,7 +138,7 @@ fn links_of_the_documents_lead_somewhere() {
 fn every_page_is_in_the_manual() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let summary = std::fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
-    let embedded = std::fs::read_to_string(root.join("src/server/http/ui.rs")).unwrap();
+    let embedded = std::fs::read_to_string(root.join("crates/server/src/http/ui.rs")).unwrap();
     for path in files(&root.join("docs")) {
         let name = path
             .strip_prefix(root.join("docs"))

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use windlass_store::inode::Inode;
+use windlass_inode::Inode;
 
 /// Opens a file to write, making it when it is not there and `may_make`; none when it is one of the
 /// store in the directory `state`.

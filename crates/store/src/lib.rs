@@ -26,7 +26,6 @@ mod feed;
 #[cfg(feature = "fjall")]
 mod fjall;
 mod header;
-pub mod inode;
 mod integrity;
 mod iterations;
 mod journal;

@@ -2,10 +2,10 @@
 //! file system was mounted, takes writes and syncs as before, and nobody ever finds them again.
 
 use super::kv::KvError;
-use crate::inode::Inode;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use windlass_inode::Inode;
 
 /// Files, and where they were opened.
 pub(super) struct Presence(Vec<(PathBuf, Inode)>);

@@ -3,8 +3,9 @@
 //! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
 
 use std::time::Duration;
+use windlass_draw::{Detail, dot, mermaid};
 use windlass_machine::compile::compile;
-use windlass_machine::program::{Caps, Detail, ProgramHash, dot, mermaid};
+use windlass_machine::program::{Caps, ProgramHash};
 use windlass_model::model::Dialect;
 use windlass_source::source::{Bundle, SourceFile};
 

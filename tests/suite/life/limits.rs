@@ -51,8 +51,10 @@ async fn a_host_gets_so_many_calls_at_a_time_whoever_makes_them() {
         let crowd = Arc::<Crowd>::default();
         let router = Router::new().fallback(slow).with_state(crowd.clone());
         let base = serve(router).await;
-        let mut limits = Limits::default();
-        limits.effects_per_host = 3;
+        let limits = Limits {
+            effects_per_host: 3,
+            ..Limits::default()
+        };
         let engine = Engine::builder().limits(limits).in_memory().unwrap();
         let text = "
 handlers: { there: { url: \"BASE/handler\" } }
@@ -78,8 +80,10 @@ outputs: \"@length(body('all'))\"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_runs_only_for_what_has_begun() {
-    let mut limits = Limits::default();
-    limits.effects = 1;
+    let limits = Limits {
+        effects: 1,
+        ..Limits::default()
+    };
     let engine = Engine::builder()
         .register("long", |_, _: Value| async {
             tokio::time::sleep(Duration::from_millis(900)).await;
@@ -107,8 +111,10 @@ outputs: \"@outputs('short')\"
 async fn beyond_what_is_taken_a_start_is_refused() {
     let release = Arc::new(Notify::new());
     let waits = release.clone();
-    let mut limits = Limits::default();
-    limits.live_runs = 1;
+    let limits = Limits {
+        live_runs: 1,
+        ..Limits::default()
+    };
     let engine = Engine::builder()
         .register("wait", move |_, _: Value| {
             let waits = waits.clone();
@@ -144,8 +150,10 @@ fn fault_of(failure: &RunFailure) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_and_a_state_are_bounded() {
-    let mut limits = Limits::default();
-    limits.state_bytes = 2 << 20;
+    let limits = Limits {
+        state_bytes: 2 << 20,
+        ..Limits::default()
+    };
     let engine = Engine::builder()
         .register("large", |context, _: Value| async move {
             let bytes = usize::try_from(context.input.as_int().unwrap()).unwrap();

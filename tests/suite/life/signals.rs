@@ -128,8 +128,10 @@ async fn a_cancel_that_comes_too_late_is_told() {
     let workflow = engine.load_file(&file, None).unwrap();
     for number in 0..300 {
         let id = format!("r{number}");
-        let mut options = StartOptions::default();
-        options.id = Some(id.clone());
+        let options = StartOptions {
+            id: Some(id.clone()),
+            ..StartOptions::default()
+        };
         let run = engine
             .start_with(&workflow, Value::Null, options)
             .await

@@ -10,7 +10,6 @@ use crate::codec;
 use crate::directory::{sync_files, written_bytes};
 use crate::disk::Readable;
 use crate::header::Root;
-use crate::inode::Inode;
 use crate::integrity::IntegrityReport;
 use crate::keys::Family;
 use crate::kv::{KvError, guard};
@@ -25,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 use std::{iter, mem, thread};
+use windlass_inode::Inode;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What the names of journals end with.

@@ -1,5 +1,6 @@
-//! Which file a path leads to, however it is called: its device and its number there. This file asks for
-//! nothing else.
+//! Which file a path leads to, however it is called: its device and its number there.
+//!
+//! It never asks for anything else, which keeps later syncs of the file cheap. Its one type is [`Inode`].
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -24,6 +25,9 @@ impl From<Metadata> for Inode {
 
 impl Inode {
     /// That of an open file.
+    ///
+    /// # Errors
+    /// The file cannot be asked.
     pub fn of(file: &File) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return linux::found(file, "", rustix::fs::AtFlags::EMPTY_PATH, || {
@@ -34,6 +38,9 @@ impl Inode {
     }
 
     /// That of what a path leads to.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be asked.
     pub fn at(path: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return linux::found(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), || {
