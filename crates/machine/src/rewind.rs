@@ -11,8 +11,7 @@ use super::failed_items::failed_foreaches;
 use super::fork::branch_cursor;
 use super::movement::narrow;
 use super::state::{
-    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, PendingEffect, RunState,
-    Wait,
+    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
 };
 use crate::program::{Action, Program, ScopeKind};
 use std::collections::{HashSet, VecDeque};
@@ -190,9 +189,7 @@ impl Looking<'_> {
         // Whether the run has only just begun.
         let mut fresh = start.cursors.is_empty();
         for (index, change) in changes.iter().enumerate() {
-            // Journals of format 1 say of calls alone that they begin: when they ask for an effect.
-            if let Change::ActionBegan { cursor, .. }
-            | Change::EffectRequested(_, PendingEffect { cursor, .. }) = change
+            if let Change::ActionBegan { cursor, .. } = change
                 && self.is_at(&state, *cursor)
             {
                 found = Some(Found {

@@ -35,7 +35,6 @@ mod kv;
 mod loop_iterations;
 mod mark;
 mod memory;
-mod migrate;
 mod named;
 mod pack;
 mod presence;

@@ -10,7 +10,6 @@ use super::keys;
 use super::kind::StoreKind;
 use super::mark;
 use super::memory::{Memory, MemoryStore};
-use super::migrate;
 use super::recover::{Recovered, rebuild};
 use super::rows::{Retention, Rows, corrupt};
 use super::{IntegrityReport, StoreError};
@@ -102,8 +101,11 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     if rows.is_empty() {
         return Err(corrupt("nothing of it can be read"));
     }
-    let rows = migrate::damaged(Memory::of(rows, 0), &mut report)?;
-    Ok((rows, report))
+    let name = path.display().to_string();
+    let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);
+    // The records of another format would be taken for damage.
+    rows.check_format()?;
+    Ok((rows.kv, report))
 }
 
 /// Writes what can be read into a new database.

@@ -14,7 +14,6 @@ mod kill;
 #[cfg(feature = "fjall")]
 mod kinds;
 mod mark;
-mod migrate;
 mod pack;
 pub mod power;
 mod repair;

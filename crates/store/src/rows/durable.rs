@@ -7,7 +7,7 @@
 use super::super::commit::Writer;
 use super::super::kv::{Kv, KvError};
 use super::super::{Store, StoreError};
-use super::{FORMAT, Rows, corrupt, lock};
+use super::{Rows, corrupt, lock};
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ impl<K: Kv> Rows<K> {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         self.kv.reopen()?;
         // What is not synced yet, though it is there, must be before anything builds on it.
-        let root = self.checked_root(FORMAT)?;
+        let root = self.checked_root()?;
         let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
         self.kv.flush()?;
         self.kv.sync(root.group)?;

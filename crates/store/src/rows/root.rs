@@ -56,7 +56,7 @@ impl<K: Kv> Rows<K> {
     /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let rows = Self::fresh(kv, retention, path);
-        let root = match rows.checked_root(FORMAT)? {
+        let root = match rows.checked_root()? {
             Some(root) => {
                 // What a process that was killed had written is durable by now.
                 if rows.kv.synced() < root.group {
@@ -84,7 +84,7 @@ impl<K: Kv> Rows<K> {
         path: &str,
     ) -> Result<Option<Self>, StoreError> {
         let rows = Self::fresh(kv, retention, path);
-        let root = rows.checked_root(FORMAT)?;
+        let root = rows.checked_root()?;
         Ok(root.map(|root| rows.after(root)))
     }
 
@@ -96,8 +96,8 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The root, if its checksum is that of what is there; none in an empty map.
-    pub(crate) fn checked_root(&self, format: u32) -> Result<Option<Root>, StoreError> {
-        let Some(root) = self.root_of(format)? else {
+    pub(crate) fn checked_root(&self) -> Result<Option<Root>, StoreError> {
+        let Some(root) = self.root()? else {
             return Ok(None);
         };
         let acknowledged = self.kv.synced();
@@ -115,40 +115,41 @@ impl<K: Kv> Rows<K> {
         Ok(Some(root))
     }
 
-    /// The root of a store of this format; none in an empty map.
-    pub(crate) fn root(&self) -> Result<Option<Root>, StoreError> {
-        self.root_of(FORMAT)
+    /// Refuses what is no store of this format, as far as it says of which format it is.
+    pub(crate) fn check_format(&self) -> Result<(), StoreError> {
+        let reason = match self.meta()? {
+            Some(meta) if meta.magic != MAGIC => String::from("other magic"),
+            Some(meta) if meta.format != FORMAT => {
+                let found = meta.format;
+                format!("its format is {found}, and this version of windlass reads {FORMAT}")
+            }
+            Some(_) | None => return Ok(()),
+        };
+        Err(self.foreign(reason))
     }
 
-    /// The format that the store has; none in an empty map.
-    pub(crate) fn format(&self) -> Result<Option<u32>, StoreError> {
-        Ok(self.meta()?.map(|meta| meta.format))
+    fn foreign(&self, reason: String) -> StoreError {
+        StoreError::Foreign {
+            path: self.name.clone(),
+            reason,
+        }
     }
 
     fn meta(&self) -> Result<Option<Meta>, StoreError> {
         self.read(|key| keys::single(key, Family::Meta), codec::decode)
     }
 
-    /// The root of a store of a format.
-    pub(crate) fn root_of(&self, format: u32) -> Result<Option<Root>, StoreError> {
-        let foreign = |reason: String| StoreError::Foreign {
-            path: self.name.clone(),
-            reason,
-        };
+    /// The root of a store of this format; none in an empty map.
+    pub(crate) fn root(&self) -> Result<Option<Root>, StoreError> {
+        self.check_format()?;
         match self.meta()? {
-            Some(meta) if meta.magic != MAGIC => Err(foreign(String::from("other magic"))),
-            Some(meta) if meta.format != format => {
-                let found = meta.format;
-                let what = format!("its format is {found}, and this version knows 1 to {FORMAT}");
-                Err(foreign(what))
-            }
             Some(_) => self
                 .read(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
                 .ok_or_else(|| corrupt("the root is missing"))
                 .map(Some),
             None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
             None => match self.rows(prefixed(&[])).next().transpose()? {
-                Some(_) => Err(foreign(String::from("it holds other data"))),
+                Some(_) => Err(self.foreign(String::from("it holds other data"))),
                 None => Ok(None),
             },
         }

@@ -31,7 +31,6 @@ use crate::disk::{Disk, Readable, StoreOptions, unopened};
 use crate::kind::StoreKind;
 use crate::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
 use crate::mark::{MARK, Mark};
-use crate::migrate;
 use crate::presence::Presence;
 use crate::rows::Rows;
 use crate::write_batch::WriteBatch;
@@ -74,14 +73,7 @@ impl SledStore {
                 Ok(_alone) => check_end(&path)?,
             }
         }
-        let open = || Sled::open(dir, options, &name).map_err(|error| unopened(error, &name));
-        let found = Self::fresh(open()?, options.retention, &name);
-        let db = if migrate::is_due(&found)? {
-            migrate::migrate(dir, found)?;
-            open()?
-        } else {
-            found.kv
-        };
+        let db = Sled::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
         Self::recover(db, options.retention, &name)
     }
 }

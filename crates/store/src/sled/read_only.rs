@@ -8,7 +8,6 @@ use crate::creation_lock::lock;
 use crate::directory::DIRECTORY;
 use crate::mark;
 use crate::memory::Memory;
-use crate::migrate;
 use crate::rows::{Retention, Rows, corrupt};
 use crate::{MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
@@ -91,7 +90,7 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     }
     match pages.whole() {
         Some(rows) => {
-            let rows = migrate::in_memory(Memory::of(rows, acknowledged))?;
+            let rows = Memory::of(rows, acknowledged);
             Rows::found(rows, Retention::default(), "the store")
         }
         None => Ok(None),
