@@ -6,7 +6,10 @@ const LONGEST: usize = 35;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
+    // A link is what a crate takes of another folder when it is published.
+    let paths = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.is_symlink());
     let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
     let below = folders.iter().flat_map(|folder| self::files(folder));
     files.into_iter().chain(below).collect()

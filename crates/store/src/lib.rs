@@ -341,9 +341,15 @@ pub struct ConsistentRun {
     pub iterations: Result<Vec<IterationRow>, StoreError>,
 }
 
-/// A place to keep runs. All methods block; `commit` is durable against a power cut when it
-/// returns.
-pub trait Store: Send + Sync + 'static {
+/// Seals [`Store`]: it grows with the engine, so that only the crates of this workspace implement it.
+#[doc(hidden)]
+pub mod sealed {
+    pub trait Store {}
+}
+
+/// A place to keep runs: [`SledStore`], [`MemoryStore`], or what [`open`] finds. All methods block; `commit` is
+/// durable against a power cut when it returns.
+pub trait Store: sealed::Store + Send + Sync + 'static {
     /// Whether it takes writes: not after one that failed, until it was opened again.
     fn usable(&self) -> Result<(), StoreError>;
 

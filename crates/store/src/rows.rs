@@ -231,6 +231,8 @@ impl<K: Kv> Rows<K> {
     }
 }
 
+impl<K: Kv> super::sealed::Store for Rows<K> {}
+
 impl<K: Kv> Store for Rows<K> {
     fn usable(&self) -> Result<(), StoreError> {
         match &*lock(&self.failed) {

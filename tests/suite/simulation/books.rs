@@ -235,6 +235,8 @@ impl Disk {
     }
 }
 
+impl windlass_store::sealed::Store for Disk {}
+
 impl Store for Disk {
     fn usable(&self) -> Result<(), StoreError> {
         self.store.usable()

@@ -93,9 +93,6 @@ pub(super) async fn openapi() -> Response {
         return Json(Api::openapi()).into_response();
     }
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    let text = include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/openapi.json"
-    ));
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json"));
     (kind, text).into_response()
 }

@@ -118,11 +118,7 @@ fn packed(bytes: &[u8]) -> Option<Bytes> {
 
 macro_rules! embedded {
     ($name:literal) => {
-        &include_bytes!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../ui/dist/",
-            $name
-        ))[..]
+        &include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/ui/dist/", $name))[..]
     };
 }
 
@@ -146,7 +142,7 @@ macro_rules! pages {
     ($($name:literal),* $(,)?) => {
         [$((
             $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/", $name, ".md")),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/", $name, ".md")),
         )),*]
     };
 }
