@@ -120,7 +120,7 @@ impl Check<'_> {
         self.tested(Some(&spec.stop_when), span);
         self.kept(&spec.count, span, "the count of a loop");
         self.maybe(spec.timeout.as_ref(), span);
-        if let Some(Delay::Every(delay)) = &spec.delay {
+        if let Some(Delay::Every(delay) | Delay::Server { asked: delay, .. }) = &spec.delay {
             self.maybe(Some(delay), span);
         }
         let unchanged = spec.unchanged.as_ref();

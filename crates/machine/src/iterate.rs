@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{
-    Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
+    Backoff, Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
 };
 use windlass_value::time::human_duration;
 
@@ -48,6 +48,9 @@ impl LoopRef<'_> {
         (self.scope.inner.start, self.scope.inner.end)
     }
 }
+
+/// What an expression is for, in a message.
+const LOOP_DELAY: &str = "the delay of a loop";
 
 /// So many pages of a loop are remembered: the first ones. More are not compared, so that a loop
 /// whose count the operator has raised beyond all measure stays a small record.
@@ -239,12 +242,11 @@ impl<'a> Stepper<'a> {
         let LoopRef { cursor, depth, .. } = this;
         if !first && let Some(delay) = &this.spec.delay {
             let delay = match delay {
-                Delay::Every(delay) => self.eval_duration(cursor, delay, "the delay of a loop")?,
-                Delay::Backoff(backoff) => {
-                    let iteration = self.loop_state(this)?.iteration;
-                    let seed = self.view(cursor).seed(&format!("delay/{iteration}"));
-                    let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
-                    retry::delay(backoff, attempt, None, seed)
+                Delay::Every(delay) => self.eval_duration(cursor, delay, LOOP_DELAY)?,
+                Delay::Backoff(own) => self.own_delay(this, own)?,
+                Delay::Server { own, asked } => {
+                    let asked = self.eval_duration(cursor, asked, LOOP_DELAY)?;
+                    self.own_delay(this, own)?.max(asked)
                 }
             };
             if !delay.is_zero() {
@@ -259,6 +261,14 @@ impl<'a> Stepper<'a> {
             }
         }
         Ok(self.begin(this)?)
+    }
+
+    /// A wait between two iterations that needs nothing but their number.
+    fn own_delay(&self, this: LoopRef<'a>, backoff: &Backoff) -> Sure<Duration> {
+        let iteration = self.loop_state(this)?.iteration;
+        let seed = self.view(this.cursor).seed(&format!("delay/{iteration}"));
+        let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
+        Ok(retry::delay(backoff, attempt, None, seed))
     }
 
     fn begin(&mut self, this: LoopRef<'a>) -> Sure {

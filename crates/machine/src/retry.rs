@@ -15,7 +15,8 @@ pub(super) enum Raised {
     Through,
 }
 
-/// The longest `Retry-After` of a server that is honoured, unless the policy waits longer by itself.
+/// The longest wait of a server that is honoured, unless the policy waits longer by itself. The shortest is the first
+/// of the policy.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether a policy retries a fault.
@@ -44,7 +45,7 @@ pub(super) fn delay(
     let doublings = attempt.saturating_sub(1);
     match backoff {
         Backoff::Fixed { interval, jitter } => match after {
-            Some(after) => after.min(RETRY_AFTER_MAX.max(*interval)),
+            Some(after) => after.clamp(*interval, RETRY_AFTER_MAX.max(*interval)),
             None => spread(*interval, *jitter, &mut random),
         },
         Backoff::Exponential {
@@ -54,7 +55,8 @@ pub(super) fn delay(
             jitter,
         } => {
             if let Some(after) = after {
-                return after.min(RETRY_AFTER_MAX.max(*max));
+                let least = (*interval).min(*max);
+                return after.clamp(least, RETRY_AFTER_MAX.max(*max));
             }
             let min = *min.min(max);
             let base = doubled(*interval, doublings).clamp(min, *max);

@@ -18,6 +18,7 @@ mod secure;
 pub mod time;
 mod typed;
 pub mod value;
+mod wait;
 
 pub use exact::inexact_json;
 pub use key::shared_key;
@@ -30,3 +31,4 @@ pub use time::Timestamp;
 pub use value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value, not_finite,
 };
+pub use wait::{is_over_quota, requested_wait};

@@ -43,7 +43,8 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
                 true => format!("{LOOK}.body is not string and ({until})"),
                 false => until,
             };
-            looped(args, times, command(&args.command, false), &until, "stdout")
+            let (look, delay) = (command(&args.command, false), delay(&args.every));
+            looped(args, times, look, delay, &until, "stdout")
         }
         // Whatever keeps the address from answering is looked at again.
         (Some(url), None) => {
@@ -63,7 +64,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             if reads_members(&until) {
                 look.insert("expect".to_owned(), "json".into());
             }
-            looped(args, times, look, &until, "body")
+            looped(args, times, look, server_delay(&args.every), &until, "body")
         }
     })
 }
@@ -79,6 +80,7 @@ fn looped(
     args: &PollArgs,
     times: u64,
     look: Map<String, Value>,
+    delay: Value,
     until: &str,
     shown: &str,
 ) -> Value {
@@ -87,7 +89,7 @@ fn looped(
             "type": "doUntil",
             "condition": until,
             "limit": { "count": times, "timeout": text(args.timeout) },
-            "delay": delay(&args.every),
+            "delay": delay,
             "actions": { "look": look },
         } },
         "outputs": format!("@outputs('look')?['{shown}']"),
@@ -241,6 +243,15 @@ pub(super) fn delay(every: &Every) -> Value {
             "type": "exponential", "interval": text(every.first), "maxInterval": text(most),
         }),
     }
+}
+
+/// The time to the next look at a server: ours, or longer if it asks for that.
+fn server_delay(every: &Every) -> Value {
+    let mut delay = json!({ "type": "server", "interval": text(every.first) });
+    if let (Some(most), Some(delay)) = (every.most, delay.as_object_mut()) {
+        delay.insert("maxInterval".to_owned(), text(most).into());
+    }
+    delay
 }
 
 pub(super) fn text(time: Lasting) -> String {

@@ -42,6 +42,7 @@ mod retry;
 mod schedules;
 mod secrets;
 mod secure;
+mod server_delay;
 mod short;
 mod signals;
 mod stack;

@@ -39,6 +39,8 @@ const ASYNCHRONOUS_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// The time between two looks when the server names none.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
+/// The longest wait of a server that is honoured.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(3600);
 
 pub(super) struct Http {
     client: Arc<Client>,
@@ -152,9 +154,8 @@ impl Signing<'_> {
             let Some(next) = location.and_then(|location| at.join(location).ok()) else {
                 break;
             };
-            let wait = reply.headers.get("retry-after").and_then(Value::as_str);
-            let wait = wait.and_then(|seconds| seconds.trim().parse().ok());
-            tokio::time::sleep(wait.map_or(POLL_INTERVAL, Duration::from_secs)).await;
+            let wait = reply.requested_wait().unwrap_or(POLL_INTERVAL);
+            tokio::time::sleep(wait.min(MAX_POLL_INTERVAL)).await;
             let (look, at_home) = request::poll(&next, request)?;
             reply = match at_home {
                 true => self.call(look).await?,

@@ -8,12 +8,14 @@ use super::text::{header_text, latin1};
 use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use chrono::Utc;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use windlass_expression::{Object, Value, shared_key};
 use windlass_model::model::{Fault, fault_kind};
+use windlass_value::{Timestamp, is_over_quota, requested_wait};
 
 /// Most bytes of a body, after decompression.
 const MAX_BODY: usize = 16 << 20;
@@ -57,12 +59,17 @@ impl Reply {
             message = format!("{message}: {words}");
         }
         Err(Fault {
-            retry_after_ms: retry_after(&headers),
-            transient: is_transient(status),
+            retry_after_ms: requested_wait_ms(&headers),
+            transient: is_transient(status, &headers),
             ..Fault::new(fault_kind::HTTP, message)
                 .code(status.as_u16())
                 .output(reply.into_value())
         })
+    }
+
+    /// How long it asks to wait before the next request.
+    pub(super) fn requested_wait(&self) -> Option<Duration> {
+        requested_wait(|name| self.headers.get(name)?.as_str(), wall_clock())
     }
 
     /// The output of one page: with `url`, which a relative address of the next page starts from.
@@ -95,10 +102,16 @@ impl Reply {
 }
 
 /// Whether the same call may go better later (docs/loom.md).
-fn is_transient(status: StatusCode) -> bool {
+fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_server_error()
         || status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::FORBIDDEN && is_over_quota(text_of(headers))
+}
+
+/// The texts of headers, by their names.
+fn text_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<&'h str> {
+    |name| headers.get(name)?.to_str().ok()
 }
 
 async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
@@ -287,19 +300,17 @@ fn excerpt(body: &Value) -> Option<String> {
     }
 }
 
-/// What `Retry-After` asks for, in milliseconds: seconds or a date (RFC 9110, 10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        let wait = Duration::try_from_secs_f64(seconds).ok()?;
-        return u64::try_from(wait.as_millis()).ok();
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    // The date is the server's wall clock; only the wall clock can answer it.
-    #[allow(clippy::disallowed_methods)]
-    let now = SystemTime::now();
-    let wait = date.duration_since(now).unwrap_or_default();
+/// How long an answer asks to wait, in milliseconds.
+fn requested_wait_ms(headers: &HeaderMap) -> Option<u64> {
+    let wait = requested_wait(text_of(headers), wall_clock())?;
     u64::try_from(wait.as_millis()).ok()
+}
+
+fn wall_clock() -> Timestamp {
+    // A server's date is of its wall clock; only the wall clock can answer it.
+    #[allow(clippy::disallowed_methods)]
+    let now = Utc::now();
+    Timestamp(now.timestamp_millis())
 }
 
 #[cfg(test)]

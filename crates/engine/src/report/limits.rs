@@ -54,7 +54,7 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                 timeout: spec.timeout.as_ref().map(written),
                 delay: spec.delay.as_ref().map(|delay| match delay {
                     Delay::Every(every) => written(every),
-                    Delay::Backoff(_) => delay.title(),
+                    Delay::Backoff(_) | Delay::Server { .. } => delay.title(),
                 }),
                 unchanged: spec.unchanged.as_ref().map(Unchanged::title),
                 on_limit: on_limit(spec.on_limit).to_owned(),

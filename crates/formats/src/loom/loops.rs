@@ -5,10 +5,14 @@ use super::Loom;
 use super::act::{Act, option};
 use crate::builder::looped;
 use crate::reader::Fields;
-use windlass_expression::Template;
+use std::time::Duration;
+use windlass_expression::{Syntax, Template};
 use windlass_model::hir::{Loop, StepKind};
-use windlass_model::model::{Delay, OnLimit, OnRepeat, Pages, Test, Unchanged};
+use windlass_model::model::{Backoff, Delay, Jitter, OnLimit, OnRepeat, Pages, Test, Unchanged};
 use windlass_source::source::{Entry, Kind, Node};
+
+/// Our own wait where only the server is named.
+pub(super) const SERVER_DELAY: Duration = Duration::from_secs(5);
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
 
@@ -29,7 +33,7 @@ impl Loom<'_> {
         let delay = act
             .fields
             .some(self, "delay")
-            .and_then(|entry| self.delay(entry));
+            .and_then(|entry| self.delay(entry, &act.name));
         let on_limit = self.on_limit(act);
         let pages = self.pages(act);
         let entry = act.fields.get("actions");
@@ -64,8 +68,15 @@ impl Loom<'_> {
         }))
     }
 
-    /// A duration, or waits as those of a retry policy.
-    fn delay(&mut self, entry: &Entry) -> Option<Delay> {
+    /// A duration, waits as those of a retry policy, or what the server says.
+    fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
+        if is_server(&entry.value) {
+            let own = Backoff::Fixed {
+                interval: SERVER_DELAY,
+                jitter: Jitter::None,
+            };
+            return asked_by_server(own, name);
+        }
         let own = ["type", "maxInterval", "minimumInterval", "jitter"];
         let entries = entry.value.entries().unwrap_or_default();
         if !entries.iter().any(|entry| own.contains(&&*entry.key)) {
@@ -75,9 +86,15 @@ impl Loom<'_> {
         }
         let hint = "for example delay: { type: exponential, interval: 5s, maxInterval: 1m }";
         let mut fields = self.fields(&entry.value, "`delay`", hint)?;
-        let backoff = self.backoff(&mut fields, entry);
+        let by_server = entries
+            .iter()
+            .any(|entry| &*entry.key == "type" && is_server(&entry.value));
+        let delay = match by_server {
+            true => asked_by_server(self.server_backoff(&mut fields), name),
+            false => self.backoff(&mut fields, entry).map(Delay::Backoff),
+        };
         fields.finish(self);
-        backoff.map(Delay::Backoff)
+        delay
     }
 
     /// `page`, which tells the pages of a loop apart, and `on_repeat`, which means nothing without.
@@ -210,6 +227,19 @@ impl Loom<'_> {
         });
         given.unwrap_or(default)
     }
+}
+
+/// The word that stands for what the server says.
+fn is_server(node: &Node) -> bool {
+    let word = node.as_str();
+    word.is_some_and(|word| word.trim().eq_ignore_ascii_case("server"))
+}
+
+/// Waits of our own, or as long as the last answer of the loop asks for.
+fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
+    let asked = format!("@serverDelay(result('{}'))", name.replace('\'', "''"));
+    let asked = Template::parse(&asked, Syntax::Azure).ok()?;
+    Some(Delay::Server { own, asked })
 }
 
 /// Whether a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. One that

@@ -2,6 +2,7 @@
 
 use super::Loom;
 use super::act::{Act, Body};
+use super::loops::SERVER_DELAY;
 use crate::builder::only;
 use crate::reader::Fields;
 use std::time::Duration;
@@ -204,6 +205,25 @@ impl Loom<'_> {
             self.error("out-of-range", entry.value.span, what, hint);
         }
         Some(backoff)
+    }
+
+    /// The waits of our own beside what a server says: they grow where the longest is named.
+    pub(super) fn server_backoff(&mut self, fields: &mut Fields<'_>) -> Backoff {
+        let _ = fields.some(self, "type");
+        let interval = self.policy_wait(fields, &["interval"]);
+        let interval = interval.unwrap_or(SERVER_DELAY);
+        match self.policy_wait(fields, &["maxInterval", "maximumInterval"]) {
+            None => Backoff::Fixed {
+                interval,
+                jitter: Jitter::None,
+            },
+            Some(max) => Backoff::Exponential {
+                interval,
+                max,
+                min: interval.min(Duration::from_secs(1)),
+                jitter: Jitter::Tenth,
+            },
+        }
     }
 
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {

@@ -26,6 +26,7 @@ impl Delay {
         match self {
             Self::Every(delay) => format!("every {}", delay.source_text()),
             Self::Backoff(backoff) => backoff.title(),
+            Self::Server { own, .. } => format!("{}, or as the server says", own.title()),
         }
     }
 }

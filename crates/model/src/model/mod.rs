@@ -431,6 +431,13 @@ pub enum Delay {
     Every(Template),
     /// A wait that may grow with each iteration.
     Backoff(Backoff),
+    /// Our own wait, or what the last answer asks for if that is longer.
+    Server {
+        /// Our own wait.
+        own: Backoff,
+        /// A duration, computed anew each time.
+        asked: Template,
+    },
 }
 
 /// How much of a wait is random.

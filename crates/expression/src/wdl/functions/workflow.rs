@@ -1,11 +1,13 @@
 //! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs
 //! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
-//! env, secret. They read the environment and nothing else.
+//! env, secret, serverDelay. They read the environment and nothing else.
 
 use super::{Args, Function, passing};
 use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
 use crate::{Lookup, Mode, Value};
-use windlass_value::did_you_mean;
+use std::time::Duration;
+use windlass_value::time::format_duration;
+use windlass_value::{Timestamp, did_you_mean, requested_wait};
 
 pub(super) const TABLE: &[Function] = &[
     passing("action", 0, 0, |ctx, _| match ctx.env.current_action() {
@@ -73,6 +75,7 @@ pub(super) const TABLE: &[Function] = &[
         let missing = || Fail::argument(0, format!("there is no secret `{name}`"));
         ctx.env.secret(name).ok_or_else(missing)
     }),
+    passing("serverDelay", 1, 1, server_delay),
     passing("trigger", 0, 0, |ctx, _| {
         let trigger = ctx.env.trigger();
         ctx.made(&trigger)?;
@@ -92,6 +95,27 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
+
+/// The longest wait of a server that is honoured.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// The wait that the last answer asks for among outputs, or the results of a loop's actions: a duration.
+fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let given = args.value(0);
+    let results = match given.as_array() {
+        Some(results) => &**results,
+        None => std::slice::from_ref(given),
+    };
+    ctx.work(results.len())?;
+    let headers = results.iter().rev().find_map(|result| {
+        let outputs = result.get("outputs").unwrap_or(result);
+        outputs.get("headers")
+    });
+    let header = |name: &str| headers?.get(name)?.as_str();
+    let now = Timestamp(ctx.env.now().timestamp_millis());
+    let wait = requested_wait(header, now).unwrap_or_default();
+    ctx.text(format_duration(wait.min(LONGEST_DELAY)))
+}
 
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
     let message = format!("there is no {what} `{name}`");

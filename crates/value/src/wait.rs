@@ -1,0 +1,166 @@
+//! How long the headers of an HTTP answer ask to wait before the next request.
+
+use crate::time::Timestamp;
+use chrono::NaiveDateTime;
+use std::time::Duration;
+
+/// Larger numbers are instants in seconds since 1970, smaller ones are seconds from now.
+const LEAST_INSTANT: f64 = 1e9;
+
+/// The wait that an answer asks for: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI and
+/// Azure, those of rate limits where nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header` gives the
+/// value of a header by its name in small letters. None where nothing is asked for, or in no known form; a time in the
+/// past is no wait.
+pub fn requested_wait<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    now: Timestamp,
+) -> Option<Duration> {
+    let in_millis = [
+        "retry-after-ms",
+        "x-ms-retry-after-ms",
+        "openai-poll-after-ms",
+    ];
+    let millis = in_millis.into_iter().filter_map(&header);
+    let mut millis = millis.filter_map(|text| seconds(number(text)? / 1000.0));
+    let after = || {
+        let text = header("retry-after")?;
+        match number(text) {
+            Some(given) => seconds(given),
+            None => until(date(text)?, now),
+        }
+    };
+    let reset = || {
+        if !has_spent_quota(&header) {
+            return None;
+        }
+        let structured = header("ratelimit").and_then(|text| parameter(text, "t"));
+        let reset = ["x-ratelimit-reset", "ratelimit-reset"];
+        let plain = || reset.into_iter().find_map(|name| number(header(name)?));
+        match structured.or_else(plain)? {
+            instant if instant >= LEAST_INSTANT => until(Timestamp((instant * 1000.0) as i64), now),
+            given => seconds(given),
+        }
+    };
+    let poll = || seconds(number(header("x-poll-interval")?)?);
+    millis.next().or_else(after).or_else(reset).or_else(poll)
+}
+
+/// Whether an answer refuses because of a quota, and not for good: it says when to come again, or that nothing is
+/// left.
+pub fn is_over_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
+    header("retry-after").is_some() || has_spent_quota(&header)
+}
+
+/// `X-RateLimit-Remaining: 0`, the same of an older draft of the IETF, or `r=0` of `RateLimit`.
+fn has_spent_quota<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> bool {
+    let plain = ["x-ratelimit-remaining", "ratelimit-remaining"];
+    let mut left = plain.into_iter().filter_map(|name| number(header(name)?));
+    let structured = header("ratelimit").and_then(|text| parameter(text, "r"));
+    left.any(|left| left == 0.0) || structured == Some(0.0)
+}
+
+/// The number of a parameter in the first item of a structured field: `"default";r=0;t=30` (RFC 9651).
+fn parameter(text: &str, name: &str) -> Option<f64> {
+    let item = text.split(',').next()?;
+    let mut parts = item.split(';').skip(1);
+    parts.find_map(|part| {
+        let (key, value) = part.split_once('=')?;
+        (key.trim() == name).then(|| number(value)).flatten()
+    })
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok()
+}
+
+fn seconds(given: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(given).ok()
+}
+
+fn until(then: Timestamp, now: Timestamp) -> Option<Duration> {
+    let millis = u64::try_from(then.0.saturating_sub(now.0)).unwrap_or(0);
+    Some(Duration::from_millis(millis))
+}
+
+/// A date in one of the three forms of HTTP (RFC 9110, 5.6.7).
+fn date(text: &str) -> Option<Timestamp> {
+    let forms = [
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%A, %d-%b-%y %H:%M:%S GMT",
+        "%a %b %e %H:%M:%S %Y",
+    ];
+    let mut read = forms.into_iter().filter_map(|form| {
+        let read = NaiveDateTime::parse_from_str(text.trim(), form);
+        read.ok()
+    });
+    Some(Timestamp(read.next()?.and_utc().timestamp_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-01-31T08:00:00Z.
+    const NOW: Timestamp = Timestamp(1_769_846_400_000);
+
+    fn waits(headers: &[(&str, &str)]) -> Option<f64> {
+        let header = |name: &str| {
+            let found = headers.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| *value)
+        };
+        requested_wait(header, NOW).map(|wait| wait.as_secs_f64())
+    }
+
+    #[test]
+    fn each_way_to_ask_is_understood() {
+        for (headers, wait) in [
+            (&[("retry-after", "7")][..], Some(7.0)),
+            (&[("retry-after", " 1.5 ")], Some(1.5)),
+            (
+                &[("retry-after", "Sat, 31 Jan 2026 08:00:04 GMT")],
+                Some(4.0),
+            ),
+            (
+                &[("retry-after", "Saturday, 31-Jan-26 08:00:04 GMT")],
+                Some(4.0),
+            ),
+            (&[("retry-after", "Sat Jan 31 08:00:04 2026")], Some(4.0)),
+            (
+                &[("retry-after", "Sat, 31 Jan 2026 07:00:00 GMT")],
+                Some(0.0),
+            ),
+            (&[("retry-after", "-5")], None),
+            (&[("retry-after", "soon")], None),
+            (
+                &[("retry-after-ms", "250"), ("retry-after", "1")],
+                Some(0.25),
+            ),
+            (&[("x-ms-retry-after-ms", "1200")], Some(1.2)),
+            (&[("openai-poll-after-ms", "5000")], Some(5.0)),
+            (&[("x-poll-interval", "60")], Some(60.0)),
+            (&[("ratelimit", "\"default\";r=0;t=30")], Some(30.0)),
+            (&[("ratelimit", "\"default\";r=9;t=30")], None),
+            (
+                &[
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1769846409"),
+                ],
+                Some(9.0),
+            ),
+            (
+                &[
+                    ("x-ratelimit-remaining", "8"),
+                    ("x-ratelimit-reset", "1769846409"),
+                ],
+                None,
+            ),
+            (
+                &[("ratelimit-remaining", "0"), ("ratelimit-reset", "12")],
+                Some(12.0),
+            ),
+            (&[], None),
+        ] {
+            assert_eq!(waits(headers), wait, "{headers:?}");
+        }
+    }
+}
