@@ -31,7 +31,7 @@ const FUNCTIONS: &str = "
     action actionBody actionOutputs actions body formDataMultiValues formDataValue items
     iterationIndexes listCallbackUrl multipartBody outputs parameters result trigger triggerBody
     triggerFormDataMultiValues triggerFormDataValue triggerMultipartBody triggerOutputs variables
-    workflow inputs env secret
+    workflow inputs env secret serverDelay
     uriHost uriPath uriPathAndQuery uriPort uriQuery uriScheme
     addProperty coalesce mergeObjects removeProperty setProperty xpath encodeXmlValue
     decodeXmlValue encodeXmlName decodeXmlName";
@@ -101,7 +101,7 @@ fn the_reference_gives_what_it_says() {
     // What the reference does not describe is described in docs/expressions.md.
     let undocumented: BTreeSet<&str> = "
         actionBody actionOutputs decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
-        formatTimeSpan inputs isDate mergeObjects secret trimByteOrderMark utf16Length utf8Length"
+        formatTimeSpan inputs isDate mergeObjects secret serverDelay trimByteOrderMark utf16Length utf8Length"
         .split_whitespace()
         .collect();
     let missing: Vec<&str> = functions()

@@ -30,7 +30,7 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
         format: FORMAT + 1,
         ..Meta::current()
     };
-    assert!(refused(&later).contains("this version knows 1"));
+    assert!(refused(&later).contains("its format is 3"));
 }
 
 /// A disk of which one sync fails.
