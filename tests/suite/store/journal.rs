@@ -16,7 +16,7 @@ use windlass_store::StoreKind;
 
 /// A store of fjall whose journal has several megabytes that are in tables.
 fn large(dir: &Path) {
-    let mut writer = this_test_binary("windlass_store::power::writer");
+    let mut writer = this_test_binary("store::power::writer");
     let ended = writer
         .envs([
             ("WINDLASS_STORE", "fjall"),
