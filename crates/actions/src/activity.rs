@@ -29,6 +29,7 @@ pub struct ActivityContext {
 /// Any error becomes one that is retried, so `?` works in an activity.
 ///
 /// ```
+/// # extern crate windlass_actions as windlass;
 /// use windlass::ActivityError;
 ///
 /// let busy = ActivityError::retryable("the card network is busy").code(503);

@@ -61,6 +61,7 @@ impl EngineBuilder {
     /// `tokio::task::spawn_blocking`.
     ///
     /// ```
+    /// # extern crate windlass_engine as windlass;
     /// # use serde::{Deserialize, Serialize};
     /// # use windlass::{ActivityError, Engine};
     /// #[derive(Deserialize)]

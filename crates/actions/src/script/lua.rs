@@ -34,6 +34,7 @@ static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 /// leaves with the code if there is one:
 ///
 /// ```
+/// # extern crate windlass_actions as windlass;
 /// use std::process::ExitCode;
 ///
 /// fn main() -> ExitCode {
