@@ -5,6 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 use windlass_model::model::{Backoff, Fault, Jitter, RetryOn};
+use windlass_value::LONGEST_REQUESTED_WAIT;
 
 /// Where a fault comes from, as the innermost try sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +15,6 @@ pub(super) enum Raised {
     /// Through a scope: a policy without `on` around a block retries any failure.
     Through,
 }
-
-/// The longest wait of a server that is honoured, unless the policy waits longer by itself. The shortest is the first
-/// of the policy.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether a policy retries a fault.
 pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: Raised) -> bool {
@@ -33,7 +30,8 @@ pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: Raised) -> bool {
     })
 }
 
-/// The wait after the failed attempt `attempt` (from 1).
+/// The wait after the failed attempt `attempt` (from 1). One that the server asks for is no shorter than the first of
+/// the policy, and no longer than [`LONGEST_REQUESTED_WAIT`] or the policy's own longest.
 pub(super) fn delay(
     backoff: &Backoff,
     attempt: u32,
@@ -45,7 +43,7 @@ pub(super) fn delay(
     let doublings = attempt.saturating_sub(1);
     match backoff {
         Backoff::Fixed { interval, jitter } => match after {
-            Some(after) => after.clamp(*interval, RETRY_AFTER_MAX.max(*interval)),
+            Some(after) => after.clamp(*interval, LONGEST_REQUESTED_WAIT.max(*interval)),
             None => spread(*interval, *jitter, &mut random),
         },
         Backoff::Exponential {
@@ -56,7 +54,7 @@ pub(super) fn delay(
         } => {
             if let Some(after) = after {
                 let least = (*interval).min(*max);
-                return after.clamp(least, RETRY_AFTER_MAX.max(*max));
+                return after.clamp(least, LONGEST_REQUESTED_WAIT.max(*max));
             }
             let min = *min.min(max);
             let base = doubled(*interval, doublings).clamp(min, *max);

@@ -31,4 +31,4 @@ pub use time::Timestamp;
 pub use value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value, not_finite,
 };
-pub use wait::{is_over_quota, requested_wait};
+pub use wait::{LONGEST_REQUESTED_WAIT, is_over_quota, requested_wait};

@@ -4,6 +4,9 @@ use crate::time::Timestamp;
 use chrono::NaiveDateTime;
 use std::time::Duration;
 
+/// The longest wait that is honoured where a server asks for one.
+pub const LONGEST_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
+
 /// Larger numbers are instants in seconds since 1970, smaller ones are seconds from now.
 const LEAST_INSTANT: f64 = 1e9;
 

@@ -30,6 +30,7 @@ use tokens::Asked;
 use trust::Trust;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request};
+use windlass_value::LONGEST_REQUESTED_WAIT;
 
 /// How long a call may take when the action does not say.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(100);
@@ -39,8 +40,6 @@ const ASYNCHRONOUS_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// The time between two looks when the server names none.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
-/// The longest wait of a server that is honoured.
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(3600);
 
 pub(super) struct Http {
     client: Arc<Client>,
@@ -155,7 +154,7 @@ impl Signing<'_> {
                 break;
             };
             let wait = reply.requested_wait().unwrap_or(POLL_INTERVAL);
-            tokio::time::sleep(wait.min(MAX_POLL_INTERVAL)).await;
+            tokio::time::sleep(wait.min(LONGEST_REQUESTED_WAIT)).await;
             let (look, at_home) = request::poll(&next, request)?;
             reply = match at_home {
                 true => self.call(look).await?,

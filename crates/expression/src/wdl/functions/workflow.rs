@@ -5,9 +5,8 @@
 use super::{Args, Function, passing};
 use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
 use crate::{Lookup, Mode, Value};
-use std::time::Duration;
 use windlass_value::time::format_duration;
-use windlass_value::{Timestamp, did_you_mean, requested_wait};
+use windlass_value::{LONGEST_REQUESTED_WAIT, Timestamp, did_you_mean, requested_wait};
 
 pub(super) const TABLE: &[Function] = &[
     passing("action", 0, 0, |ctx, _| match ctx.env.current_action() {
@@ -96,9 +95,6 @@ pub(super) const TABLE: &[Function] = &[
     passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
 
-/// The longest wait of a server that is honoured.
-const LONGEST_DELAY: Duration = Duration::from_secs(3600);
-
 /// The wait that the last answer asks for among outputs, or the results of a loop's actions: a duration.
 fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let given = args.value(0);
@@ -114,7 +110,7 @@ fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let header = |name: &str| headers?.get(name)?.as_str();
     let now = Timestamp(ctx.env.now().timestamp_millis());
     let wait = requested_wait(header, now).unwrap_or_default();
-    ctx.text(format_duration(wait.min(LONGEST_DELAY)))
+    ctx.text(format_duration(wait.min(LONGEST_REQUESTED_WAIT)))
 }
 
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
