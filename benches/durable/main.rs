@@ -1,7 +1,7 @@
 //! The speed of wholes, each beside floors that write the same bytes to the same disk in the same
 //! run: `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`,
 //! `http`, `pages`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
-//! `MISSED` where a target of docs/performance.md is not met; it never fails for that, because a
+//! `MISSED` where a target of docs/internals/performance.md is not met; it never fails for that, because a
 //! shared machine is no judge.
 //!
 //! `--store sled|fjall|both` says which database keeps the stores; with `both` each section runs on one and then

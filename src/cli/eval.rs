@@ -1,4 +1,4 @@
-//! `windlass eval`: tries an expression (docs/cli.md).
+//! `windlass eval`: tries an expression (docs/reference/cli.md).
 
 use super::args::EvalArgs;
 use super::exit::{Exit, Failure};

@@ -8,7 +8,7 @@ use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, 
 use windlass_server::ServeError;
 use windlass_server::client::ClientError;
 
-/// How a process ends (docs/cli.md), from the best to the worst of several.
+/// How a process ends (docs/reference/cli.md), from the best to the worst of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// It did what was asked.

@@ -1,4 +1,4 @@
-//! `windlass lsp`: the language server, for editors (docs/editor.md). It speaks the Language Server
+//! `windlass lsp`: the language server, for editors (docs/guides/editors.md). It speaks the Language Server
 //! Protocol over standard input and output, one message after the other. A message that makes no sense
 //! is answered or dropped; only `exit` and the end of the input end it.
 

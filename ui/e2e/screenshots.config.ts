@@ -1,4 +1,4 @@
-// `npm run screenshots` draws the pictures of docs/console.md again.
+// `npm run screenshots` draws the pictures of docs/reference/console.md again.
 import { defineConfig } from '@playwright/test';
 import tests from './playwright.config.js';
 

@@ -302,7 +302,7 @@ fn refused(answer: &Value) -> Option<Fault> {
     Some(fault)
 }
 
-/// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it
+/// Any failure of a handler is retried by a policy without `on` (docs/reference/loom.md); only inputs that it
 /// cannot use and answers that cannot be taken stay what they are.
 pub(super) fn retried(fault: Fault) -> Fault {
     let kinds = [

@@ -1,5 +1,5 @@
 //! Tokens of identities that only a platform has: a handler gives one for each call that signs in so
-//! (docs/azure.md, "Managed identity").
+//! (docs/reference/azure.md, "Managed identity").
 
 use super::handler::Handlers;
 use std::sync::Arc;

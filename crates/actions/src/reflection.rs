@@ -1,4 +1,4 @@
-//! `reflection.evaluate`: how good an output is, by a JSON Schema or by a model (docs/tea.md). It
+//! `reflection.evaluate`: how good an output is, by a JSON Schema or by a model (docs/reference/tea.md). It
 //! gives `{valid, score, errors, suggestions}`; an answer of the model that is none of this is a
 //! fault, never a silent pass.
 

@@ -1,5 +1,5 @@
 //! `runner`: asks a configured program, prompt on standard input, answer on standard output
-//! (docs/canvas.md). It never reads what the answer says, and never puts the prompt or a
+//! (docs/reference/canvas.md). It never reads what the answer says, and never puts the prompt or a
 //! session where a shell could read it as code.
 
 use super::handler::unknown;

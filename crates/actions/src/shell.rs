@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// The executor of `shell` (docs/loom.md). Without a timeout of the action it runs as long as it
+/// The executor of `shell` (docs/reference/loom.md). Without a timeout of the action it runs as long as it
 /// likes.
 pub(super) struct Shell {
     processes: Arc<Processes>,

@@ -22,7 +22,7 @@ macro_rules! codes {
     };
 }
 
-// Its word, the HTTP status, the exit code (docs/cli.md), the title.
+// Its word, the HTTP status, the exit code (docs/reference/cli.md), the title.
 codes! {
     /// The request cannot be read, or asks for what makes no sense.
     BadRequest = ("bad-request", 400, 2, "The request cannot be read");

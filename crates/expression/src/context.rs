@@ -81,7 +81,7 @@ impl TryError {
     }
 }
 
-/// What a context may have (docs/expressions.md); the last five are for Jinja.
+/// What a context may have (docs/reference/expressions.md); the last five are for Jinja.
 const KEYS: [&str; 18] = [
     "vars", "params", "inputs", "actions", "trigger", "item", "loops", "results", "workflow",
     "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
@@ -113,7 +113,7 @@ fn known_members(given: &Object) -> Result<Object, TryError> {
     Ok(members)
 }
 
-/// An environment from a JSON context (docs/expressions.md).
+/// An environment from a JSON context (docs/reference/expressions.md).
 #[derive(Debug)]
 pub struct Context {
     members: Object,

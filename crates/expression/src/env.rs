@@ -5,7 +5,7 @@
 use super::{Budget, Value};
 use chrono::{DateTime, Utc};
 
-/// Which rules apply where Loom and Azure differ (docs/loom.md, docs/expressions.md).
+/// Which rules apply where Loom and Azure differ (docs/reference/loom.md, docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Mode {
     /// A nested `@` is accepted, `body('x')` of an action without a body is its whole output.

@@ -1,5 +1,5 @@
 //! The functions of WDL, and the filters, tests and functions of Jinja, for people: how they are called,
-//! an example, and what it gives. The examples of WDL are those of `docs/expressions.md`.
+//! an example, and what it gives. The examples of WDL are those of `docs/reference/expressions.md`.
 
 use super::jinja::{JINJA_NAMES, JinjaName};
 use std::sync::LazyLock;
@@ -29,7 +29,10 @@ pub enum JinjaKind {
 const SIGNATURES: &str = include_str!("functions.txt");
 
 static WDL: LazyLock<Vec<Function>> = LazyLock::new(|| {
-    let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/expressions.md"));
+    let docs = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/docs/reference/expressions.md"
+    ));
     let rows: Vec<[&str; 4]> = docs.lines().filter_map(row).collect();
     let function = |signature: &'static str| {
         let (name, _) = signature.split_once('(')?;

@@ -5,7 +5,7 @@
 //! [`Env`]. All of it is pure, and bounded by a [`Budget`] of work.
 //!
 //! It never reads a clock, a random source or a file, and only text of the workflow file is ever parsed as an expression
-//! (docs/expressions.md).
+//! (docs/reference/expressions.md).
 //!
 //! The most important types: [`Template`], [`Condition`], [`Binding`], [`Env`], [`Budget`].
 //!

@@ -13,7 +13,7 @@ use super::{Env, EvalError, Object, ParseError, Reference, Value};
 use super::{reads, reference};
 use std::sync::Arc;
 
-/// How the text of a template is to be read (docs/expressions.md).
+/// How the text of a template is to be read (docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Syntax {
     /// WDL where it begins with `@` or holds `@{`, Jinja where it holds `{{` or `{%`.
@@ -390,7 +390,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
     if text.starts_with('@') && !text.starts_with("@{") {
         let (expr, end) = parse_at(text, 1, nested_at).map_err(|mut error| {
             error.hint = error.hint.or_else(|| {
-                let hint = "text that begins with `@` is an expression, see docs/expressions.md; \
+                let hint = "text that begins with `@` is an expression, see docs/reference/expressions.md; \
                             write `@@` for the letter";
                 Some(hint.into())
             });

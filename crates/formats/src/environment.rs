@@ -1,5 +1,5 @@
 //! `env`: which variables of the environment a file reads, and which of them are keys. Reading them
-//! is the engine's part (docs/tea.md).
+//! is the engine's part (docs/reference/tea.md).
 //!
 //! A run keeps what it read when it began, so that it is the same when it goes on; but a key is in
 //! no checkpoint, log, dump or error. So a variable that is called one, or is used as one anywhere

@@ -49,7 +49,7 @@ use windlass_model::model::{Dialect, Status};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 
-/// How much a loop may ask for: the operator's word, not the author's (docs/loom.md).
+/// How much a loop may ask for: the operator's word, not the author's (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
     /// Iterations; none: what the format and its author have without the operator's word.

@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
         for call in calls {
             let span = node.place(self.content, call.offset, call.length);
             let hint = call.hint.unwrap_or_else(|| {
-                String::from("docs/expressions.md shows how functions are called")
+                String::from("docs/reference/expressions.md shows how functions are called")
             });
             let message = format!("{}: this fails when it is evaluated", call.message);
             self.warning("bad-call", span, message, hint);
@@ -408,7 +408,7 @@ impl<'a> Reader<'a> {
         let diagnostic = Diagnostic::error("bad-expression", span, error.message);
         self.diagnostics.push(match error.hint {
             Some(hint) => diagnostic.hint(hint),
-            None => diagnostic.hint("expressions are described in docs/expressions.md"),
+            None => diagnostic.hint("expressions are described in docs/reference/expressions.md"),
         });
     }
 

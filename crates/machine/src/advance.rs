@@ -217,7 +217,7 @@ impl Stepper<'_> {
                 }
             }
         }
-        // What the caller gives lies over the initial state (docs/tea.md).
+        // What the caller gives lies over the initial state (docs/reference/tea.md).
         if self.program.outputs == Outputs::State {
             let input = self.run.input.clone();
             self.merge_all(id, &input)?;

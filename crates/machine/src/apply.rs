@@ -484,7 +484,7 @@ fn branch_ended(
     Ok(())
 }
 
-/// A paused run's clock stands still: every due time and deadline moves (docs/loops.md).
+/// A paused run's clock stands still: every due time and deadline moves (docs/reference/loops.md).
 fn resumed(run: &mut RunState, shift_ms: i64) {
     run.paused = None;
     let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));

@@ -83,7 +83,7 @@ pub(super) enum Secrets {
     Blank,
 }
 
-/// The variables that every loop gives to its inside (docs/loops.md).
+/// The variables that every loop gives to its inside (docs/reference/loops.md).
 #[derive(Clone, Copy)]
 enum LoopVariable {
     Index,

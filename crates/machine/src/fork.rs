@@ -254,7 +254,7 @@ impl<'a> Stepper<'a> {
     // ── DAGs ────────────────────────────────────────────────────────────────────────────────
 
     /// An action starts when every predecessor ended in one of the listed statuses, and is
-    /// skipped when one did not (docs/loom.md).
+    /// skipped when one did not (docs/reference/loom.md).
     /// Starts or skips the nodes that wait for nothing any more, in the order of the file, again and again. Only
     /// those can be ready that waited for the one that ended; without one, it is the beginning.
     fn schedule_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode], over: Option<u32>) -> Sure {

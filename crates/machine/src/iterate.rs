@@ -1,4 +1,4 @@
-//! The semantics of loops, all of them, in one place (docs/loops.md).
+//! The semantics of loops, all of them, in one place (docs/reference/loops.md).
 //!
 //! ```text
 //!   enter ─▶ check ─▶ begin ─▶ body ─▶ repeat ─▶ check ─▶ delay ─▶ begin …

@@ -1,4 +1,4 @@
-//! When a fault is retried and how long the wait is (docs/loom.md). Pure: jitter comes
+//! When a fault is retried and how long the wait is (docs/reference/loom.md). Pure: jitter comes
 //! from a seed.
 
 use rand::rngs::StdRng;

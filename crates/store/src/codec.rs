@@ -1,5 +1,5 @@
 //! The bytes of a record: a version, its size in pieces, the encoded value, and a checksum over
-//! the key and all of it (docs/store-format.md draws them). Decoding never panics, never trusts
+//! the key and all of it (docs/internals/store-format.md draws them). Decoding never panics, never trusts
 //! a length and never nests without bound. This file never touches a database.
 
 use bincode::config::{self, Configuration};

@@ -2,7 +2,7 @@
 //! bounds by which a reader knows that the run's other rows are those that were written.
 //!
 //! A database that loses a piece of its log shows older rows, each whole in itself. So every row is
-//! checked by another (docs/store-format.md): records of commits by their numbers, retained rows by a
+//! checked by another (docs/internals/store-format.md): records of commits by their numbers, retained rows by a
 //! checksum in the header, headers and indexes by a checksum in the store's root, and the root by the
 //! number of the last acknowledged group, which lies beside the database.
 

@@ -1,5 +1,5 @@
 //! The keys of the store's one tree: a family byte, then parts whose bytes sort as they should
-//! (docs/store-format.md draws them). This file never touches a database.
+//! (docs/internals/store-format.md draws them). This file never touches a database.
 //!
 //! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
 //! that no run's rows begin with another run's key; numbers are big-endian. Keys are kept short: a page

@@ -325,7 +325,7 @@ fn push_json(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> 
     Ok(())
 }
 
-/// `1` equals `1.0`; no other kinds mix (docs/expressions.md).
+/// `1` equals `1.0`; no other kinds mix (docs/reference/expressions.md).
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -222,15 +222,24 @@ const TOOLS: &[Described] = &[
 const PAGES: [(&str, &str); 3] = [
     (
         "loom",
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/loom.md")),
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/docs/reference/loom.md"
+        )),
     ),
     (
         "tea",
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tea.md")),
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/docs/reference/tea.md"
+        )),
     ),
     (
         "canvas",
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/canvas.md")),
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/docs/reference/canvas.md"
+        )),
     ),
 ];
 

@@ -1,5 +1,5 @@
 //! Expressions as an author meets them: the reference's examples, the examples of
-//! docs/expressions.md, hostile ones, and the engine's printing of what it parsed.
+//! docs/reference/expressions.md, hostile ones, and the engine's printing of what it parsed.
 
 mod budget;
 mod data;
@@ -98,7 +98,7 @@ fn the_reference_gives_what_it_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What the reference does not describe is described in docs/expressions.md.
+    // What the reference does not describe is described in docs/reference/expressions.md.
     let undocumented: BTreeSet<&str> = "
         actionBody actionOutputs decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
         formatTimeSpan inputs isDate mergeObjects secret serverDelay trimByteOrderMark utf16Length utf8Length"
@@ -181,7 +181,7 @@ fn jinja_gives_what_python_gives() {
     assert!(count > 300, "only {count} templates were found");
 }
 
-/// What the examples of docs/expressions.md see.
+/// What the examples of docs/reference/expressions.md see.
 const WORLD: &str = r#"{
     "now": "2024-01-01T00:00:00Z",
     "item": "now",
@@ -225,7 +225,7 @@ fn the_documentation_gives_what_it_says() {
     let mut seen = BTreeSet::new();
     let mut templates = 0;
     let mut wrong = Vec::new();
-    for line in include_str!("../../../docs/expressions.md").lines() {
+    for line in include_str!("../../../docs/reference/expressions.md").lines() {
         let cells: Vec<String> = line
             .replace("\\|", "\u{1}")
             .split(" | ")

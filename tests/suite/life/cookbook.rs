@@ -1,4 +1,4 @@
-//! The files of `docs/cookbook.md`: each runs against the server of the examples.
+//! The files of `docs/guides/cookbook.md`: each runs against the server of the examples.
 
 use crate::life::first_use::Folder;
 use crate::{app, support};
@@ -27,7 +27,7 @@ async fn run(recipe: &str, place: &Folder, inputs: &[&str], more: &[&str]) -> Va
 
 #[test]
 fn every_recipe_is_on_the_page_and_in_a_test() {
-    let page = include_str!("../../../docs/cookbook.md");
+    let page = include_str!("../../../docs/guides/cookbook.md");
     let tests = include_str!("cookbook.rs");
     let files: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()

@@ -1,6 +1,6 @@
 //! The unit that is shipped, `docs/windlass.service`: systemd reads every line of it, the sandbox
 //! is as tight as it was, and the command in it starts a server. What was seen of it under a
-//! systemd that runs is in docs/operations.md.
+//! systemd that runs is in docs/reference/operations.md.
 
 use super::{Server, Start, client};
 use crate::support::lacking;

@@ -1,4 +1,4 @@
-//! The format of the store, as docs/store-format.md draws it: the hexdump there is that of a real
+//! The format of the store, as docs/internals/store-format.md draws it: the hexdump there is that of a real
 //! store, byte for byte. Whoever changes the format changes the page, and its version.
 
 use crate::store::damage::database;
@@ -22,7 +22,7 @@ actions:
     actions: { sleep: { type: wait, interval: PT1M } }
 ";
 
-const PAGE: &str = include_str!("../../../docs/store-format.md");
+const PAGE: &str = include_str!("../../../docs/internals/store-format.md");
 const BEGIN: &str = "<!-- hexdump -->\n```text\n";
 const END: &str = "```\n<!-- end of hexdump -->";
 
@@ -144,7 +144,10 @@ fn the_page_shows_the_bytes_of_a_real_store() {
         let after = rest.split_once(END).unwrap().1;
         let page = format!("{before}{BEGIN}{found}{END}{after}");
         std::fs::write(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/docs/store-format.md"),
+            concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/docs/internals/store-format.md"
+            ),
             page,
         )
         .unwrap();
@@ -152,6 +155,6 @@ fn the_page_shows_the_bytes_of_a_real_store() {
     }
     assert!(
         shown == found,
-        "docs/store-format.md shows other bytes (WINDLASS_BLESS=1 writes them):\n{found}"
+        "docs/internals/store-format.md shows other bytes (WINDLASS_BLESS=1 writes them):\n{found}"
     );
 }

@@ -4,7 +4,7 @@ use windlass_engine::Engine;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_tea_has_is_told_with_what_to_write_instead() {
-    let page = std::fs::read_to_string("docs/tea.md").unwrap();
+    let page = std::fs::read_to_string("docs/reference/tea.md").unwrap();
     let (_, table) = page
         .split_once("| actions | instead |\n|---|---|\n")
         .unwrap();

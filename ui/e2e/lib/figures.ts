@@ -1,4 +1,4 @@
-// Figures that tests measure, in results/figures.json and on the screen; docs/console.md quotes them.
+// Figures that tests measure, in results/figures.json and on the screen; docs/reference/console.md quotes them.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HERE } from './server.js';

@@ -1,4 +1,4 @@
-// The pictures of docs/console.md.
+// The pictures of docs/reference/console.md.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Console } from '../lib/console.js';

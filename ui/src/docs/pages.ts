@@ -91,6 +91,6 @@ function linksOf(token: Token): Tokens.Link[] {
 export function target(manual: Manual, page: string, href: string): { inside: string } | { outside: string } | undefined {
   if (/^https?:\/\//.test(href)) return { outside: href };
   const [path = '', anchor] = href.split('#');
-  const to = path === '' ? page : path.replace(/\.md$/, '');
+  const to = path === '' ? page : new URL(path, `file:///${page}`).pathname.slice(1).replace(/\.md$/, '');
   return manual.has(to) ? { inside: `/ui/docs/${to}${anchor ? `#${anchor}` : ''}` } : undefined;
 }

@@ -29,7 +29,7 @@ class Route {
 
   /** The page of the manual that is shown; empty for the first, none elsewhere. */
   get docs(): string | undefined {
-    const match = /^\/docs(?:\/([^/]+))?$/.exec(this.path);
+    const match = /^\/docs(?:\/(.+))?$/.exec(this.path);
     return match === null ? undefined : decode(match[1] ?? '');
   }
 

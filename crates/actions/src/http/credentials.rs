@@ -1,4 +1,4 @@
-//! How a call signs in (docs/actions.md): with a header that is known beforehand, with a token that is
+//! How a call signs in (docs/reference/actions.md): with a header that is known beforehand, with a token that is
 //! fetched, or with a signature over the call.
 
 use super::fault::shown;

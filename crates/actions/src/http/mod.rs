@@ -1,4 +1,4 @@
-//! `http`: one call to a web server (docs/loom.md). It never retries: redirects are followed,
+//! `http`: one call to a web server (docs/reference/loom.md). It never retries: redirects are followed,
 //! everything else is the policy's.
 
 mod client;

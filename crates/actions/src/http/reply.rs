@@ -101,7 +101,7 @@ impl Reply {
     }
 }
 
-/// Whether the same call may go better later (docs/loom.md).
+/// Whether the same call may go better later (docs/reference/loom.md).
 fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_server_error()
         || status == StatusCode::REQUEST_TIMEOUT

@@ -1,5 +1,5 @@
 //! A model that is a command: a list of words, a text for `sh`, or a provider by its name, from
-//! `shell_providers` or one that The Edge Agent knows (docs/actions.md). The prompt is in its
+//! `shell_providers` or one that The Edge Agent knows (docs/reference/actions.md). The prompt is in its
 //! arguments where they say `{prompt}`, else on its standard input.
 
 use crate::inputs::{Inputs, invalid, mismatch, scalar};

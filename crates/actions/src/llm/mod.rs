@@ -1,4 +1,4 @@
-//! `ai`: a question to a language model (docs/loom.md, docs/tea.md): over HTTP in OpenAI's
+//! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md): over HTTP in OpenAI's
 //! protocol, Azure's form of it or Ollama's, or to a command. It gives `{content, usage}`. A key is
 //! sent and otherwise never seen: it is masked in whatever comes back.
 

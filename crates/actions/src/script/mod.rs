@@ -1,4 +1,4 @@
-//! Scripts: code of a workflow in Python, Lua or Prolog (docs/tea.md). All three take `{code,
+//! Scripts: code of a workflow in Python, Lua or Prolog (docs/reference/tea.md). All three take `{code,
 //! globals, live, memory_mb}` and give `{result, returned, state, locals}`. Code comes from the
 //! workflow's file only; what it prints goes to the log, never into its output.
 
@@ -135,7 +135,7 @@ impl Outcome {
 }
 
 /// The fault of a script that failed: any failure is retried by a policy without `on`, as those of
-/// all actions but http (docs/loom.md).
+/// all actions but http (docs/reference/loom.md).
 fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
     let words = match message.trim() {
         "" => class.to_owned(),

@@ -1,5 +1,5 @@
 //! What people and programs are told of runs: plain data that serialises to documented JSON
-//! (`docs/cli.md`), made from what lies in the store. Nothing here changes a run.
+//! (`docs/reference/cli.md`), made from what lies in the store. Nothing here changes a run.
 
 mod change;
 mod counts;

@@ -182,7 +182,7 @@ impl OutcomeReport {
         }
     }
 
-    /// The one document that `run` prints (docs/cli.md): the output, or `{error, status}`, with what was
+    /// The one document that `run` prints (docs/reference/cli.md): the output, or `{error, status}`, with what was
     /// answered before.
     #[must_use]
     pub fn document(&self) -> Value {

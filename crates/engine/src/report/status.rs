@@ -1,5 +1,5 @@
 //! Why a run is where it is: its loops with what their conditions read, what it does right now,
-//! and what changed last (docs/cli.md).
+//! and what changed last (docs/reference/cli.md).
 
 use super::change::{Changed, changes, same};
 use super::current_activity::{CurrentActivity, ForkReport, doing, forks};

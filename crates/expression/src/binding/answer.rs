@@ -1,5 +1,5 @@
 //! What a program or a model said, as named outputs: JSON fills them by name, text is the only one
-//! (docs/canvas.md).
+//! (docs/reference/canvas.md).
 
 use super::port::{Port, excerpt};
 use crate::{Object, Value};

@@ -1,4 +1,4 @@
-//! Two values compared, as the conditions of loop nodes do (docs/canvas.md).
+//! Two values compared, as the conditions of loop nodes do (docs/reference/canvas.md).
 
 use crate::Value;
 use crate::wdl::number::Number;

@@ -1,5 +1,5 @@
 //! Wires: values that are taken from a place instead of computed by a text, as the ports of a graph
-//! need them (docs/canvas.md). A binding is a template like any other: pure, and parsed once.
+//! need them (docs/reference/canvas.md). A binding is a template like any other: pure, and parsed once.
 
 mod answer;
 mod compare;

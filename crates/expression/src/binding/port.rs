@@ -1,5 +1,5 @@
 //! Ports: what a value must be to go in or out by this name, and what is converted on the way
-//! (docs/canvas.md). Nothing here knows where a value comes from.
+//! (docs/reference/canvas.md). Nothing here knows where a value comes from.
 
 use crate::Value;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ fn instead_of(name: &str) -> String {
     functions::other_word(name)
         .map(|name| format!("did you mean `{name}`?"))
         .or_else(|| did_you_mean(name, functions::names()))
-        .unwrap_or_else(|| "docs/expressions.md lists the functions".into())
+        .unwrap_or_else(|| "docs/reference/expressions.md lists the functions".into())
 }
 
 struct Parser<'t> {

@@ -1,4 +1,4 @@
-//! `loop` and `map`: limits, conditions, and what goes in and out (docs/canvas.md). Every loop
+//! `loop` and `map`: limits, conditions, and what goes in and out (docs/reference/canvas.md). Every loop
 //! leaves here with a count within the operator's cap.
 
 use super::Canvas;

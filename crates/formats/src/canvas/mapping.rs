@@ -1,5 +1,5 @@
 //! What goes into the inner workflow of a loop, from which iteration on, and what comes out of it
-//! (docs/canvas.md).
+//! (docs/reference/canvas.md).
 
 use super::Canvas;
 use super::port::Side;

@@ -1,4 +1,4 @@
-//! The canvas format: loop nodes in a graph of ports (docs/canvas.md).
+//! The canvas format: loop nodes in a graph of ports (docs/reference/canvas.md).
 //!
 //! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` make a tree of it
 //! ([`tree`]) in which every name is resolved, across all files of the bundle; `lower`,

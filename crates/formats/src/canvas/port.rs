@@ -1,5 +1,5 @@
 //! The ports that a node declares: `inputs` and `outputs`, lists of `{name, type, required,
-//! default}` (docs/canvas.md).
+//! default}` (docs/reference/canvas.md).
 
 use super::Canvas;
 use super::tree::Socket;

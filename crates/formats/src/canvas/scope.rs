@@ -1,4 +1,4 @@
-//! The names that the templates of a node see (docs/canvas.md): its inputs, `inputs`, the nodes
+//! The names that the templates of a node see (docs/reference/canvas.md): its inputs, `inputs`, the nodes
 //! upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
 
 use super::effect::{EXIT_CODE, SESSION};

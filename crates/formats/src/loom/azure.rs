@@ -1,5 +1,5 @@
 //! What only Logic Apps definitions have: their wrappers, parameters and triggers
-//! (docs/azure.md).
+//! (docs/reference/azure.md).
 
 use super::Loom;
 use super::arm_compute::first_value;

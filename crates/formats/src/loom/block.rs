@@ -1,4 +1,4 @@
-//! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/loom.md). A
+//! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/reference/loom.md). A
 //! cycle, an unknown predecessor and a name that is there twice are errors of the file.
 
 use super::Loom;

@@ -1,4 +1,4 @@
-//! until, while, doUntil (docs/loom.md). Every loop leaves here with both limits, within the
+//! until, while, doUntil (docs/reference/loom.md). Every loop leaves here with both limits, within the
 //! operator's caps.
 
 use super::Loom;

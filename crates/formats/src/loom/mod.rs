@@ -1,4 +1,4 @@
-//! The Loom format and Logic Apps definitions (docs/loom.md): a tree of the file to `hir`.
+//! The Loom format and Logic Apps definitions (docs/reference/loom.md): a tree of the file to `hir`.
 //!
 //! There is no syntax tree between the two: `hir` already has every word that is needed once the
 //! forms are told apart, so reading an action gives its step, with its place in the order of its

@@ -1,4 +1,4 @@
-//! Loops and retries whose keys are under `inputs`, as Loom's own files have them (docs/loom.md).
+//! Loops and retries whose keys are under `inputs`, as Loom's own files have them (docs/reference/loom.md).
 //! They are read as if the keys were beside `type`; what they give has more members.
 
 use super::Loom;

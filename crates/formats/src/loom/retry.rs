@@ -1,4 +1,4 @@
-//! Retry policies: loom's and azure's, on an action or as an action of their own (docs/loom.md).
+//! Retry policies: loom's and azure's, on an action or as an action of their own (docs/reference/loom.md).
 
 use super::Loom;
 use super::act::{Act, Body};

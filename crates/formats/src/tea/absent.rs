@@ -1,4 +1,4 @@
-//! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/tea.md): it does
+//! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/reference/tea.md): it does
 //! nothing for `action` on a node, and answers with an error where a service or package is missing.
 
 use super::action::{all_names, canonical};
@@ -230,7 +230,7 @@ impl<'n> Tea<'_, 'n> {
         let hint = if all_names().any(|known| known == name) {
             "another `action` of this file is not supported; write `uses` to have this one done"
         } else {
-            instead(&name).unwrap_or("it is not supported; docs/tea.md says what is")
+            instead(&name).unwrap_or("it is not supported; docs/reference/tea.md says what is")
         };
         self.warning("ignored-action", entry.value.span, what, hint);
     }

@@ -1,4 +1,4 @@
-//! `type: dynamic_parallel`: an action or steps once for each item, at the same time (docs/tea.md).
+//! `type: dynamic_parallel`: an action or steps once for each item, at the same time (docs/reference/tea.md).
 //!
 //! It is a foreach whose body is one isolated branch: each item has a copy of the state to itself,
 //! and what fails there is a result like any other. All results are `parallel_results`.

@@ -1,4 +1,4 @@
-//! Edges that start several nodes at once, and the node that joins them (docs/tea.md).
+//! Edges that start several nodes at once, and the node that joins them (docs/reference/tea.md).
 //!
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.

@@ -1,4 +1,4 @@
-//! The format of The Edge Agent (docs/tea.md): nodes and edges over one state, to `hir`.
+//! The format of The Edge Agent (docs/reference/tea.md): nodes and edges over one state, to `hir`.
 //!
 //! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
 //! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are

@@ -220,7 +220,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The assignments that bring a result into the state (docs/tea.md).
+    /// The assignments that bring a result into the state (docs/reference/tea.md).
     pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &Place) -> Vec<Assignment> {
         let span = place.span;
         match sink {

@@ -1,5 +1,5 @@
 //! `on_error` of a node, with `settings.error_handling` behind it: a node that is tried again, or whose
-//! failure becomes the key `__error__` of the state, after which the run goes on (docs/tea.md).
+//! failure becomes the key `__error__` of the state, after which the run goes on (docs/reference/tea.md).
 
 use super::builder::{block, hidden, object, output_of, replace, set, text, with_result};
 use super::{Place, Tea, builder};

@@ -1,5 +1,5 @@
 //! The files that JSON Schemas of a workflow refer to: `$ref` beside the workflow, and from one
-//! such file to another. Nothing is ever fetched (docs/tea.md).
+//! such file to another. Nothing is ever fetched (docs/reference/tea.md).
 
 use super::Tea;
 use crate::reader::constant;

@@ -1,5 +1,5 @@
 //! Generators and correctors of `reflection.loop`: an action with its arguments, or code. Code may
-//! return its value or set `result` (docs/tea.md).
+//! return its value or set `result` (docs/reference/tea.md).
 
 use super::action::{action_names, canonical};
 use super::builder::{call, given, hidden, recording, replace, script_state};

@@ -20,7 +20,7 @@ const EXTRACTION: [(&str, &str); 3] = [
     ("validation_constraints", "constraints"),
     ("validation_probes", "probes"),
 ];
-/// How many nodes a run may enter when `settings.max_steps` says nothing (docs/tea.md).
+/// How many nodes a run may enter when `settings.max_steps` says nothing (docs/reference/tea.md).
 const MAX_STEPS: u32 = 1000;
 pub(super) const PROVIDERS: &str = "shell_providers";
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";

@@ -87,7 +87,7 @@ pub struct Ending {
     pub ended: StateId,
 }
 
-/// The most a loop may ask for (docs/loom.md).
+/// The most a loop may ask for (docs/reference/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// Iterations.

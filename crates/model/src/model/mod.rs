@@ -314,7 +314,7 @@ pub enum Test {
     Before,
     /// After each iteration: the body runs at least once.
     After,
-    /// The same, where `loopIndex` is the next iteration already (docs/loom.md).
+    /// The same, where `loopIndex` is the next iteration already (docs/reference/loom.md).
     AfterAsNext,
 }
 

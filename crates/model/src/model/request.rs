@@ -24,7 +24,7 @@ pub struct Request {
     pub timeout_ms: Option<u64>,
 }
 
-/// What a question to a model may have that goes to the model as it is (docs/actions.md).
+/// What a question to a model may have that goes to the model as it is (docs/reference/actions.md).
 pub const MODEL_OPTIONS: [&str; 17] = [
     "max_tokens",
     "max_completion_tokens",
@@ -45,7 +45,7 @@ pub const MODEL_OPTIONS: [&str; 17] = [
     "logit_bias",
 ];
 
-/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/actions.md).
+/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/reference/actions.md).
 pub const MODEL_KEYS: [&str; 16] = [
     "prompt",
     "messages",

@@ -1,5 +1,5 @@
 //! Reads the log of sled 0.34 around damage, for `repair` and `read_only`: messages whose checksum
-//! holds, in the order in which they were written (docs/store-format.md has the format). What lies
+//! holds, in the order in which they were written (docs/internals/store-format.md has the format). What lies
 //! between them is told. One segment is in memory at a time. It never writes, never trusts a length,
 //! and knows nothing of pages: `log_pages` makes those of the messages.
 

@@ -1,5 +1,5 @@
 //! Values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that
-//! `{}` is an object; a whole number comes back as an integer (docs/tea.md).
+//! `{}` is an object; a whole number comes back as an integer (docs/reference/tea.md).
 
 use crate::script::MAX_OUTPUT;
 use mlua::Table;

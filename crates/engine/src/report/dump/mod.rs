@@ -1,4 +1,4 @@
-//! The checkpoints as they lie in the store (docs/cli.md). What cannot be read is named
+//! The checkpoints as they lie in the store (docs/reference/cli.md). What cannot be read is named
 //! and the rest is still shown. `docs/dump.schema.json` describes the JSON.
 
 mod state;

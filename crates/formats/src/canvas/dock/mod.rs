@@ -1,5 +1,5 @@
 //! Loops as graph editors draw them: the nodes of the body lie beside the loop and name it as
-//! `parentId`, and edges lead to the loop's inside, its docks (docs/canvas.md). Such a graph is
+//! `parentId`, and edges lead to the loop's inside, its docks (docs/reference/canvas.md). Such a graph is
 //! rewritten to one in which each loop has an inner workflow with mappings, and is read as that.
 
 mod write;
