@@ -136,7 +136,7 @@ fn router(app: Arc<App>) -> Router {
         .fallback(async || {
             Problem::new(
                 ErrorCode::NotFound,
-                "docs/reference/operations.md lists what there is",
+                "docs/reference/http-api.md lists what there is",
             )
         })
         .method_not_allowed_fallback(async || {
