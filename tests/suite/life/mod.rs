@@ -23,6 +23,7 @@ mod files;
 mod first_use;
 mod folder;
 mod gone;
+mod guides;
 mod lacking;
 mod limits;
 mod lua;
