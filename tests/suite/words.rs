@@ -4,6 +4,51 @@ use std::path::{Path, PathBuf};
 
 const LONGEST: usize = 35;
 
+/// What the documents do not say outside of code: words one after the other, `*` for any word.
+const FORBIDDEN: [&str; 41] = [
+    "told",
+    "tell",
+    "tells",
+    "telling",
+    "stands",
+    "who",
+    "whoever",
+    "anew",
+    "beside",
+    "so many",
+    "as many as",
+    "is no *",
+    "are no *",
+    "there is none",
+    "go on",
+    "goes on",
+    "going on",
+    "went on",
+    "lets",
+    "look at",
+    "looks at",
+    "a look",
+    "by itself",
+    "what is kept",
+    "nobody",
+    "somebody",
+    "comes",
+    "takes",
+    "gives",
+    "leaves with",
+    "let in",
+    "of then",
+    "of that moment",
+    "bear",
+    "bears",
+    "earlier that day",
+    "under way",
+    "the like",
+    "in its turn",
+    "stands for",
+    "may stand",
+];
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     // A link is what a crate takes of another folder when it is published.
@@ -60,6 +105,101 @@ fn sentences_of_the_documents_are_short() {
         }
     }
     assert!(long.is_empty(), "more than {LONGEST} words:\n{long}");
+}
+
+/// The words of a page outside of its code and of its links' targets, in lower case, with their
+/// lines. A mark that ends a thought is an empty word.
+fn plain_words(page: &str) -> Vec<(usize, String)> {
+    let mut words: Vec<(usize, String)> = Vec::new();
+    let (mut is_block, mut is_span, mut is_target) = (false, false, false);
+    for (number, line) in page.lines().enumerate().map(|(at, line)| (at + 1, line)) {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+            continue;
+        }
+        if is_block {
+            continue;
+        }
+        if line.trim().is_empty() {
+            (is_span, is_target) = (false, false);
+        }
+        let mut is_word = false;
+        let mut last = ' ';
+        for sign in line.chars() {
+            match sign {
+                '`' => is_span = !is_span,
+                '(' if last == ']' => is_target = true,
+                ')' if is_target => is_target = false,
+                _ => {}
+            }
+            let is_letter = sign.is_alphanumeric() && !is_span && !is_target;
+            match (is_letter, words.last_mut()) {
+                (true, Some((_, word))) if is_word => word.extend(sign.to_lowercase()),
+                (true, _) => words.push((number, sign.to_lowercase().collect())),
+                (false, _) if ".,;:!?()|`".contains(sign) => words.push((number, String::new())),
+                (false, _) => {}
+            }
+            is_word = is_letter;
+            last = sign;
+        }
+    }
+    words
+}
+
+/// The forbidden words of a page, with their lines.
+fn forbidden(page: &str) -> Vec<(usize, String)> {
+    let words = plain_words(page);
+    let mut hits = Vec::new();
+    for at in 0..words.len() {
+        for phrase in FORBIDDEN {
+            let wanted: Vec<&str> = phrase.split(' ').collect();
+            let Some(found) = words.get(at..at + wanted.len()) else {
+                continue;
+            };
+            let is_same = |(wanted, (_, word)): (&&str, &(usize, String))| match *wanted {
+                "*" => !matches!(&**word, "" | "longer" | "more"),
+                wanted => wanted == word,
+            };
+            if wanted.iter().zip(found).all(is_same) {
+                let text: Vec<&str> = found.iter().map(|(_, word)| &**word).collect();
+                hits.push((found[0].0, text.join(" ")));
+            }
+        }
+    }
+    hits
+}
+
+#[test]
+fn documents_have_no_forbidden_words() {
+    assert_eq!(
+        forbidden("It is no\nlist. `who` [x](who.md)\n```\nwho\n```\nWho"),
+        [(1, "is no list".to_owned()), (6, "who".to_owned())]
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut hits = String::new();
+    let pages = files(&root.join("docs")).into_iter();
+    for path in pages.chain([root.join("README.md")]) {
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        let name = path.strip_prefix(root).unwrap().display();
+        for (line, words) in forbidden(&page) {
+            hits += &format!("{name}:{line}: {words}\n");
+        }
+    }
+    assert!(hits.is_empty(), "forbidden words:\n{hits}");
+}
+
+#[test]
+fn pages_have_at_most_400_lines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for path in files(&root.join("docs")) {
+        if path.extension().is_some_and(|end| end == "md") {
+            let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= 400, "{}: {lines} lines", path.display());
+        }
+    }
 }
 
 #[test]
