@@ -7,7 +7,7 @@ use super::output::{self, Format, Screen};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
-use windlass_engine::report::LoopLimits;
+use windlass_engine::report::{ActionRetry, LoopLimits, action_retries, loop_limits};
 use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow};
 
 /// What is said of one file.
@@ -20,6 +20,7 @@ struct Checked {
     valid: bool,
     diagnostics: Vec<windlass_engine::report::DiagnosticReport>,
     loops: Vec<LoopLimits>,
+    retries: Vec<ActionRetry>,
     /// Why nothing is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -150,6 +151,7 @@ impl Checked {
             valid: false,
             diagnostics: Vec::new(),
             loops: Vec::new(),
+            retries: Vec::new(),
             error: Some(failure.to_string()),
         }
     }
@@ -162,16 +164,17 @@ fn check(
     workflow: Option<String>,
     loaded: Result<Workflow, LoadError>,
 ) -> (Checked, Exit) {
-    let (diagnostics, bundle, loops) = match loaded {
+    let (diagnostics, bundle, loops, retries) = match loaded {
         Ok(workflow) => (
             workflow.with_scripts(),
             workflow.bundle().clone(),
-            windlass_engine::report::loop_limits(workflow.program()),
+            loop_limits(workflow.program()),
+            action_retries(workflow.program()),
         ),
         Err(LoadError::Refused {
             diagnostics,
             bundle,
-        }) => (diagnostics, bundle, Vec::new()),
+        }) => (diagnostics, bundle, Vec::new(), Vec::new()),
         Err(error) => {
             let failure = Failure::from(error);
             screen.fail(&failure.to_string(), None);
@@ -192,6 +195,7 @@ fn check(
         valid: !refused,
         diagnostics: windlass_engine::report::diagnostics(&diagnostics, &bundle),
         loops,
+        retries,
         error: None,
     };
     let exit = if refused {
@@ -207,11 +211,34 @@ fn text(file: &Checked) -> String {
     let which = file.workflow.as_ref();
     let which = which.map(|name| format!(" ({name})")).unwrap_or_default();
     let mut text = format!("{}{which}: {word}", file.file);
-    if file.loops.is_empty() {
-        return text;
+    if !file.loops.is_empty() {
+        text.push('\n');
+        text.push_str(&loop_table(&file.loops));
     }
+    if !file.retries.is_empty() {
+        text.push('\n');
+        text.push_str(&retry_table(&file.retries));
+    }
+    text
+}
+
+fn retry_table(retries: &[ActionRetry]) -> String {
+    let rows = retries.iter().map(|row| {
+        let default = if row.is_default { " (default)" } else { "" };
+        vec![
+            format!("  {}", row.name),
+            row.line.to_string(),
+            row.count.clone(),
+            format!("{}{default}", row.wait),
+            row.on.join(", "),
+        ]
+    });
+    output::table(&["  RETRY", "LINE", "COUNT", "WAIT", "ON"], rows)
+}
+
+fn loop_table(loops: &[LoopLimits]) -> String {
     let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| String::from("-"));
-    let rows = file.loops.iter().map(|row| {
+    let rows = loops.iter().map(|row| {
         vec![
             format!("  {}", row.name),
             row.kind.clone(),
@@ -236,7 +263,5 @@ fn text(file: &Checked) -> String {
         "ON LIMIT",
         "CONDITION",
     ];
-    text.push('\n');
-    text.push_str(&output::table(&head, rows));
-    text
+    output::table(&head, rows)
 }

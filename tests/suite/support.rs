@@ -2,6 +2,7 @@
 //! process that can be killed.
 
 use axum::Router;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -76,9 +77,14 @@ pub fn alone<T, E: Locks>(mut what: impl FnMut() -> Result<T, E>) -> Result<T, E
 }
 
 /// Serves a router until the test's runtime ends; gives its URL.
-#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
 pub async fn serve(router: Router) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    serve_at("127.0.0.1:0".parse().unwrap(), router).await
+}
+
+/// The same at an address of its own.
+#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
+pub async fn serve_at(address: SocketAddr, router: Router) -> String {
+    let listener = TcpListener::bind(address).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
     url

@@ -4,7 +4,7 @@ use super::wires::{Links, wires};
 use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape, cut};
 use windlass_machine::program::shown;
 use windlass_machine::program::{
-    Action, DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId,
+    Action, DagNode, Op, Program, Retry, Scope, ScopeId, ScopeKind, State, StateId,
 };
 use windlass_model::model::{Delay, Name, Status, path_part};
 
@@ -297,7 +297,8 @@ impl Tree<'_> {
             }
             ScopeKind::Graph { max_steps } => limits.count = Some(max_steps.to_string()),
             ScopeKind::Try { retry, .. } => {
-                limits.retry = retry.as_ref().map(|retry| retry.title());
+                let authored = retry.as_ref().filter(|retry| !retry.is_default);
+                limits.retry = authored.map(Retry::title);
             }
             ScopeKind::Deadline { after } => limits.deadline = Some(shown(after)),
             ScopeKind::Block => {

@@ -196,6 +196,7 @@ impl Condition {
                 offset: 0,
                 length: self.test.text.len().max(1),
                 text: self.test.text.clone(),
+                missing: None,
             }),
         }
     }

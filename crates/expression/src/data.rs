@@ -258,6 +258,7 @@ fn wrong(message: String) -> EvalError {
         offset: 0,
         length: 1,
         text: String::new(),
+        missing: None,
     }
 }
 

@@ -24,4 +24,15 @@ pub struct EvalError {
     pub length: usize,
     /// The template string in which it happened.
     pub text: String,
+    /// What it read that is not there, if that is why.
+    pub missing: Option<Box<Missing>>,
+}
+
+/// A member or an element that an evaluation read and that does not exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// It, as the expression has it: `body.done`.
+    pub path: String,
+    /// The object that lacks it, as the expression has it, and the members that it has; none if that is not known.
+    pub object: Option<(String, Vec<String>)>,
 }

@@ -40,7 +40,7 @@ pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
-pub use error::{EvalError, ParseError};
+pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub use jinja::{is_full, python_quoted, sharing};
 pub use reference::Reference;

@@ -57,6 +57,7 @@ impl Condition {
 fn hidden(error: EvalError) -> EvalError {
     EvalError {
         message: FAILED.to_owned(),
+        missing: None,
         ..error
     }
 }

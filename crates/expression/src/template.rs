@@ -113,6 +113,25 @@ impl Template {
         }
     }
 
+    /// An object with further members; anything else as it is.
+    #[must_use]
+    pub fn with_members(&self, more: Vec<(Template, Template)>) -> Self {
+        let mut members = match &*self.0 {
+            Kind::Object(members) => members.clone(),
+            Kind::Constant(Value::Object(map)) => {
+                let pairs = map.iter();
+                let pairs = pairs.map(|(key, value)| {
+                    let key = Self::constant(Value::text(&**key));
+                    (key, Self::constant(value.clone()))
+                });
+                pairs.collect()
+            }
+            _ => return self.clone(),
+        };
+        members.extend(more);
+        Self::object(members)
+    }
+
     /// The value, when nothing has to be evaluated for it.
     #[must_use]
     pub fn as_constant(&self) -> Option<&Value> {
@@ -498,6 +517,7 @@ pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
         message: fail.message,
         offset: place.offset as usize,
         length: (place.length as usize).max(1),
+        missing: fail.missing.map(Box::new),
         text: text.to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{Dialect, Name, OnLimit, Places, Test};
+use windlass_model::model::{Dialect, Name, OnLimit, OnMissing, Places, Test};
 use windlass_source::source::Span;
 
 /// A workflow that does nothing.
@@ -62,6 +62,7 @@ pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop
         count,
         timeout: None,
         delay: None,
+        on_missing: OnMissing::Fail,
         on_limit: OnLimit::Continue,
         on_timeout: OnLimit::Continue,
         test_when_spent: true,

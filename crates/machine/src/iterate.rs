@@ -12,7 +12,8 @@
 use super::advance::Stepper;
 use super::bug::{Bug, Done, Sure, fault_of};
 use super::change::Change;
-use super::evaluate::{Faulty, millis};
+use super::env::View;
+use super::evaluate::{Faulty, expression_fault, millis};
 use super::event::{HistoryKind, IterationRow};
 use super::movement::narrow;
 use super::record::LoopEnd;
@@ -22,10 +23,12 @@ use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wa
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_expression::{Object, Template, Value};
+use windlass_expression::{Missing, Object, Template, Value};
 use windlass_model::model::{
-    Backoff, Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
+    Backoff, Delay, Fault, Name, OnLimit, OnMissing, OnRepeat, Pages, Status, Test, fault_kind,
+    sha256,
 };
+use windlass_value::members;
 use windlass_value::time::human_duration;
 
 /// A loop that a cursor is in.
@@ -69,6 +72,14 @@ fn shortened(token: &str) -> String {
         short.push('…');
     }
     short
+}
+
+/// What the condition of a loop comes to between two iterations.
+enum ConditionResult {
+    Stop,
+    Continue,
+    /// It reads what does not exist yet.
+    Missing(Box<Missing>),
 }
 
 impl<'a> Stepper<'a> {
@@ -182,10 +193,13 @@ impl<'a> Stepper<'a> {
         let spent = iteration >= state.max_iterations;
         let late = self.is_late(this)?;
         if look && (!spent || this.spec.test_when_spent) {
-            let stop = self.holds(this.cursor, &this.spec.stop_when, true)?;
-            self.saw_condition(this, stop != this.spec.negated)?;
-            if stop {
-                return Ok(self.end_loop(this, LoopEnd::Condition)?);
+            match self.evaluate_condition(this)? {
+                ConditionResult::Stop => {
+                    self.saw_condition(this, !this.spec.negated)?;
+                    return Ok(self.end_loop(this, LoopEnd::Condition)?);
+                }
+                ConditionResult::Continue => self.saw_condition(this, this.spec.negated)?,
+                ConditionResult::Missing(_) => {}
             }
             if !first {
                 self.keep_feedback(this)?;
@@ -202,6 +216,22 @@ impl<'a> Stepper<'a> {
             (false, true, _) => Ok(self.limit(this, LoopEnd::Count, true)?),
             (false, false, true) => Ok(self.limit(this, LoopEnd::Unchanged, true)?),
             (false, false, false) => self.delay_or_begin(this, first),
+        }
+    }
+
+    fn evaluate_condition(&self, this: LoopRef<'a>) -> Faulty<ConditionResult> {
+        let view = View {
+            missing_as_null: true,
+            ..self.view(this.cursor)
+        };
+        match (view.holds(&this.spec.stop_when), this.spec.on_missing) {
+            (Ok(true), _) => Ok(ConditionResult::Stop),
+            (Ok(false), _) => Ok(ConditionResult::Continue),
+            (Err(error), OnMissing::Fail) => Err(expression_fault(&error)),
+            (Err(mut error), OnMissing::Wait) => match error.missing.take() {
+                Some(missing) => Ok(ConditionResult::Missing(missing)),
+                None => Err(expression_fault(&error)),
+            },
         }
     }
 
@@ -434,8 +464,30 @@ impl<'a> Stepper<'a> {
         self.raise(this.cursor, error, Raised::Through)
     }
 
+    /// What the condition waited for at a limit, if that does not exist.
+    fn missing_at_limit(&self, this: LoopRef<'a>) -> Sure<String> {
+        let state = self.loop_state(this)?;
+        // In the middle of an iteration, some actions of the last one are gone.
+        let between = state.iteration_started_at.is_none();
+        let missing = match between.then(|| self.evaluate_condition(this)) {
+            Some(Ok(ConditionResult::Missing(missing))) => missing,
+            _ => return Ok(String::new()),
+        };
+        let path = &missing.path;
+        let members = missing.object.map(|(object, names)| {
+            let members = members(names.iter().map(String::as_str));
+            format!("; `{object}`: {members}")
+        });
+        let members = members.unwrap_or_default();
+        Ok(match state.last_condition {
+            None => format!(": `{path}` never appeared{members}"),
+            Some(_) => format!(": `{path}` is missing from the last result{members}"),
+        })
+    }
+
     fn limit_fault(&self, this: LoopRef<'a>, end: LoopEnd) -> Sure<Fault> {
         let (name, state) = (&this.scope.name, self.loop_state(this)?);
+        let missing = self.missing_at_limit(this)?;
         let handled = self.fault_inside(this)?;
         let handled = handled.map(|fault| format!("; its last iteration had a failure{fault}"));
         let handled = handled.unwrap_or_default();
@@ -445,7 +497,7 @@ impl<'a> Stepper<'a> {
                 let after = human_duration(after);
                 let because = self.failed_attempt(this.cursor, this.frame())?;
                 let message = format!(
-                    "loop `{name}` was not done within its timeout of {after}{because}{handled}"
+                    "loop `{name}` was not done within its timeout of {after}{missing}{because}{handled}"
                 );
                 Fault::new(fault_kind::TIMEOUT, message)
             }
@@ -456,8 +508,9 @@ impl<'a> Stepper<'a> {
             }
             _ => {
                 let count = state.max_iterations;
-                let message =
-                    format!("loop `{name}` was not done after its {count} iterations{handled}");
+                let message = format!(
+                    "loop `{name}` was not done after its {count} iterations{missing}{handled}"
+                );
                 Fault::new(fault_kind::LIMIT, message)
             }
         };

@@ -27,6 +27,8 @@ pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: Raised) -> bool {
         RetryOn::Class(class) => code.is_some_and(|code| code / 100 == u16::from(*class)),
         RetryOn::Kind(kind) => kind.eq_ignore_ascii_case(&fault.kind),
         RetryOn::Named(class) => fault.code.as_ref() == Some(class),
+        RetryOn::Transient => fault.transient,
+        RetryOn::Unprocessed => fault.is_unprocessed(),
     })
 }
 

@@ -33,6 +33,12 @@ pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
     }
 }
 
+/// Failures after which what is polled may exist or be ready later: not a refusal.
+const LATER: [&str; 5] = ["transient", "404", "409", "425", "expect"];
+
+/// Every failure of a request or a command.
+const ANY: [&str; 6] = ["timeout", "connection", "4xx", "5xx", "shell", "expect"];
+
 pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
     let until = args.until.as_deref().map(reading);
     Ok(match (&args.url, until) {
@@ -53,7 +59,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
         }
         (Some(url), Some(until)) => {
             let mut look = request(url, &args.request)?;
-            look.insert("retry".to_owned(), policy(&args.every, times));
+            look.insert("retry".to_owned(), policy(&args.every, times, &LATER));
             // Who looks at the status takes any.
             if until.contains(&format!("{LOOK}.statusCode"))
                 && let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut)
@@ -88,6 +94,7 @@ fn looped(
         "actions": { "poll": {
             "type": "doUntil",
             "condition": until,
+            "on_missing": "wait",
             "limit": { "count": times, "timeout": text(args.timeout) },
             "delay": delay,
             "actions": { "look": look },
@@ -105,14 +112,13 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
 }
 
 /// So many attempts in all, whatever keeps what is asked for from being there.
-fn policy(every: &Every, times: u64) -> Value {
+fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     let mut policy = match every.most {
         None => json!({ "type": "fixed", "interval": text(every.first) }),
         Some(_) => delay(every),
     };
     if let Some(policy) = policy.as_object_mut() {
         policy.insert("count".to_owned(), times.saturating_sub(1).into());
-        let on = ["timeout", "connection", "4xx", "5xx", "shell", "expect"];
         policy.insert("on".to_owned(), json!(on));
     }
     policy
@@ -126,7 +132,7 @@ fn attempts(
     timeout: Option<Lasting>,
     shown: &str,
 ) -> Value {
-    let policy = policy(every, times);
+    let policy = policy(every, times, &ANY);
     let mut tried = json!({ "type": "retry", "action": look, "retryPolicy": policy });
     if let (Some(timeout), Some(tried)) = (timeout, tried.as_object_mut()) {
         tried.insert("timeout".to_owned(), text(timeout).into());

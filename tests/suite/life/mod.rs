@@ -3,6 +3,7 @@
 
 mod alone;
 mod append;
+mod awkward;
 mod backup;
 mod benched;
 mod bulk;
@@ -29,6 +30,7 @@ mod limits;
 mod lua;
 mod many;
 mod mcp;
+mod operation;
 mod otlp;
 mod outage;
 mod pages;

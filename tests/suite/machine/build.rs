@@ -5,7 +5,7 @@ use windlass_expression::{Condition, Syntax, Template};
 use windlass_model::hir::{
     Assign, Assignment, Block, Call, Edge, Graph, Loop, Node, Outputs, Step, StepKind, Workflow,
 };
-use windlass_model::model::{AssignOp, Dialect, Name, OnLimit, Test};
+use windlass_model::model::{AssignOp, Dialect, Name, OnLimit, OnMissing, Test};
 use windlass_source::source::Span;
 
 pub fn template(text: &str) -> Template {
@@ -86,6 +86,7 @@ pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step
         count: Template::constant(count.into()),
         timeout: None,
         delay: None,
+        on_missing: OnMissing::Fail,
         on_limit: OnLimit::Continue,
         on_timeout: OnLimit::Continue,
         test_when_spent: false,

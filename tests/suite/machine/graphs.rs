@@ -253,6 +253,7 @@ fn a_catch_within_a_retry_counts_the_retrys_attempts() {
         StepKind::Block(Block::Sequence(vec![step("careful", catch)])),
     );
     block.retry = Some(RetryPolicy {
+        is_default: false,
         backoff: Backoff::Fixed {
             interval: std::time::Duration::from_secs(1),
             jitter: windlass_model::model::Jitter::None,

@@ -97,6 +97,7 @@ fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
     let mut ask = call("ask");
     ask.timeout = Some(template("PT40S"));
     ask.retry = Some(RetryPolicy {
+        is_default: false,
         count: template("@add(1, 1)"),
         backoff: Backoff::Fixed {
             interval: Duration::from_secs(7),

@@ -11,8 +11,8 @@ use windlass_model::hir::{
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
 use windlass_model::model::{
-    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnRepeat, Pages, Status,
-    Take, Test, Unchanged,
+    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnMissing, OnRepeat, Pages,
+    Status, Take, Test, Unchanged,
 };
 use windlass_source::source::Span;
 
@@ -269,6 +269,7 @@ impl Author {
             _ => Backoff::AzureExponential { interval, max, min },
         };
         RetryPolicy {
+            is_default: false,
             backoff,
             count: Template::constant(Value::from(self.random.random_range(0..3_i64))),
             on: Vec::new(),
@@ -370,6 +371,7 @@ impl Author {
             count: Template::constant(Value::from(self.random.random_range(1..5_i64))),
             timeout: self.chance(4).then(|| self.seconds(3, 15)),
             delay: self.chance(3).then(|| self.delay()),
+            on_missing: OnMissing::Fail,
             on_limit: self.one_of(&limits),
             on_timeout: self.one_of(&limits),
             test_when_spent: !self.chance(4),

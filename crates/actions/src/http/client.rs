@@ -87,7 +87,7 @@ impl Client {
         trust: Option<&Trust>,
     ) -> Result<Reply, Fault> {
         let home = call.url().origin();
-        for _ in 0..=MAX_REDIRECTS {
+        for hop in 0..=MAX_REDIRECTS {
             let url = call.url().clone();
             let trust = trust.filter(|_| url.origin() == home);
             if self.public_only {
@@ -100,7 +100,7 @@ impl Client {
                 Some(trust) => self.own(trust).await?.execute(call).await,
                 None => self.send(call).await,
             };
-            let response = response.map_err(|error| connection_fault(&url, error))?;
+            let response = response.map_err(|error| connection_fault(&url, error, hop == 0))?;
             match redirect::next(again, &response)? {
                 None => return Reply::read(&method, response).await,
                 Some(next) => call = next,

@@ -3,7 +3,7 @@
 use super::egress::Denied;
 use reqwest::Url;
 use std::error::Error;
-use windlass_model::model::{Fault, fault_kind};
+use windlass_model::model::{Fault, NOT_CONNECTED, fault_kind};
 
 /// The URL as it may be shown: without user, password, query and fragment, where secrets are.
 pub(super) fn shown(url: &Url) -> String {
@@ -16,8 +16,9 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// The fault for a call that brought no whole reply: what went wrong, down to its root.
-pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
+/// The fault for a call that brought no whole reply: what went wrong, down to its root. `is_first`: no request of the
+/// call was answered before, with a redirect.
+pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool) -> Fault {
     if let Some(denied) = source_of::<Denied>(&error) {
         return Fault::new(fault_kind::DENIED, denied.to_string());
     }
@@ -28,6 +29,7 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
         format!("the answer of {shown} broke off")
     };
     let refused = error.is_builder();
+    let nothing_sent = is_first && error.is_connect();
     let message = match causes(&error.without_url()) {
         causes if causes.is_empty() => what,
         causes => format!("{what}: {causes}"),
@@ -35,7 +37,11 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
     if refused {
         Fault::new(fault_kind::INPUT, message)
     } else {
-        Fault::new(fault_kind::CONNECTION, message).transient()
+        let fault = Fault::new(fault_kind::CONNECTION, message).transient();
+        match nothing_sent {
+            true => fault.code(NOT_CONNECTED),
+            false => fault,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod egress;
 mod fault;
 mod links;
 mod multipart;
+mod operation;
 mod redirect;
 mod reply;
 mod request;
@@ -22,6 +23,7 @@ use super::inputs::{Inputs, invalid};
 use super::secrets::Mask;
 use super::{Attempt, Executor};
 use credentials::Credentials;
+use operation::Step;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{StatusCode, Url};
 use std::sync::Arc;
@@ -107,9 +109,13 @@ struct Signing<'a> {
 impl Signing<'_> {
     async fn outcome(mut self, request: &Request) -> Result<Value, Fault> {
         let (call, at_home) = request::first(request)?;
-        let asked = call.url().clone();
+        let (asked, method) = (call.url().clone(), call.method().clone());
         if !at_home {
-            return Ok(self.client.call(call).await?.into_page());
+            let reply = self.client.call(call).await?;
+            return match Step::of(&request.inputs) {
+                Some(step) => operation::output(reply, step, &method),
+                None => Ok(reply.into_page()),
+            };
         }
         let reply = match self.call(call).await {
             // `check: false`: an answer counts, whatever its status.
@@ -125,7 +131,10 @@ impl Signing<'_> {
             let settled = Box::pin(self.settled(reply, asked, request));
             return Ok(output(settled.await?, request));
         }
-        Ok(output(reply, request))
+        match Step::of(&request.inputs) {
+            Some(step) => operation::output(reply, step, &method),
+            None => Ok(output(reply, request)),
+        }
     }
 
     /// Signs and calls.

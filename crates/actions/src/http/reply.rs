@@ -30,7 +30,7 @@ pub(crate) struct Reply {
     pub(crate) body: Value,
     links: Object,
     /// Where it came from, after redirects.
-    url: Url,
+    pub(super) url: Url,
 }
 
 impl Reply {
@@ -130,7 +130,7 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
             Ok(None) => return Ok(body),
             Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => return Err(too_large()),
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Err(error) => return Err(connection_fault(&url, error)),
+            Err(error) => return Err(connection_fault(&url, error, false)),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::{Template, Value};
 use windlass_machine::program::{Program, ScopeKind};
-use windlass_model::model::{Delay, OnLimit, Test, Unchanged};
+use windlass_model::model::{Delay, OnLimit, RetryOn, Test, Unchanged};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
 use windlass_source::source::{Bundle, Lines, SourceFile, TextRange};
 
@@ -68,6 +68,51 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
         .collect();
     limits.sort_by_key(|row| row.line);
     limits
+}
+
+/// How an action is retried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ActionRetry {
+    /// The name of the action.
+    pub name: String,
+    /// Its line in the file.
+    pub line: u32,
+    /// The maximum number of further attempts: a number, or the expression that gives it.
+    pub count: String,
+    /// The waits between the attempts.
+    pub wait: String,
+    /// The failures after which it is retried, as in `on` of a policy.
+    pub on: Vec<String>,
+    /// Whether the policy applies because the file has none for the action.
+    pub is_default: bool,
+}
+
+/// The retries of all actions, in the order of the file.
+#[must_use]
+pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
+    let retried = program.scopes.iter().filter_map(|scope| {
+        let ScopeKind::Try {
+            retry: Some(retry), ..
+        } = &scope.kind
+        else {
+            return None;
+        };
+        let enter = program.state(scope.body)?;
+        Some(ActionRetry {
+            name: scope.name.to_string(),
+            line: enter.span.line,
+            count: written(&retry.count),
+            wait: retry.backoff.title(),
+            on: match retry.on.as_slice() {
+                [] => vec![RetryOn::Transient.to_string()],
+                on => on.iter().map(RetryOn::to_string).collect(),
+            },
+            is_default: retry.is_default,
+        })
+    });
+    let mut retries: Vec<ActionRetry> = retried.collect();
+    retries.sort_by_key(|row| row.line);
+    retries
 }
 
 /// The word in files.

@@ -37,7 +37,9 @@ pub use iterations::{
     StripReport, Totals, WaitReport, difference, iteration, iteration_value, iteration_values,
     iterations, loops, strip,
 };
-pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
+pub use limits::{
+    ActionRetry, DiagnosticReport, LoopLimits, action_retries, diagnostics, loop_limits,
+};
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
 pub use row::{LoopCell, RunDetail, RunRow, rows};

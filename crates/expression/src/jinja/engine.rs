@@ -3,6 +3,7 @@
 use super::free_variables::{self, FreeVariable};
 use super::{filters, operators, python};
 use crate::Env;
+use crate::error::Missing;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use std::sync::LazyLock;
@@ -92,34 +93,57 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
     wdl.then(|| format!("did you mean `@{trimmed}`?"))
 }
 
-/// An error of an evaluation; an unknown name comes with the nearest known one. `piece` is where it came up.
-pub(super) fn message(
+/// The message of an error of an evaluation, and what it read that does not exist, if that is why. An unknown name
+/// comes with the nearest known one. `piece` is where the error occurred.
+pub(super) fn describe(
     error: &Error,
     text: &str,
     piece: &str,
     known: &[FreeVariable],
     env: &dyn Env,
-) -> String {
+) -> (String, Option<Missing>) {
     let plain = plain(error);
     match error.kind() {
         ErrorKind::UndefinedError => match free_variables::unknown(known, env) {
             Some((name, candidates)) if candidates.contains(&name) => {
-                format!("`{name}` has not run yet")
+                (format!("`{name}` has not run yet"), None)
             }
             Some((name, candidates)) => match did_you_mean(&name, &candidates) {
-                Some(hint) => format!("`{name}` is not defined; {hint}"),
-                None => format!("`{name}` is not defined"),
+                Some(hint) => (format!("`{name}` is not defined; {hint}"), None),
+                None => (format!("`{name}` is not defined"), None),
             },
             None => {
                 let path = plain.split('`').nth(1).unwrap_or(piece).trim();
-                free_variables::missing_member(path, known, env).unwrap_or(plain)
+                let member = free_variables::missing_member(path, known, env);
+                let (missing, message) = member.unwrap_or_else(|| (unnamed(path), plain.clone()));
+                (message, Some(missing))
             }
         },
+        // An operator or a filter that got an undefined value: the message of the operator names its operand.
+        ErrorKind::InvalidOperation if mentions_undefined(&plain) => {
+            let path = plain.split('`').nth(1).unwrap_or(piece).trim();
+            let member = free_variables::missing_member(path, known, env);
+            let missing = member.map_or_else(|| unnamed(path), |(missing, _)| missing);
+            (plain, Some(missing))
+        }
         ErrorKind::UnknownFunction => match parse_hint(text) {
-            Some(hint) => format!("{plain}; {hint}"),
-            None => plain,
+            Some(hint) => (format!("{plain}; {hint}"), None),
+            None => (plain, None),
         },
-        ErrorKind::OutOfFuel => format!("the template takes more than {FUEL} steps"),
-        _ => plain,
+        ErrorKind::OutOfFuel => (format!("the template takes more than {FUEL} steps"), None),
+        _ => (plain, None),
     }
+}
+
+fn unnamed(path: &str) -> Missing {
+    Missing {
+        path: path.to_owned(),
+        object: None,
+    }
+}
+
+/// Whether a message, outside of what it quotes, is about an undefined value.
+fn mentions_undefined(message: &str) -> bool {
+    let unquoted = message.split(['`', '\'', '"']).step_by(2);
+    unquoted.into_iter().any(|part| part.contains("undefined"))
 }

@@ -2,6 +2,7 @@
 
 use super::object::to_jinja;
 use super::{Flavor, operators};
+use crate::error::Missing;
 use crate::{Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja, ValueKind};
 use std::collections::HashSet;
@@ -221,8 +222,12 @@ pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, V
     None
 }
 
-/// Which member of a path, names with dots between them, is not there, and what there is instead.
-pub(super) fn missing_member(path: &str, free: &[FreeVariable], env: &dyn Env) -> Option<String> {
+/// The first member of a path, names with dots between them, that does not exist, and a message about it.
+pub(super) fn missing_member(
+    path: &str,
+    free: &[FreeVariable],
+    env: &dyn Env,
+) -> Option<(Missing, String)> {
     let (first, rest) = path.split_once('.')?;
     let root = free.iter().find(|root| *root.name == *first)?;
     let mut value = root.value(env, Flavor::Strict)?;
@@ -241,18 +246,22 @@ pub(super) fn missing_member(path: &str, free: &[FreeVariable], env: &dyn Env) -
             at = format!("{at}.{name}");
             continue;
         }
+        let missing = |object| Missing {
+            path: format!("{at}.{name}"),
+            object,
+        };
         if value.kind() != ValueKind::Map {
-            return Some(format!(
-                "`{at}` is {}, which has no member `{name}`",
-                operators::kind_of(&value)
-            ));
+            let kind = operators::kind_of(&value);
+            let message = format!("`{at}` is {kind}, which has no member `{name}`");
+            return Some((missing(None), message));
         }
         let there: Vec<String> = value.try_iter().ok()?.map(|key| key.to_string()).collect();
         let hint = did_you_mean(name, &there).unwrap_or_else(|| {
             let there = members(there.iter().map(String::as_str));
             format!("write `| default('')` behind it if it may be missing; {there}")
         });
-        return Some(format!("`{at}` has no member `{name}`; {hint}"));
+        let message = format!("`{at}` has no member `{name}`; {hint}");
+        return Some((missing(Some((at.clone(), there))), message));
     }
     None
 }

@@ -234,8 +234,10 @@ impl Jinja {
             _ => (self.offset, self.length),
         };
         let piece = self.text.get(offset..offset + length).unwrap_or_default();
+        let (message, missing) = engine::describe(error, &self.text, piece, &self.free, env);
         EvalError {
-            message: engine::message(error, &self.text, piece, &self.free, env),
+            message,
+            missing: missing.map(Box::new),
             offset,
             length: length.max(1),
             text: self.text.to_string(),

@@ -4,6 +4,7 @@
 use super::ast::{Expr, Node, Place, Step};
 use super::functions::{Args, Run};
 use super::text::text_size;
+use crate::error::Missing;
 use crate::{Budget, Env, EvalError, Exceeded, MAX_DEPTH, Mode, Object, Value};
 use windlass_value::{did_you_mean, members};
 
@@ -21,6 +22,8 @@ pub(crate) struct Fail {
     pub argument: Option<usize>,
     /// The error of a template of its own, with its own text and place.
     pub foreign: Option<Box<EvalError>>,
+    /// What is not there, if that is why.
+    pub missing: Option<Missing>,
 }
 
 impl Fail {
@@ -30,7 +33,15 @@ impl Fail {
             place: None,
             argument: None,
             foreign: None,
+            missing: None,
         })
+    }
+
+    /// The failure to read what is not there; [`Ctx::path`] adds which path that is.
+    fn missing(message: String) -> Box<Self> {
+        let mut fail = Self::new(message);
+        fail.missing = Some(Missing::default());
+        fail
     }
 
     pub(crate) fn argument(index: usize, message: impl Into<String>) -> Box<Self> {
@@ -252,7 +263,7 @@ impl<'e> Ctx<'e> {
     fn path(&mut self, base: &Expr, steps: &[Step]) -> Outcome {
         let mut value = self.eval(base)?;
         let unrun = self.unrun;
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
             let found = match step.key.literal_text() {
                 Some(name) if !unrun => {
                     self.look_up(&value, name)?;
@@ -276,6 +287,9 @@ impl<'e> Ctx<'e> {
             };
             value = found.map_err(|mut fail| {
                 fail.place = Some(step.place);
+                if let Some(missing) = &mut fail.missing {
+                    *missing = missing_step(base, steps, at, &value);
+                }
                 fail
             })?;
         }
@@ -299,6 +313,23 @@ impl Ctx<'_> {
             value = member(&value, part, safe)?;
         }
         Ok(value)
+    }
+}
+
+/// The step of a path that `value`, to which the steps before it lead, does not have.
+fn missing_step(base: &Expr, steps: &[Step], at: usize, value: &Value) -> Missing {
+    let mut object = base.to_string();
+    let mut path = object.clone();
+    for step in steps.iter().take(at + 1) {
+        object.clone_from(&path);
+        path.push_str(&step.to_string());
+    }
+    let members = value
+        .as_object()
+        .map(|map| map.keys().map(|key| key.to_string()).collect());
+    Missing {
+        path,
+        object: members.map(|members| (object, members)),
     }
 }
 
@@ -328,13 +359,13 @@ fn member(base: &Value, name: &str, safe: bool) -> Outcome {
                     let there = members(map.keys().map(|key| &**key));
                     format!("write `?` before it if it may be missing; {there}")
                 });
-                Err(Fail::new(format!(
+                Err(Fail::missing(format!(
                     "the object has no member `{name}`; {hint}"
                 )))
             }
         },
         Value::Null if safe => Ok(Value::Null),
-        Value::Null => Err(Fail::new(format!(
+        Value::Null => Err(Fail::missing(format!(
             "null has no member `{name}`; write `?` before it if null is expected"
         ))),
         Value::Array(_) => Err(Fail::new(format!(
@@ -363,14 +394,14 @@ fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
             match found {
                 Some(value) => Ok(value.clone()),
                 None if safe => Ok(Value::Null),
-                None => Err(Fail::new(format!(
+                None => Err(Fail::missing(format!(
                     "index {index} is out of range: the array has {} elements",
                     items.len()
                 ))),
             }
         }
         Value::Null if safe => Ok(Value::Null),
-        Value::Null => Err(Fail::new(format!(
+        Value::Null => Err(Fail::missing(format!(
             "null has no element {index}; write `?` before it if null is expected"
         ))),
         other => Err(Fail::new(format!(

@@ -13,6 +13,8 @@ pub(super) struct Act<'n> {
     pub span: Span,
     /// Whether its output must be JSON.
     pub wants_json: bool,
+    /// Whether its author, or an action around it alone, says how it is retried.
+    pub has_retry: bool,
 }
 
 pub(super) struct Body {

@@ -13,7 +13,7 @@ use windlass_model::model::{Expect, Name, Secured};
 use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Node, Span};
 
-pub(super) const TYPES: [&str; 30] = [
+pub(super) const TYPES: [&str; 31] = [
     "until",
     "while",
     "doUntil",
@@ -44,13 +44,15 @@ pub(super) const TYPES: [&str; 30] = [
     "join",
     "table",
     "appendFile",
+    "operation",
 ];
 
 /// The types that only Azure definitions have, besides the connectors.
 const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
 
 /// The types that Azure has no word for.
-const LOOM_ONLY: [&str; 10] = [
+const LOOM_ONLY: [&str; 11] = [
+    "operation",
     "while",
     "doUntil",
     "retry",
@@ -103,6 +105,7 @@ impl Loom<'_> {
         };
         let hint = "an action is a map with a `type`, such as { type: http, inputs: { … } }";
         let what = format!("the action `{name}`");
+        let has_outer_retry = std::mem::take(&mut self.has_outer_retry);
         let Some(mut fields) = self.fields(node, &what, hint) else {
             return placed;
         };
@@ -128,9 +131,8 @@ impl Loom<'_> {
         if let Some(entry) = fields.some(self, "continue_when") {
             placed.step.continue_when = self.condition(entry);
         }
-        if let Some(entry) = fields.some(self, "retry") {
-            placed.step.retry = self.retry_policy(entry);
-        }
+        let retry = fields.some(self, "retry");
+        placed.step.retry = retry.and_then(|entry| self.retry_policy(entry));
         fields.allow(&[
             "description",
             "metadata",
@@ -161,6 +163,7 @@ impl Loom<'_> {
             name,
             span,
             wants_json,
+            has_retry: has_outer_retry || retry.is_some(),
         };
         let body = self.body(&mut act, label);
         self.common(&mut act, label);
@@ -361,6 +364,7 @@ impl Loom<'_> {
             "switch" => self.switch(act),
             "scope" => self.scope(act),
             "http" => self.http(act),
+            "operation" => self.operation(act),
             "shell" => self.shell(act),
             "activity" | "actor" => self.handler(act, label),
             "ai" => self.ai(act),

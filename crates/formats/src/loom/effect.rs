@@ -3,22 +3,44 @@
 
 use super::Loom;
 use super::act::{Act, Body, option};
-use super::pages::Paged;
 use crate::builder::{call, page_base, text};
 use crate::reader::Fields;
 use crate::{ENDS, checks};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
-use windlass_model::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status};
+use windlass_model::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status, overrides_method};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
+/// Methods of which a repetition has no further effect (RFC 9110, 9.2.2).
+const IDEMPOTENT: [&str; 5] = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// What an action sends over HTTP.
+pub(super) struct HttpRequest {
+    pub members: Vec<(Template, Template)>,
+    pub attempt_timeout: Option<Template>,
+    pub retry: Option<RetryPolicy>,
+}
 
 /// The inputs of an action: under `inputs`, or, in loom, beside the type.
 struct Inputs<'n> {
     under: Option<Fields<'n>>,
     members: Vec<(Template, Template)>,
+}
+
+/// Whether a request may be repeated without further effect. A method that is computed may be any, and so may one that
+/// a header overrides.
+fn is_idempotent(method: Option<&str>, headers: Option<&Entry>) -> bool {
+    let headers = headers.and_then(|entry| entry.value.entries());
+    let mut headers = headers.unwrap_or_default().iter();
+    if headers.any(|header| overrides_method(&header.key)) {
+        return false;
+    }
+    let method = method.unwrap_or_default();
+    IDEMPOTENT
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(method))
 }
 
 impl<'n> Inputs<'n> {
@@ -103,11 +125,33 @@ impl Loom<'_> {
     }
 
     pub(super) fn http(&mut self, act: &mut Act<'_>) -> Body {
+        let request = self.request(act, "GET");
+        let timeout = self.azure_limit(act);
+        let wanted = if self.azure() {
+            self.wanted_rows(act)
+        } else {
+            None
+        };
+        if let Some(wanted) = wanted {
+            return self.paged(act, wanted, request, timeout);
+        }
+        let inputs = Template::object(request.members);
+        Body {
+            retry: request.retry,
+            timeout,
+            ..Self::call("http", inputs, request.attempt_timeout).into()
+        }
+    }
+
+    /// The request of an action; one that names no method has `method`.
+    pub(super) fn request(&mut self, act: &mut Act<'_>, method: &str) -> HttpRequest {
         let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
         let mut inputs = self.inputs(act, hint);
-        let method = inputs.pass(act, self, "method");
-        if let Some(entry) = method {
-            self.check_method(entry);
+        let own_method = inputs.pass(act, self, "method");
+        match own_method {
+            Some(entry) => self.check_method(entry),
+            None if method == "GET" => {}
+            None => inputs.members.push((text("method"), text(method))),
         }
         match inputs.pass(act, self, "uri") {
             Some(entry) => self.check_uri(entry),
@@ -117,8 +161,14 @@ impl Loom<'_> {
                 .is_some_and(|fields| fields.has_slip_of("uri")) => {}
             None => self.missing_input(act, "uri", hint),
         }
+        let mut headers = None;
         for key in ["headers", "queries"] {
-            if let Some(entry) = inputs.pass(act, self, key) {
+            let entry = inputs.pass(act, self, key);
+            if key == "headers" {
+                headers = entry;
+                self.add_default_headers(&mut inputs, entry);
+            }
+            if let Some(entry) = entry {
                 let map = matches!(entry.value.kind, Kind::Object(_) | Kind::Null);
                 if !map && !self.is_computed(&entry.value) {
                     let hint = "for example { accept: application/json }";
@@ -155,30 +205,16 @@ impl Loom<'_> {
             }
         }
         self.asynchronous(act, &mut inputs);
-        let retry = self.retry_in_inputs(act, &mut inputs);
+        let method = own_method.map_or(Some(method), |entry| entry.value.as_str());
+        let idempotent = is_idempotent(method, headers);
+        let retry = self.retry_in_inputs(act, &mut inputs, idempotent);
         let timeout = self.attempt_timeout(act, &mut inputs);
-        let step_timeout = self.azure_limit(act);
-        let wanted = if self.azure() {
-            self.wanted_rows(act)
-        } else {
-            None
-        };
-        if let Some(wanted) = wanted {
-            let members = std::mem::take(&mut inputs.members);
-            inputs.finish(self);
-            let paged = Paged {
-                members,
-                attempt_timeout: timeout,
-                retry,
-                timeout: step_timeout,
-            };
-            return self.paged(act, wanted, paged);
-        }
-        let inputs = inputs.finish(self);
-        Body {
+        let members = std::mem::take(&mut inputs.members);
+        inputs.finish(self);
+        HttpRequest {
+            members,
+            attempt_timeout: timeout.or_else(|| self.default_timeout()),
             retry,
-            timeout: step_timeout,
-            ..Self::call("http", inputs, timeout).into()
         }
     }
 
@@ -207,11 +243,21 @@ impl Loom<'_> {
         }
     }
 
-    /// Azure's `inputs.retryPolicy`, or its default.
+    fn add_default_headers(&self, inputs: &mut Inputs<'_>, entry: Option<&Entry>) {
+        let own = entry.and_then(|_| inputs.members.pop());
+        let own = entry.zip(own.as_ref());
+        let own = own.map(|(entry, (_, headers))| (&entry.value, headers));
+        if let Some(headers) = self.with_default_headers(own) {
+            inputs.members.push((text("headers"), headers));
+        }
+    }
+
+    /// `inputs.retryPolicy`, or the default of the format.
     fn retry_in_inputs(
         &mut self,
         act: &mut Act<'_>,
         inputs: &mut Inputs<'_>,
+        idempotent: bool,
     ) -> Option<RetryPolicy> {
         let policy = inputs
             .under
@@ -219,7 +265,8 @@ impl Loom<'_> {
             .and_then(|fields| fields.get("retryPolicy"));
         match policy {
             Some(entry) => self.retry_policy(entry),
-            None => self.azure().then(|| super::retry::azure_default(act.span)),
+            None if self.azure() => Some(super::retry::azure_default(act.span)),
+            None => self.default_retry(act, idempotent),
         }
     }
 
@@ -405,7 +452,11 @@ impl Loom<'_> {
             fields.finish(self);
         }
         let inputs = self.template(&entry.value);
-        Self::call("ai", inputs, timeout).into()
+        let timeout = timeout.or_else(|| self.default_timeout());
+        Body {
+            retry: self.default_retry(act, true),
+            ..Self::call("ai", inputs, timeout).into()
+        }
     }
 
     pub(super) fn compose(&mut self, act: &mut Act<'_>) -> StepKind {

@@ -8,7 +8,9 @@ use crate::reader::Fields;
 use std::time::Duration;
 use windlass_expression::{Syntax, Template};
 use windlass_model::hir::{Loop, StepKind};
-use windlass_model::model::{Backoff, Delay, Jitter, OnLimit, OnRepeat, Pages, Test, Unchanged};
+use windlass_model::model::{
+    Backoff, Delay, Jitter, OnLimit, OnMissing, OnRepeat, Pages, Test, Unchanged,
+};
 use windlass_source::source::{Entry, Kind, Node};
 
 /// Our own wait where only the server is named.
@@ -34,6 +36,7 @@ impl Loom<'_> {
             .fields
             .some(self, "delay")
             .and_then(|entry| self.delay(entry, &act.name));
+        let on_missing = self.on_missing(act);
         let on_limit = self.on_limit(act);
         let pages = self.pages(act);
         let entry = act.fields.get("actions");
@@ -58,6 +61,7 @@ impl Loom<'_> {
             negated,
             timeout: Some(timeout),
             delay,
+            on_missing,
             on_limit,
             on_timeout: on_limit,
             survives_failure: self.azure(),
@@ -69,7 +73,7 @@ impl Loom<'_> {
     }
 
     /// A duration, waits as those of a retry policy, or what the server says.
-    fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
+    pub(super) fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
         if is_server(&entry.value) {
             let own = Backoff::Fixed {
                 interval: SERVER_DELAY,
@@ -207,6 +211,17 @@ impl Loom<'_> {
         Some(timeout.template)
     }
 
+    fn on_missing(&mut self, act: &mut Act<'_>) -> OnMissing {
+        let known = [("fail", OnMissing::Fail), ("wait", OnMissing::Wait)];
+        let entry = act.fields.some(self, "on_missing");
+        let given = entry.and_then(|entry| {
+            self.choice(entry, &known, |word| {
+                format!("unknown effect `{word}` of a missing member")
+            })
+        });
+        given.unwrap_or(OnMissing::Fail)
+    }
+
     fn on_limit(&mut self, act: &mut Act<'_>) -> OnLimit {
         let fails = option(act, "FailWhenLimitsReached");
         let default = if self.azure() && !fails {
@@ -236,7 +251,7 @@ fn is_server(node: &Node) -> bool {
 }
 
 /// Waits of our own, or as long as the last answer of the loop asks for.
-fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
+pub(super) fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
     let asked = format!("@serverDelay(result('{}'))", name.replace('\'', "''"));
     let asked = Template::parse(&asked, Syntax::Azure).ok()?;
     Some(Delay::Server { own, asked })

@@ -22,6 +22,7 @@ mod block;
 mod connector;
 mod control;
 mod data;
+mod defaults;
 mod deployable;
 mod effect;
 mod later;
@@ -29,6 +30,7 @@ mod lint;
 mod loops;
 mod names;
 mod nested;
+mod operation;
 mod pages;
 mod recurrence;
 mod retry;
@@ -42,6 +44,7 @@ pub(super) use nested::is_loom;
 
 use super::reader::Reader;
 use super::{Caps, stem};
+use defaults::Defaults;
 use settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -100,6 +103,8 @@ pub(super) fn read(
         replaces: false,
         secure: Vec::new(),
         foreach_depth: 0,
+        has_outer_retry: false,
+        defaults: Defaults::default(),
         connected: BTreeMap::new(),
         wanted: Wanted::default(),
     };
@@ -166,6 +171,9 @@ struct Loom<'a> {
     /// The actions of which something is secure.
     secure: Vec<Secure>,
     foreach_depth: usize,
+    /// Whether the next action is the one that a `retry` repeats.
+    has_outer_retry: bool,
+    defaults: Defaults,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
     wanted: Wanted,

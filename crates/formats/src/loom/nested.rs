@@ -12,7 +12,8 @@ use windlass_source::source::{Entry, Kind, Node};
 const RESULTS: &str = "results";
 const LOOPS: [&str; 3] = ["until", "while", "doUntil"];
 /// The types that no definition of Logic Apps has.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
+    "operation",
     "while",
     "doUntil",
     "retry",

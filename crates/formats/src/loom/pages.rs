@@ -4,10 +4,11 @@
 
 use super::Loom;
 use super::act::{Act, Body, member};
+use super::effect::HttpRequest;
 use crate::builder::{call, expression, looped, page_base, step, text};
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template, Value};
-use windlass_model::hir::{Block, Call, Keep, Loop, RetryPolicy, StepKind};
+use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
 use windlass_value::time::format_duration;
 
@@ -16,14 +17,6 @@ const PAGES: u64 = 100_000;
 
 /// Where the link to the next page is in a body.
 const LINKS: [&str; 2] = ["nextLink", "@odata.nextLink"];
-
-/// A call that is made for each page.
-pub(super) struct Paged {
-    pub members: Vec<(Template, Template)>,
-    pub attempt_timeout: Option<Template>,
-    pub retry: Option<RetryPolicy>,
-    pub timeout: Option<Template>,
-}
 
 impl Loom<'_> {
     /// How many rows an action wants, when it has a pagination policy.
@@ -45,7 +38,13 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn paged(&mut self, act: &Act<'_>, wanted: Template, mut paged: Paged) -> Body {
+    pub(super) fn paged(
+        &mut self,
+        act: &Act<'_>,
+        wanted: Template,
+        mut request: HttpRequest,
+        timeout: Option<Template>,
+    ) -> Body {
         let made = |what: &str| Name::from(format!("{}.{what}", act.name));
         let (page, count) = (made("page"), made("rows"));
         for name in [&page, &count] {
@@ -66,22 +65,22 @@ impl Loom<'_> {
             (text("method"), text("GET")),
             (text("body"), Template::constant(Value::Null)),
         ];
-        for (key, value) in &mut paged.members {
+        for (key, value) in &mut request.members {
             if let Some((_, later)) = later.iter().find(|(changed, _)| changed == key) {
                 let first = Binding::First(act.name.clone(), value.clone(), later.clone());
                 *value = Template::binding(first);
             }
         }
-        paged.members.push((text("page"), next.clone()));
-        paged.members.push(page_base(page.clone()));
-        paged.members.push((text("parse"), text("json")));
-        let inputs = Template::object(paged.members);
+        request.members.push((text("page"), next.clone()));
+        request.members.push(page_base(page.clone()));
+        request.members.push((text("parse"), text("json")));
+        let inputs = Template::object(request.members);
         let asking = StepKind::Call(Call {
-            attempt_timeout: paged.attempt_timeout,
+            attempt_timeout: request.attempt_timeout,
             ..call("http", inputs)
         });
         let mut asking = step(page.clone(), "http", asking, act.span);
-        asking.retry = paged.retry;
+        asking.retry = request.retry;
         // Else the page of a proxy would be a last one without rows.
         asking.expect = Some(Expect::Json);
         let rows = asked().part("body").part("value");
@@ -127,7 +126,7 @@ impl Loom<'_> {
         };
         let kept = Template::binding(Binding::Root(Name::from("result"))).part("kept");
         Body {
-            timeout: paged.timeout,
+            timeout,
             output: Some(Template::binding(Binding::Paged(
                 kept,
                 LINKS.map(Name::from),

@@ -15,7 +15,8 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: 2s, maxInterval: 1m }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 18] = [
+    fault_kind::OPERATION,
     fault_kind::EXPECT,
     fault_kind::TIMEOUT,
     fault_kind::CONNECTION,
@@ -47,6 +48,7 @@ pub(super) fn azure_default(span: Span) -> RetryPolicy {
         count: Template::constant(4_i64.into()),
         on: Vec::new(),
         when: None,
+        is_default: false,
         span,
     }
 }
@@ -65,6 +67,26 @@ pub(super) fn alert_retry(span: Span) -> RetryPolicy {
     }
 }
 
+/// The retry of `http` and `ai` without a policy: three times after 1, 2 and 4 s. A request that is not `idempotent` is
+/// repeated only if its server has certainly not processed it.
+pub(super) fn default_retry(idempotent: bool, span: Span) -> RetryPolicy {
+    let seconds = Duration::from_secs;
+    RetryPolicy {
+        backoff: Backoff::Exponential {
+            interval: seconds(1),
+            max: seconds(60),
+            min: seconds(1),
+            jitter: Jitter::Tenth,
+        },
+        on: match idempotent {
+            true => Vec::new(),
+            false => vec![RetryOn::Unprocessed],
+        },
+        is_default: true,
+        ..exponential(span)
+    }
+}
+
 /// What a `retry` has that says nothing.
 fn exponential(span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;
@@ -78,6 +100,7 @@ fn exponential(span: Span) -> RetryPolicy {
         count: Template::constant(3_i64.into()),
         on: Vec::new(),
         when: None,
+        is_default: false,
         span,
     }
 }
@@ -108,6 +131,8 @@ impl Loom<'_> {
             }
         }
         let made = format!("{}.action", act.name);
+        // Attempts of its own would multiply with those of this policy.
+        self.has_outer_retry = true;
         let step = self.bare(&inner.value, &made, inner.key_span);
         // The wrapper repeats the whole step, so that its own break_when and timeout stay inside.
         let step = Step {
@@ -123,6 +148,10 @@ impl Loom<'_> {
 
     /// A policy; none when it says `none` or is wrong.
     pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
+        let word = entry.value.as_str().filter(|_| !self.azure());
+        if word.is_some_and(|word| word.trim().eq_ignore_ascii_case("none")) {
+            return None;
+        }
         let kind = entry.value.get_any_case("type").and_then(Node::as_str);
         if self.azure() && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("default")) {
             return Some(azure_default(entry.key_span));
@@ -147,6 +176,7 @@ impl Loom<'_> {
             count: count.unwrap_or_else(|| Template::constant(default.into())),
             on,
             when,
+            is_default: false,
             span: entry.key_span,
         })
     }
@@ -294,6 +324,11 @@ impl Loom<'_> {
         match &node.kind {
             Kind::String(_) => {
                 let text = node.as_str().unwrap_or_default().to_ascii_lowercase();
+                match &*text {
+                    "transient" => return Some(RetryOn::Transient),
+                    "unprocessed" => return Some(RetryOn::Unprocessed),
+                    _ => {}
+                }
                 if let Ok(code) = text.parse::<i64>() {
                     return self.code(code, node);
                 }

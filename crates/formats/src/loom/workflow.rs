@@ -92,6 +92,7 @@ impl Loom<'_> {
             let (count, timeout) = (self.count.clone(), self.timeout.clone());
             (self.count, self.timeout) = self.limit(entry, count, timeout);
         }
+        self.read_defaults(fields);
         if let Some(entry) = fields.some(self, "schedule") {
             workflow.schedule = self.schedule(entry);
         }

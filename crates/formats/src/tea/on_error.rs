@@ -313,6 +313,7 @@ impl ErrorHandling {
             count: Template::constant(Value::Int(self.retries)),
             on,
             when: None,
+            is_default: false,
             span: on_error.key_span,
         })
     }

@@ -149,6 +149,12 @@ fn loom() -> Vec<Row> {
             json!({ "type": "appendFile", "inputs": { "path": "rows.jsonl", "rows": [] } }),
         ),
         (
+            "operation",
+            "Long operation",
+            "Starts an operation and waits for its end",
+            json!({ "type": "operation", "inputs": { "method": "POST", "uri": "https://" } }),
+        ),
+        (
             "wait",
             "Wait",
             "Waits for a time",

@@ -341,6 +341,7 @@ impl Lowerer<'_> {
             count: policy.count.clone(),
             on: policy.on.clone(),
             when: policy.when.clone(),
+            is_default: policy.is_default,
         };
         let kind = ScopeKind::Try {
             retry: Some(retry),
@@ -616,6 +617,7 @@ impl Lowerer<'_> {
             count: spec.count.clone(),
             timeout: spec.timeout.clone(),
             delay: spec.delay.clone(),
+            on_missing: spec.on_missing,
             on_limit: spec.on_limit,
             on_timeout: spec.on_timeout,
             test_when_spent: spec.test_when_spent,

@@ -19,7 +19,8 @@ use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::model::{
     AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
-    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
+    OnMissing, Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
+    Unchanged,
 };
 use windlass_source::source::Span;
 
@@ -318,6 +319,8 @@ pub struct LoopSpec {
     pub timeout: Option<Template>,
     /// Between iterations.
     pub delay: Option<Delay>,
+    /// The effect of a missing member in the condition.
+    pub on_missing: OnMissing,
     /// What a spent count does.
     pub on_limit: OnLimit,
     /// What a passed deadline does.
@@ -360,6 +363,8 @@ pub struct Retry {
     pub on: Vec<RetryOn>,
     /// Only while this holds; it alone decides where `on` is empty.
     pub when: Option<Condition>,
+    /// Whether it applies because the file says nothing.
+    pub is_default: bool,
 }
 
 /// A node of a DAG.

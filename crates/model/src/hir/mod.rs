@@ -3,8 +3,8 @@
 
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
-    Name, OnError, OnLimit, Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
-    Trigger, Unchanged,
+    Name, OnError, OnLimit, OnMissing, Pages, Places, RetryOn, Rules, Schedule, Secured, Status,
+    Take, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
 use windlass_source::source::Span;
@@ -473,6 +473,8 @@ pub struct Loop {
     pub timeout: Option<Template>,
     /// Between iterations: never before the first, never after the last.
     pub delay: Option<Delay>,
+    /// The effect of a missing member in the condition.
+    pub on_missing: OnMissing,
     /// What a spent count does.
     pub on_limit: OnLimit,
     /// What a passed deadline does.
@@ -535,6 +537,8 @@ pub struct RetryPolicy {
     pub on: Vec<RetryOn>,
     /// Retries only while this holds; without `on` it alone decides.
     pub when: Option<Condition>,
+    /// Whether it applies because the file says nothing.
+    pub is_default: bool,
     /// Where it is written.
     pub span: Span,
 }

@@ -18,14 +18,15 @@ pub use digest::{sha256, sha256_of_parts};
 pub use path_part::{name_of_part, path_part};
 pub use policy::{Origin, Policy};
 pub use request::{
-    ANSWER_ERRORS, CONNECTOR_HOST, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, OWN_KEYS,
-    Request, WHOLE_STATE, fault_kind,
+    ANSWER_ERRORS, CONNECTOR_HOST, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, NOT_CONNECTED,
+    OWN_KEYS, Request, WHOLE_STATE, fault_kind, overrides_method,
 };
 pub use rules::{NotRun, Rules};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 pub use trace::{SpanOf, trace_id, traceparent};
 
 use bincode::{Decode, Encode};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
@@ -355,6 +356,15 @@ pub enum OnLimit {
     Pause,
 }
 
+/// The effect of a member or an element that the condition of a loop reads and that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    /// The condition faults.
+    Fail,
+    /// The condition is not met yet: the loop continues until a limit.
+    Wait,
+}
+
 /// What a loop over pages does when it comes to a page that it has been at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRepeat {
@@ -497,4 +507,20 @@ pub enum RetryOn {
     Kind(Name),
     /// The class that a script raised: `TimeoutError`.
     Named(Name),
+    /// A fault that its executor calls transient.
+    Transient,
+    /// A request that its server has certainly not processed: [`Fault::is_unprocessed`].
+    Unprocessed,
+}
+
+impl fmt::Display for RetryOn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(out, "{code}"),
+            Self::Class(class) => write!(out, "{class}xx"),
+            Self::Kind(name) | Self::Named(name) => out.write_str(name),
+            Self::Transient => out.write_str("transient"),
+            Self::Unprocessed => out.write_str("unprocessed"),
+        }
+    }
 }

@@ -114,7 +114,8 @@ impl Request {
 
 /// Whether a header may make a server take a GET for another method: `X-HTTP-Method-Override`, `X-HTTP-Method`,
 /// `X-Method-Override`, and others of that kind.
-fn overrides_method(header: &str) -> bool {
+#[must_use]
+pub fn overrides_method(header: &str) -> bool {
     let header = header.to_ascii_lowercase();
     ["method", "verb", "override"]
         .iter()
@@ -151,12 +152,17 @@ pub const OWN_KEYS: &str = "_windlass_";
 /// The input of `ai` with which a failed question is an answer, `{error, success: false}`.
 pub const ANSWER_ERRORS: &str = "answer_errors";
 
+/// The code of a `connection` fault if no connection was made, so that nothing was sent.
+pub const NOT_CONNECTED: &str = "not-connected";
+
 /// The kinds of [`Fault`].
 pub mod fault_kind {
     /// A response of 400 or above.
     pub const HTTP: &str = "http";
     /// No answer, or a connection that broke.
     pub const CONNECTION: &str = "connection";
+    /// A long operation that its server reports as failed.
+    pub const OPERATION: &str = "operation";
     /// An attempt, a step or a loop took too long.
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
@@ -219,6 +225,19 @@ impl Fault {
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
+    }
+
+    /// Whether the server has certainly not processed the request: there was no connection, the quota is used up
+    /// (429, or a 403 that says so), or the server is busy and says for how long (503 with `Retry-After`).
+    #[must_use]
+    pub fn is_unprocessed(&self) -> bool {
+        match self.code.as_deref() {
+            Some(NOT_CONNECTED) => &*self.kind == fault_kind::CONNECTION,
+            Some("429") => true,
+            Some("403") => self.transient,
+            Some("503") => self.retry_after_ms.is_some(),
+            _ => false,
+        }
     }
 
     /// The same with a code.

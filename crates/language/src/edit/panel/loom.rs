@@ -55,6 +55,10 @@ impl View<'_> {
                 .choices(["fail", "continue", "pause"])
                 .usual("fail");
             limits.push(self.at(limit, &format!("{under}/on_limit")));
+            let missing = Field::new("on_missing", "When a member is missing", FieldKind::Choice)
+                .choices(["fail", "wait"])
+                .usual("fail");
+            further.push(self.at(missing, &format!("{under}/on_missing")));
             let delay = format!("{under}/delay");
             let is_map = self.own.pointer(&delay).is_some_and(Value::is_object);
             match is_map {

@@ -1,0 +1,375 @@
+//! `operation` against servers of twelve kinds, each killed at every request: no second start, no early end.
+
+use crate::life::first_use::Folder;
+use crate::support::serve;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// How a server reports operations.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Location,
+    OperationLocation,
+    AzurePut,
+    AzurePost,
+    Google,
+    Compute,
+    Response,
+    Batch,
+    Job,
+    Dispatch,
+    Describe,
+    Words,
+}
+
+impl Kind {
+    const ALL: [Self; 12] = [
+        Self::Location,
+        Self::OperationLocation,
+        Self::AzurePut,
+        Self::AzurePost,
+        Self::Google,
+        Self::Compute,
+        Self::Response,
+        Self::Batch,
+        Self::Job,
+        Self::Dispatch,
+        Self::Describe,
+        Self::Words,
+    ];
+
+    /// The action, for a server at an address.
+    fn action(self, url: &str) -> String {
+        let (method, path, more) = match self {
+            Self::AzurePut => ("PUT", "/machines/m", ""),
+            Self::Google => ("POST", "/v1/export", ""),
+            Self::Response => ("POST", "/v1/responses", ""),
+            Self::Batch => ("POST", "/v1/batches", ""),
+            Self::Job => ("POST", "/apis/batch/v1/namespaces/n/jobs?pretty=1", ""),
+            Self::Dispatch => ("POST", "/repos/o/r/actions/workflows/w/dispatches", ""),
+            Self::Describe => (
+                "POST",
+                "/start",
+                "status: { method: POST, uri: \"URL/describe\", body: { arn: \"@body('op.start').arn\" } }
+    done: \"@equals(body('op.status').description, 'ENDED')\"
+    failed: \"@equals(body('op.status').description, 'BROKEN')\"
+    result: { uri: \"URL/described\" }",
+            ),
+            _ => ("POST", "/start", ""),
+        };
+        let more = more.replace("URL", url);
+        format!(
+            "
+actions:
+  op:
+    type: operation
+    inputs: {{ method: {method}, uri: \"{url}{path}\", body: {{ name: nightly }} }}
+    delay: 10ms
+    {more}
+outputs: \"@body('op')\"
+"
+        )
+    }
+}
+
+/// A server of one kind.
+#[derive(Clone)]
+struct Server {
+    kind: Kind,
+    /// Whether its operations fail.
+    fails: bool,
+    /// The number of the request, from 1, that is not answered.
+    silent_at: Option<usize>,
+    is_silent: Arc<Notify>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    requests: usize,
+    /// The keys of the starts, and whether each was answered.
+    starts: Vec<(String, bool)>,
+    polls: usize,
+}
+
+impl Server {
+    fn new(kind: Kind, fails: bool, silent_at: Option<usize>) -> Self {
+        Self {
+            kind,
+            fails,
+            silent_at,
+            is_silent: Arc::default(),
+            seen: Arc::default(),
+        }
+    }
+
+    async fn start(&self) -> String {
+        serve(Router::new().fallback(answer).with_state(self.clone())).await
+    }
+
+    fn requests(&self) -> usize {
+        self.seen.lock().unwrap().requests
+    }
+}
+
+type Reply = (u16, Vec<(&'static str, String)>, Value);
+
+async fn answer(State(server): State<Server>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (method, path) = (head.method.as_str().to_owned(), head.uri.path().to_owned());
+    let _ = to_bytes(body, 1 << 20).await;
+    let is_start = !path.starts_with("/describe") && method != "GET";
+    let key = head.headers.get("idempotency-key");
+    let key = key.map(|key| key.to_str().unwrap().to_owned());
+    let (silent, polls) = {
+        let mut seen = server.seen.lock().unwrap();
+        seen.requests += 1;
+        let silent = server.silent_at == Some(seen.requests);
+        match is_start {
+            true => seen.starts.push((key.unwrap_or_default(), !silent)),
+            false if !silent => seen.polls += 1,
+            false => {}
+        }
+        (silent, seen.polls)
+    };
+    if silent {
+        server.is_silent.notify_one();
+        std::future::pending::<()>().await;
+    }
+    let (status, headers, body) = match is_start {
+        true => started(server.kind),
+        false => polled(server.kind, &path, polls, server.fails),
+    };
+    let status = StatusCode::from_u16(status).unwrap();
+    let mut response = match body {
+        Value::Null => status.into_response(),
+        body => (status, Json(body)).into_response(),
+    };
+    for (name, value) in headers {
+        let name = HeaderName::from_static(name);
+        let value = HeaderValue::from_str(&value).unwrap();
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+fn started(kind: Kind) -> Reply {
+    let header = |name: &'static str, value: &str| (name, value.to_owned());
+    match kind {
+        Kind::Location => (202, vec![header("location", "lro/7")], json!({ "id": 7 })),
+        Kind::OperationLocation => {
+            let headers = vec![header("operation-location", "/lro/7")];
+            (201, headers, json!({ "status": "notStarted" }))
+        }
+        Kind::AzurePut => {
+            let headers = vec![header("azure-asyncoperation", "/lro/7?api-version=1")];
+            let body = json!({ "properties": { "provisioningState": "Creating" } });
+            (201, headers, body)
+        }
+        Kind::AzurePost => {
+            let headers = vec![
+                header("azure-asyncoperation", "/lro/7"),
+                header("location", "/result"),
+            ];
+            (202, headers, Value::Null)
+        }
+        Kind::Google => (200, vec![], json!({ "name": "operations/7" })),
+        Kind::Compute => {
+            let body =
+                json!({ "kind": "compute#operation", "selfLink": "/lro/7", "status": "PENDING" });
+            (200, vec![], body)
+        }
+        Kind::Response => (
+            200,
+            vec![],
+            json!({ "id": "resp_7", "status": "queued", "error": null }),
+        ),
+        Kind::Batch => (
+            200,
+            vec![],
+            json!({ "id": "batch_7", "status": "validating" }),
+        ),
+        Kind::Job => {
+            let body = json!({ "kind": "Job", "metadata": { "name": "nightly" }, "status": {} });
+            (201, vec![], body)
+        }
+        Kind::Dispatch => {
+            let body = json!({ "workflow_run_id": 7, "run_url": "/repos/o/r/actions/runs/7" });
+            (200, vec![], body)
+        }
+        Kind::Describe => (200, vec![], json!({ "arn": "arn:7" })),
+        Kind::Words => (200, vec![], json!({ "id": 7, "state": "in-progress" })),
+    }
+}
+
+/// The answer to a request about the operation, which ends with the third one, or to one for its result.
+fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
+    let rows = json!({ "rows": 3 });
+    let body = |body: Value| (200, vec![], body);
+    let ended = polls >= 3;
+    let at = match kind {
+        Kind::Location | Kind::OperationLocation | Kind::AzurePut | Kind::AzurePost => "/lro/7",
+        Kind::Google => "/v1/operations/7",
+        Kind::Compute => "/lro/7",
+        Kind::Response => "/v1/responses/resp_7",
+        Kind::Batch => "/v1/batches/batch_7",
+        Kind::Job => "/apis/batch/v1/namespaces/n/jobs/nightly",
+        Kind::Dispatch => "/repos/o/r/actions/runs/7",
+        Kind::Describe => "/describe",
+        Kind::Words => "/start/7",
+    };
+    if path != at {
+        let results = [
+            "/machines/m",
+            "/result",
+            "/v1/files/file_7/content",
+            "/described",
+        ];
+        return match results.contains(&path) && ended {
+            true => body(rows),
+            false => (404, vec![], json!({ "path": path })),
+        };
+    }
+    let error = json!({ "code": "quota", "message": "no room left" });
+    match (kind, ended, fails) {
+        // One answer in the middle names no address.
+        (Kind::Location, false, _) if polls == 2 => (202, vec![], json!({ "state": "running" })),
+        (Kind::Location, false, _) => (202, vec![("location", "7".to_owned())], Value::Null),
+        (Kind::Location, true, false) => body(rows),
+        (Kind::Location, true, true) => body(json!({ "status": "failed", "error": error })),
+        (Kind::OperationLocation | Kind::AzurePut | Kind::AzurePost, false, _) => {
+            body(json!({ "status": "Running" }))
+        }
+        (Kind::OperationLocation, true, false) => {
+            body(json!({ "status": "succeeded", "resourceLocation": "/result" }))
+        }
+        (Kind::AzurePut | Kind::AzurePost, true, false) => body(json!({ "status": "Succeeded" })),
+        (Kind::OperationLocation | Kind::AzurePut | Kind::AzurePost, true, true) => {
+            body(json!({ "status": "Failed", "error": error }))
+        }
+        (Kind::Google, false, _) => {
+            body(json!({ "name": "operations/7", "metadata": { "progress": 20 } }))
+        }
+        (Kind::Google, true, false) => {
+            body(json!({ "name": "operations/7", "done": true, "response": rows }))
+        }
+        (Kind::Google, true, true) => {
+            body(json!({ "name": "operations/7", "done": true, "error": error }))
+        }
+        (Kind::Compute, false, _) => body(json!({ "status": "RUNNING" })),
+        (Kind::Compute, true, false) => body(json!({ "status": "DONE", "rows": 3 })),
+        (Kind::Compute, true, true) => body(json!({ "status": "DONE", "error": error })),
+        (Kind::Response, false, _) => body(json!({ "status": "in_progress", "error": null })),
+        (Kind::Response, true, false) => {
+            body(json!({ "status": "completed", "error": null, "rows": 3 }))
+        }
+        (Kind::Response, true, true) => body(json!({ "status": "failed", "error": error })),
+        (Kind::Batch, false, _) => body(json!({ "status": "finalizing" })),
+        (Kind::Batch, true, false) => {
+            body(json!({ "status": "completed", "output_file_id": "file_7" }))
+        }
+        (Kind::Batch, true, true) => body(json!({ "status": "expired", "error": error })),
+        (Kind::Job, false, _) => body(json!({ "kind": "Job", "status": { "active": 1 } })),
+        (Kind::Job, true, _) => {
+            let kind = if fails { "Failed" } else { "Complete" };
+            let condition = json!({ "type": kind, "status": "True", "message": "no room left" });
+            body(json!({ "kind": "Job", "status": { "conditions": [condition] }, "rows": 3 }))
+        }
+        (Kind::Dispatch, false, _) => body(json!({ "status": "in_progress", "conclusion": null })),
+        (Kind::Dispatch, true, _) => {
+            let conclusion = if fails { "no room left" } else { "success" };
+            body(json!({ "status": "completed", "conclusion": conclusion, "rows": 3 }))
+        }
+        (Kind::Describe, false, _) => body(json!({ "description": "WORKING" })),
+        (Kind::Describe, true, false) => body(json!({ "description": "ENDED" })),
+        (Kind::Describe, true, true) => body(json!({ "description": "BROKEN" })),
+        (Kind::Words, false, _) => body(json!({ "state": "still working" })),
+        (Kind::Words, true, false) => body(json!({ "state": "Finished", "rows": 3 })),
+        (Kind::Words, true, true) => body(json!({ "state": "aborted", "message": "no room left" })),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_is_started_once_and_its_result_is_read_after_its_end() {
+    let folder = Folder::new();
+    for kind in Kind::ALL {
+        let server = Server::new(kind, false, None);
+        let url = server.start().await;
+        let name = format!("{kind:?}.yaml");
+        folder.file(&name, kind.action(&url));
+        let ran = folder.run(&["run", &name, "--id", &format!("{kind:?}")]);
+        let ran = ran.left(0, &[]);
+        let output: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(output["rows"], 3, "{kind:?}: {output}");
+        let seen = server.seen.lock().unwrap();
+        assert_eq!(seen.starts.len(), 1, "{kind:?}");
+        assert!(seen.polls >= 3, "{kind:?}: {}", seen.polls);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_operation_fails_the_action_with_its_reason() {
+    let folder = Folder::new();
+    for kind in Kind::ALL {
+        let server = Server::new(kind, true, None);
+        let url = server.start().await;
+        let name = format!("{kind:?}.yaml");
+        folder.file(&name, kind.action(&url));
+        let reason = match kind {
+            Kind::Describe => "op.status",
+            _ => "the operation failed: no room left",
+        };
+        folder.run(&["run", &name]).left(1, &[reason]);
+        assert_eq!(server.seen.lock().unwrap().starts.len(), 1, "{kind:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_request_starts_no_second_operation() {
+    let folder = Folder::new();
+    for kind in Kind::ALL {
+        let whole = Server::new(kind, false, None);
+        let url = whole.start().await;
+        folder.file("whole.yaml", kind.action(&url));
+        folder.run(&["run", "whole.yaml"]).left(0, &[]);
+        for silent_at in 1..=whole.requests() {
+            let server = Server::new(kind, false, Some(silent_at));
+            let url = server.start().await;
+            folder.file("killed.yaml", kind.action(&url));
+            let id = format!("{kind:?}-{silent_at}");
+            let mut run = folder.start(&["run", "killed.yaml", "--id", &id]);
+            server.is_silent.notified().await;
+            run.kill().unwrap();
+            run.wait().unwrap();
+            let resumed = folder.run(&["resume", &id]).left(0, &[]);
+            assert!(resumed.out.contains("\"rows\": 3"), "{id}: {}", resumed.out);
+            let seen = server.seen.lock().unwrap();
+            let answered = seen.starts.iter().filter(|(_, answered)| *answered);
+            assert_eq!(answered.count(), 1, "{id}: {:?}", seen.starts);
+            let first = &seen.starts[0].0;
+            assert!(!first.is_empty(), "{id}");
+            assert!(seen.starts.iter().all(|(key, _)| key == first), "{id}");
+            assert_eq!(seen.starts.len(), 1 + usize::from(silent_at == 1), "{id}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_an_address_says_what_to_give() {
+    async fn running() -> Response {
+        (StatusCode::ACCEPTED, "on it").into_response()
+    }
+    let url = serve(Router::new().fallback(running)).await;
+    let folder = Folder::new();
+    let action = Kind::Words.action(&url);
+    folder.file("w.yaml", action);
+    folder
+        .run(&["run", "w.yaml"])
+        .left(1, &["does not say where to ask for it: give `status`"]);
+}
