@@ -16,24 +16,24 @@ use windlass_engine::{TerminalText, Value, drives_terminals, visible};
 /// The formats of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Tables and text for people
     Table,
-    /// One JSON document on one line; of `logs`, which is read as it grows, one for each event.
+    /// One JSON document on one line (`logs`: one per event)
     Json,
-    /// JSON Lines: one JSON document a line for each thing.
+    /// JSON Lines: one JSON document per line
     Jsonl,
-    /// YAML.
+    /// YAML
     Yaml,
 }
 
-/// When there is colour.
+/// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// On a terminal, unless `NO_COLOR` is set
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 

@@ -4,22 +4,22 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use windlass_engine::{EngineBuilder, Policy};
 
-/// What workflows that come over HTTP may do.
+/// Permissions of guest workflows.
 #[derive(Clone, Debug, Default, Args)]
 pub struct UntrustedArgs {
-    /// Workflows that come over HTTP may run commands and read the environment
+    /// Allow workflows received over HTTP or MCP to run commands and read the environment
     #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_shell: bool,
-    /// Workflows that come over HTTP may run Python and Prolog
+    /// Allow workflows received over HTTP or MCP to run Python and Prolog
     #[arg(long, env = "WINDLASS_ALLOW_SCRIPTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_scripts: bool,
-    /// Workflows that come over HTTP may write files of this machine
+    /// Allow workflows received over HTTP or MCP to write local files
     #[arg(long, env = "WINDLASS_ALLOW_FILES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_files: bool,
-    /// Workflows that come over HTTP may reach addresses that are not on the public internet
+    /// Allow workflows received over HTTP or MCP to connect to private addresses
     #[arg(long, env = "WINDLASS_ALLOW_PRIVATE_NETWORK", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_private_network: bool,
-    /// A secret that workflows that come over HTTP may name; a * stands for any text
+    /// Secret that workflows received over HTTP or MCP can use; `*` matches any text, e.g. `ci-*`
     #[arg(
         long,
         env = "WINDLASS_ALLOW_SECRET",
@@ -30,7 +30,7 @@ pub struct UntrustedArgs {
 }
 
 impl UntrustedArgs {
-    /// An engine that lets them do so much.
+    /// Configures the engine with these permissions.
     pub fn apply(&self, builder: EngineBuilder) -> EngineBuilder {
         let mut policy = Policy::GUEST;
         policy.shell = self.allow_shell;
@@ -42,10 +42,10 @@ impl UntrustedArgs {
     }
 }
 
-/// What expressions may read of the environment.
+/// Environment variables that expressions can read.
 #[derive(Clone, Debug, Default, Args)]
 pub struct EnvArgs {
-    /// A variable of the environment that expressions may read; a * stands for any text
+    /// Environment variable that expressions can read; `*` matches any text, e.g. `APP_*`
     #[arg(
         long,
         env = "WINDLASS_ALLOW_ENV",

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 /// `windlass bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// What is measured; all of it without any
+    /// What to measure (default: everything)
     #[arg(value_name = "SECTION", value_enum)]
     pub sections: Vec<BenchSection>,
-    /// A directory on the disk that is measured; the stores in it are removed again
+    /// Directory on the disk to measure; temporary stores in it are removed afterwards
     #[arg(
         long,
         env = "WINDLASS_BENCH_DIR",
@@ -21,13 +21,13 @@ pub struct BenchArgs {
         default_value = "."
     )]
     pub dir: PathBuf,
-    /// How many loops poll once a second, each number in turn
+    /// Numbers of loops that poll once a second, measured one after the other, e.g. `1000,5000`
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     pub loops: Vec<u32>,
-    /// How long polls are counted
+    /// How long to count polls
     #[arg(long, value_name = "DURATION", default_value = "15s")]
     pub seconds: Lasting,
-    /// `gaps` goes on to a million iterations, which takes minutes
+    /// Let `gaps` continue to a million iterations, which needs minutes
     #[arg(long)]
     pub long: bool,
     #[command(flatten)]
@@ -38,15 +38,15 @@ pub struct BenchArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchSection {
-    /// From the request to start a run to its first step
+    /// Time from the request to start a run to its first step
     Start,
-    /// From a step of one loop to the next
+    /// Time from one step of a loop to the next
     Gaps,
-    /// A thousand short loops at once
+    /// A thousand short loops at the same time
     Throughput,
-    /// Loops that ask a server once a second
+    /// Loops that poll a server once a second
     Polls,
-    /// From a SIGKILL to the next step
+    /// Time from a SIGKILL to the next step
     Recovery,
 }
 

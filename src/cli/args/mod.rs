@@ -34,7 +34,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 use windlass_engine::StoreKind;
 
-/// Runs loops written in YAML or JSON as durable state machines.
+/// Run loops written in YAML or JSON as durable state machines.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -44,16 +44,16 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// Where the store is when nobody says.
+/// Default directory of the store.
 pub const STATE: &str = "state";
 
-/// Under this the help of a command has them.
+/// Heading of the global options in the help of a command.
 const EVERYWHERE: &str = "Options of every command";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// The directory of the store
+    /// Directory of the store
     #[arg(
         long,
         global = true, help_heading = EVERYWHERE,
@@ -62,39 +62,39 @@ pub struct Global {
         default_value = STATE
     )]
     pub state: PathBuf,
-    /// The database that keeps a store that is made; one that is there says itself what keeps it
+    /// Database for a new store: sled or fjall (an existing store keeps its own)
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STORE", value_name = "KIND", value_parser = store_kind())]
     pub store: Option<StoreKind>,
-    /// Asks the server at this URL instead of the store
+    /// URL of a server to use instead of a local store, e.g. `http://127.0.0.1:7465`
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
     pub server: Option<String>,
-    /// The engine that has the runs instead of a store: temporal://HOST:PORT/NAMESPACE?queue=NAME
+    /// Temporal service to use instead of a local store: temporal://HOST:PORT/NAMESPACE?queue=NAME
     #[cfg(feature = "temporal")]
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ENGINE", value_name = "URL")]
     pub engine: Option<String>,
     #[cfg(not(feature = "temporal"))]
     #[arg(skip)]
     pub engine: Option<String>,
-    /// A file with the token of the server; WINDLASS_TOKEN has the token itself
+    /// File with the server's token; WINDLASS_TOKEN contains the token itself
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// A token may go over plain http: to the server of --server on another machine, or, with
-    /// `serve`, from there, because a proxy in front speaks TLS
+    /// Allow tokens over plain HTTP: to a --server on another machine or, with `serve`, from other
+    /// machines behind a proxy that terminates TLS
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_plain_http: bool,
-    /// A file with the key that secure values are sealed with in the store: 32 random bytes
+    /// File with the key that encrypts secure values in the store: 32 random bytes
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STATE_KEY_FILE", value_name = "FILE")]
     pub state_key: Option<PathBuf>,
-    /// Tells more on standard error
+    /// Print more details on standard error; repeat for more (`-vv`)
     #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
-    /// Times are those of this machine's time zone, as they are on a terminal; UTC ends with `Z`
+    /// Print times in the local time zone (the default on a terminal)
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_LOCAL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub local: bool,
-    /// Times are UTC, also on a terminal
+    /// Print times in UTC, ending with `Z` (the default elsewhere)
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_UTC", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "local")]
     pub utc: bool,
-    /// When there is colour
+    /// Colour output: auto, always or never
     #[arg(
         long,
         global = true, help_heading = EVERYWHERE,
@@ -106,7 +106,7 @@ pub struct Global {
     pub color: Colour,
 }
 
-/// Reads the name of a database.
+/// Parses the name of a database.
 fn store_kind() -> impl TypedValueParser<Value = StoreKind> {
     let kinds = StoreKind::ALL;
     PossibleValuesParser::new(kinds.map(StoreKind::as_str)).try_map(move |word| {
@@ -118,7 +118,7 @@ fn store_kind() -> impl TypedValueParser<Value = StoreKind> {
 /// The format of results.
 #[derive(Clone, Debug, Args)]
 pub struct Output {
-    /// The format of what is printed on standard output
+    /// Format of the result on standard output
     #[arg(
         short,
         long,
@@ -133,82 +133,82 @@ pub struct Output {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Runs a workflow to its end
+    /// Run a workflow to its end
     Run(RunArgs),
-    /// Polls a command or an address until it is done, in one line
+    /// Poll a command or a URL until it is done
     Poll(PollArgs),
-    /// Runs a command until it succeeds, in one line
+    /// Run a command until it succeeds
     Try(TryArgs),
-    /// Reads every page of an address into a file, in one line
+    /// Fetch every page of a URL into a file
     Paginate(PaginateArgs),
-    /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
+    /// Serve the HTTP API and execute all unfinished runs of the store
     Serve(ServeArgs),
-    /// Carries out runs on Temporal until it is stopped
+    /// Execute runs on Temporal until stopped
     #[cfg(feature = "temporal")]
     Worker(WorkerArgs),
-    /// Shows where the console is, and opens it in a browser
+    /// Print the console's address and open it in a browser
     Ui(UiArgs),
-    /// Lets an agent start, watch and signal runs: the Model Context Protocol on standard input and output
+    /// Serve the Model Context Protocol on standard input and output, for agents
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
-    /// Goes on with one run, or with every unfinished run of the store
+    /// Resume one run, or every unfinished run of the store
     Resume(ResumeArgs),
-    /// Lists runs, newest first
+    /// List runs, newest first
     List(ListArgs),
-    /// Tells why a run is where it is
+    /// Explain the current state of a run
     Status(StatusArgs),
-    /// Shows the iterations and events of a run
+    /// Show the iterations and events of a run
     History(HistoryArgs),
-    /// Writes a run as one HTML file, to be kept or sent on
+    /// Export a run as one HTML file
     Export(ExportArgs),
-    /// Tells what happened to a run, a line each
+    /// Print the events of a run, one per line
     Logs(LogsArgs),
-    /// Shows the checkpoints as they lie in the store
+    /// Print the checkpoints in the store
     Dump(DumpArgs),
-    /// Checks the store and what it needs of the machine, and repairs it
+    /// Check the store and its requirements on this machine, or repair it
     Doctor(DoctorArgs),
-    /// Pauses a run, or many: what is in flight may end, nothing new starts
+    /// Pause runs: effects in flight end, nothing new starts
     Pause(RunArg),
-    /// Ends a run, or many, as cancelled: what is in flight is cut
+    /// Cancel runs: effects in flight are aborted
     Cancel(RunArg),
-    /// Sends a signal to a run
+    /// Send a signal to a run
     Signal(SignalArgs),
-    /// Starts a run that ended badly, or many, once more, as a new run
+    /// Retry runs that failed, timed out or were cancelled, as new runs
     Retry(RetryArgs),
-    /// Forgets runs that have ended
+    /// Delete runs that have ended
     Prune(PruneArgs),
-    /// Copies the store, also beside the process that owns it
+    /// Back up the store, even while another process owns it
     Backup(BackupArgs),
-    /// Makes a store of a copy
+    /// Restore a store from a backup
     Restore(RestoreArgs),
-    /// Lets another database keep the store
+    /// Migrate the store to another database
     Migrate(MigrateArgs),
-    /// Keeps workflows under names, lists and shows them, and tells their versions
+    /// Manage saved workflows and their versions
     Workflow(WorkflowArgs),
-    /// Tells when kept workflows start by themselves
+    /// Show when saved workflows start automatically
     Schedule(ScheduleArgs),
-    /// Checks workflows and shows the limits of their loops
+    /// Validate workflows and show the limits of their loops
     Validate(ValidateArgs),
-    /// Plays workflows on virtual time with answers given, and checks cases
+    /// Test workflows on virtual time with stubbed answers
     Test(TestArgs),
-    /// Shows a workflow's state machine
+    /// Show a workflow's state machine
     Compile(CompileArgs),
-    /// Evaluates an expression, a template or a condition
+    /// Evaluate an expression, a template or a condition
     Eval(EvalArgs),
-    /// Prints the JSON Schema of a format, for editors
+    /// Print the JSON Schema of a format, for editors
     Schema(SchemaArgs),
-    /// The language server: mistakes, completions and hovers in an editor
+    /// Run the language server for editors: diagnostics, completions and hovers
     Lsp(LspArgs),
-    /// Measures how fast this machine and its disk let loops be
+    /// Benchmark loops on this machine and disk
     Bench(BenchArgs),
-    /// Prints the completion script of a shell
+    /// Print the completion script of a shell
     Completions(CompletionsArgs),
-    /// Prints the manual page, or writes one for each command
+    /// Print the manual page, or write one per command
     Man(ManArgs),
 }
 
 impl Command {
-    /// Whether it runs until it is stopped.
+    /// Whether the command runs until it is stopped.
     pub fn serves(&self) -> bool {
         match self {
             Self::Serve(_) => true,
@@ -219,47 +219,47 @@ impl Command {
     }
 }
 
-/// How a workflow is read.
+/// How to read a workflow.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LoadArgs {
-    /// Reads the file as this format, whatever it looks like: loom, azure, tea, canvas
+    /// Format of the file instead of the detected one: loom, azure, tea or canvas
     #[arg(long, env = "WINDLASS_DIALECT", value_name = "FORMAT")]
     pub dialect: Option<String>,
-    /// The most iterations a loop may ask for
+    /// Maximum iterations that a loop can request, e.g. `100000`
     #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
-    /// The longest timeout a loop may ask for: `12h`, `30d`
+    /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
     pub max_timeout: Option<Lasting>,
-    /// A JSON or YAML file with the values of a Logic Apps definition's parameters:
-    /// {name: {value}}, also inside of `parameters`
+    /// JSON or YAML file with parameter values of a Logic Apps definition: {name: {value}},
+    /// optionally inside `parameters`
     #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
     pub parameters: Option<PathBuf>,
-    /// A JSON or YAML file with the app settings of a Logic Apps definition, as local.settings.json
-    /// has them under `Values`
+    /// JSON or YAML file with app settings of a Logic Apps definition, like `Values` in
+    /// local.settings.json
     #[arg(long, env = "WINDLASS_APP_SETTINGS", value_name = "FILE")]
     pub app_settings: Option<PathBuf>,
-    /// Which workflow, of an app's folder or a template with several
+    /// Workflow to use, if an app's folder or a template has several
     #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
     pub workflow: Option<String>,
     #[command(flatten)]
     pub env: EnvArgs,
 }
 
-/// Which handlers there are besides the workflow's own, and where secrets are.
+/// Handlers in addition to the workflow's own, and the source of secrets.
 #[derive(Clone, Debug, Default, Args)]
 pub struct HandlerArgs {
-    /// A YAML or JSON file of handlers for activities and actors: a name with `command` or `url`
+    /// YAML or JSON file of handlers for activities and actors: a name with `command` or `url`
     #[arg(long, env = "WINDLASS_HANDLERS", value_name = "FILE")]
     pub handlers: Option<PathBuf>,
-    /// A directory of secrets: files named like them
+    /// Directory of secrets, one file per secret, named like the secret
     #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
     pub secrets: Option<PathBuf>,
-    /// A line for `sh` that prints a secret, whose name is its last word or `$1`
+    /// Command line for `sh` that prints a secret; the secret's name is its last word or `$1`
     #[arg(long, env = "WINDLASS_SECRETS_COMMAND", value_name = "LINE")]
     pub secret_command: Option<String>,
-    /// A JSON or YAML file that answers for handlers and connectors that nobody has registered: by
-    /// handler, connector/operation or action a value, {error: …}, or a list of those
+    /// JSON or YAML file of stubs for unregistered handlers and connectors: a value, {error: …}, or
+    /// a list of these, by handler, connector/operation or action
     #[arg(long, env = "WINDLASS_STUB", value_name = "FILE")]
     pub stub: Option<PathBuf>,
 }

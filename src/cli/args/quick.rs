@@ -1,11 +1,11 @@
-//! The flags of commands that make a loop of one line: `poll`, `try`, `paginate`.
+//! The flags of the one-line commands: `poll`, `try`, `paginate`.
 
 use super::{HandlerArgs, Lasting, Output};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 
-/// The time between two tries.
+/// The interval between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every {
     pub first: Lasting,
@@ -29,13 +29,13 @@ impl std::str::FromStr for Every {
     }
 }
 
-/// What the commands of one line share.
+/// Options of all one-line commands.
 #[derive(Clone, Debug, Args)]
 pub struct QuickArgs {
-    /// Prints the workflow file that the line stands for, and runs nothing
+    /// Print the equivalent workflow file without running it
     #[arg(long, env = "WINDLASS_PRINT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub print: bool,
-    /// The run's id instead of one made from the line
+    /// Run id (default: derived from the command line)
     #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
     pub id: Option<String>,
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub struct QuickArgs {
     pub output: Output,
 }
 
-/// What a request has beside its address.
+/// Parts of a request in addition to its URL.
 #[derive(Debug, Args)]
 pub struct RequestArgs {
-    /// A header of the request: `Name: value`
+    /// Request header, e.g. `Accept: application/json`
     #[arg(
         short = 'H',
         long,
@@ -56,7 +56,7 @@ pub struct RequestArgs {
         requires = "url"
     )]
     pub header: Vec<String>,
-    /// Sends this with POST: JSON, or any text
+    /// Request body, JSON or any text; the method becomes POST
     #[arg(
         short = 'd',
         long,
@@ -74,7 +74,7 @@ pub struct RequestArgs {
     override_usage = "windlass poll [OPTIONS] -- COMMAND\n       windlass poll [OPTIONS] --url URL"
 )]
 pub struct PollArgs {
-    /// The time between two looks; `5s..1m` doubles it each time, up to a minute
+    /// Interval between checks; `5s..1m` doubles it each time, up to a minute
     #[arg(
         long,
         env = "WINDLASS_EVERY",
@@ -82,7 +82,7 @@ pub struct PollArgs {
         default_value = "5s"
     )]
     pub every: Every,
-    /// How long at most
+    /// Maximum total duration
     #[arg(
         long,
         env = "WINDLASS_TIMEOUT",
@@ -90,19 +90,20 @@ pub struct PollArgs {
         default_value = "1h"
     )]
     pub timeout: Lasting,
-    /// How often at most; 1000000 if it does not say, or 10000 on a server
+    /// Maximum number of checks (default: 1000000, or 10000 on a server)
     #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
-    /// Ends the poll once it is true: an expression over exitCode, stdout, stderr and body (its
-    /// output, if that is JSON), or over statusCode, headers and body of an address
+    /// Expression that ends the poll when it is true, e.g. `body.status == "done"`. It can read
+    /// exitCode, stdout, stderr and body (the output, if that is JSON) of a command, or statusCode,
+    /// headers and body of a URL
     #[arg(long, env = "WINDLASS_UNTIL", value_name = "EXPRESSION")]
     pub until: Option<String>,
-    /// Looks at this address, instead of running a command
+    /// URL to request instead of running a command
     #[arg(long, env = "WINDLASS_URL", value_name = "URL", group = "what")]
     pub url: Option<String>,
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The command. Without --until its exit code 0 ends the poll
+    /// Command to run. Without --until, exit code 0 ends the poll
     #[arg(last = true, group = "what", value_name = "COMMAND")]
     pub command: Vec<String>,
     #[command(flatten)]
@@ -112,7 +113,7 @@ pub struct PollArgs {
 /// `windlass try`.
 #[derive(Debug, Args)]
 pub struct TryArgs {
-    /// The time between two attempts; `1s..1m` doubles it each time, up to a minute
+    /// Interval between attempts; `1s..1m` doubles it each time, up to a minute
     #[arg(
         long,
         visible_alias = "exponential",
@@ -121,13 +122,13 @@ pub struct TryArgs {
         default_value = "1s..1m"
     )]
     pub every: Every,
-    /// How many attempts at most
+    /// Maximum number of attempts
     #[arg(long, env = "WINDLASS_TIMES", value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: u64,
-    /// How long one attempt may take
+    /// Timeout of one attempt, e.g. `30s` (default: none)
     #[arg(long, env = "WINDLASS_TIMEOUT", value_name = "TIME")]
     pub timeout: Option<Lasting>,
-    /// The command. Its exit code 0 is a success
+    /// Command to run; exit code 0 means success
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     #[command(flatten)]
@@ -137,10 +138,10 @@ pub struct TryArgs {
 /// `windlass paginate`.
 #[derive(Debug, Args)]
 pub struct PaginateArgs {
-    /// The address of the first page
+    /// URL of the first page
     pub url: String,
-    /// What leads to the next page: `link` (the header Link), `page` or `offset` (a number in the
-    /// query), or an expression that gives its address, such as body.next
+    /// How to find the next page: `link` (the header Link), `page` or `offset` (a number in the
+    /// query), or an expression for its URL, e.g. `body.next`
     #[arg(
         long,
         env = "WINDLASS_NEXT",
@@ -148,11 +149,11 @@ pub struct PaginateArgs {
         default_value = "link"
     )]
     pub next: String,
-    /// The expression gives not an address but a token, for the query under this name; of `page` and
-    /// `offset` the name of the number. With --data it is a member of that, such as `page.after`
+    /// Query parameter that --next sets: the page number, the offset, or a token instead of a URL.
+    /// With --data, a member of the body, e.g. `page.after`
     #[arg(long, env = "WINDLASS_PARAM", value_name = "NAME")]
     pub param: Option<String>,
-    /// The rows of a page
+    /// Expression for the rows of a page, e.g. `body.items`
     #[arg(
         long,
         env = "WINDLASS_ITEMS",
@@ -160,15 +161,14 @@ pub struct PaginateArgs {
         default_value = "body"
     )]
     pub items: String,
-    /// The number of all rows, such as body.found; `none` ignores what the answers report. By default
-    /// it is read from the usual members and headers (total, total_count, X-Total-Count)
+    /// Expression for the total number of rows, e.g. `body.found`; `none` skips the check. Default:
+    /// the usual members and headers (total, total_count, X-Total-Count)
     #[arg(long, env = "WINDLASS_TOTAL", value_name = "EXPRESSION")]
     pub total: Option<String>,
-    /// The file for the rows, one JSON document a line. It appears, or is replaced, when all pages
-    /// are there
+    /// Output file, one JSON document per line. It is created or replaced after the last page
     #[arg(long, env = "WINDLASS_TO", value_name = "FILE")]
     pub to: PathBuf,
-    /// The time between two pages
+    /// Interval between pages
     #[arg(
         long,
         env = "WINDLASS_EVERY",
@@ -176,7 +176,7 @@ pub struct PaginateArgs {
         default_value = "0s"
     )]
     pub every: Every,
-    /// How long at most
+    /// Maximum total duration
     #[arg(
         long,
         env = "WINDLASS_TIMEOUT",
@@ -184,7 +184,7 @@ pub struct PaginateArgs {
         default_value = "1d"
     )]
     pub timeout: Lasting,
-    /// How many pages at most; 1000000 if it does not say, or 10000 on a server
+    /// Maximum number of pages (default: 1000000, or 10000 on a server)
     #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
     #[command(flatten)]
@@ -194,7 +194,7 @@ pub struct PaginateArgs {
 }
 
 impl PaginateArgs {
-    /// Whether what a page says leads to the next one.
+    /// Whether a page names the next one.
     pub fn is_led(&self) -> bool {
         !["page", "offset"].contains(&self.next.as_str())
     }

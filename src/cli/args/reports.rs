@@ -1,4 +1,4 @@
-//! The flags of commands that look at runs.
+//! The flags of commands that read runs.
 
 use super::{Lasting, Output, When};
 use clap::builder::FalseyValueParser;
@@ -7,7 +7,8 @@ use clap::{ArgAction, Args};
 /// `windlass list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only runs that do this: Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled
+    /// Only runs with this status: Running, Waiting, Paused, Succeeded, Failed, TimedOut or
+    /// Cancelled
     #[arg(
         long,
         env = "WINDLASS_STATUS",
@@ -23,22 +24,22 @@ pub struct ListArgs {
         value_delimiter = ','
     )]
     pub workflow: Vec<String>,
-    /// Only runs with this label: NAME=TEXT
+    /// Only runs with this label, e.g. `team=data`
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,
-    /// Only runs with this in their id, workflow or labels, in whatever case
+    /// Only runs with this text in their id, workflow or labels (case-insensitive)
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
-    /// Only runs that were started since then: an instant (RFC 3339), or how long ago (`2h`)
+    /// Only runs started at or after this time: RFC 3339, or a duration ago, e.g. `2h`
     #[arg(long, value_name = "WHEN")]
     pub since: Option<When>,
-    /// Only runs that were started before then: an instant (RFC 3339), or how long ago (`2h`)
+    /// Only runs started before this time: RFC 3339, or a duration ago, e.g. `2h`
     #[arg(long, value_name = "WHEN")]
     pub until: Option<When>,
-    /// Only runs that should go on, and that nothing has moved for so long: `10m`
+    /// Only runs stuck for at least this long, e.g. `10m`
     #[arg(long, value_name = "DURATION")]
     pub stuck: Option<Lasting>,
-    /// How many at most: a number or `all`
+    /// Maximum number of runs, or `all`
     #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,
     #[command(flatten)]
@@ -50,7 +51,7 @@ pub struct ListArgs {
 /// `windlass status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The run; without it the newest one
+    /// Run id (default: the newest run)
     pub run: Option<String>,
     #[command(flatten)]
     pub watch: WatchArgs,
@@ -61,12 +62,12 @@ pub struct StatusArgs {
 /// `windlass history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: String,
-    /// Only the loop with this path, such as `outer#2/inner`, or all loops of this name
+    /// Only the loop with this path, e.g. `outer#2/inner`, or all loops with this name
     #[arg(long = "loop", env = "WINDLASS_LOOP", value_name = "PATH")]
     pub loop_path: Option<String>,
-    /// The last so many iterations: a number or `all`
+    /// Number of latest iterations to show, or `all`
     #[arg(
         long,
         env = "WINDLASS_ITERATIONS",
@@ -74,7 +75,7 @@ pub struct HistoryArgs {
         default_value = "20"
     )]
     pub iterations: Amount,
-    /// Shows the events too
+    /// Show events, too
     #[arg(long = "events", env = "WINDLASS_WITH_EVENTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub events: bool,
     #[command(flatten)]
@@ -86,9 +87,9 @@ pub struct HistoryArgs {
 /// `windlass logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: String,
-    /// Only what happened after the event of this number
+    /// Only events after the one with this number
     #[arg(
         long,
         env = "WINDLASS_AFTER",
@@ -96,7 +97,7 @@ pub struct LogsArgs {
         default_value = "0"
     )]
     pub after: u64,
-    /// Goes on, and shows what happens as it happens
+    /// Follow: print new events as they happen
     #[arg(short = 'f', long = "follow", visible_alias = "watch", env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub follow: bool,
     #[command(flatten)]
@@ -106,9 +107,9 @@ pub struct LogsArgs {
 /// `windlass dump`.
 #[derive(Debug, Args)]
 pub struct DumpArgs {
-    /// The run; without it every run
+    /// Run id (default: every run)
     pub run: Option<String>,
-    /// The last so many iterations of each run: a number or `all`
+    /// Number of latest iterations of each run to show, or `all`
     #[arg(
         long,
         env = "WINDLASS_ITERATIONS",
@@ -116,28 +117,27 @@ pub struct DumpArgs {
         default_value = "5"
     )]
     pub iterations: Amount,
-    /// The rows as they are written instead: keys and decoded records. Of a store that no process
-    /// owns
+    /// Print the raw rows: keys and decoded records. No process may own the store
     #[arg(long, env = "WINDLASS_RAW", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub raw: bool,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Whether a command goes on.
+/// Whether a command watches for changes.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {
-    /// Goes on, and shows it again when it changes
+    /// Watch: print again after each change
     #[arg(long, env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub watch: bool,
 }
 
-/// How many of something.
+/// A limit on the number of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// All there are.
+    /// No limit.
     All,
-    /// The last so many.
+    /// The last N.
     Last(usize),
 }
 
@@ -164,7 +164,7 @@ impl std::str::FromStr for Amount {
     }
 }
 
-/// A list of nothing tells nothing.
+/// An empty list is useless.
 fn some(text: &str) -> Result<Amount, String> {
     match text.parse() {
         Ok(Amount::Last(0)) => Err(String::from("a number from 1, or `all`")),
@@ -175,9 +175,9 @@ fn some(text: &str) -> Result<Amount, String> {
 /// `windlass export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: String,
-    /// How it is written
+    /// Output format
     #[arg(
         short,
         long,
@@ -189,11 +189,11 @@ pub struct ExportArgs {
     pub output: ExportFormat,
 }
 
-/// How a run is written.
+/// The format of an exported run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFormat {
-    /// One page without a script, light or dark as the reader's screen is.
+    /// One page without scripts, in the viewer's light or dark mode
     Html,
-    /// The same as JSON.
+    /// The same data as JSON
     Json,
 }

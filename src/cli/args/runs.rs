@@ -1,4 +1,4 @@
-//! The flags of commands that start runs or tell them what to do.
+//! The flags of commands that start or control runs.
 
 use super::{HandlerArgs, Lasting, LoadArgs, Output};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
@@ -6,10 +6,10 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 
-/// What a new run is given.
+/// Inputs and labels of a new run.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// An input: NAME=TEXT, NAME:=JSON, or a JSON object of several
+    /// Input: NAME=TEXT, NAME:=JSON, or a JSON object with several
     #[arg(
         short = 'i',
         long = "set",
@@ -17,16 +17,16 @@ pub struct InputArgs {
         value_name = "NAME=VALUE"
     )]
     pub set: Vec<String>,
-    /// A JSON or YAML file with the inputs; `-` reads standard input
+    /// JSON or YAML file with the inputs; `-` reads standard input
     #[arg(long, env = "WINDLASS_INPUT", value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The run's id instead of one made from the workflow's name
+    /// Run id (default: derived from the workflow's name)
     #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
     pub id: Option<String>,
-    /// Marks the run: NAME=TEXT, or a JSON object of several
+    /// Label of the run: NAME=TEXT, or a JSON object with several
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,
-    /// Hands the run to the server that owns the store, prints its id and leaves
+    /// Hand the run to the server that owns the store, print its id and exit
     #[arg(long, env = "WINDLASS_DETACH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub detach: bool,
 }
@@ -34,14 +34,14 @@ pub struct InputArgs {
 /// `windlass run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The workflow; `-` reads standard input
+    /// Workflow file; `-` reads standard input
     pub file: PathBuf,
     #[command(flatten)]
     pub start: InputArgs,
-    /// Also refuses what only looks wrong
+    /// Treat warnings as errors
     #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,
-    /// Does not wait at the interrupts of a file of The Edge Agent
+    /// Do not wait at the interrupts of a file of The Edge Agent
     #[arg(long, env = "WINDLASS_AUTO_CONTINUE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub auto_continue: bool,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct RunArgs {
     pub output: Output,
 }
 
-/// What a command is told that goes on with runs of the store, should its process come to own it.
+/// Options of commands that continue runs of the store if their process becomes its owner.
 #[derive(Clone, Debug, Args)]
 pub struct OwnerArgs {
     #[command(flatten)]
@@ -72,9 +72,9 @@ pub struct OwnerArgs {
 /// `windlass resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run; without it every unfinished run that is not paused
+    /// Run id (default: every unfinished run that is not paused)
     pub run: Option<String>,
-    /// Goes on with every unfinished run, paused ones too
+    /// Resume every unfinished run, including paused ones
     #[arg(long, conflicts_with = "run", env = "WINDLASS_PAUSED")]
     pub paused: bool,
     #[command(flatten)]
@@ -87,19 +87,18 @@ pub struct ResumeArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RetryArgs {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: Option<String>,
     #[command(flatten)]
     pub many: ManyArgs,
-    /// From an action or iteration, with the state of then: fetch, poll#14, poll#14/fetch, or
-    /// failed, the action that it failed at; without this from its beginning
+    /// Restart from this action or iteration, with its state at that time, e.g. fetch, poll#14,
+    /// poll#14/fetch, or `failed` for the action that failed (default: the beginning)
     #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
     pub from: Option<String>,
-    /// Goes on with the items that failed of its last foreach that had such, also of a run that
-    /// succeeded
+    /// Retry only the failed items of the last foreach, even if the run succeeded
     #[arg(long, conflicts_with = "from", env = "WINDLASS_FAILED_ITEMS")]
     pub failed_items: bool,
-    /// The new run's id instead of one made from the workflow's name
+    /// Id of the new run (default: derived from the workflow's name)
     #[arg(long, env = "WINDLASS_ID", value_name = "ID", requires = "run")]
     pub id: Option<String>,
     #[command(flatten)]
@@ -109,24 +108,25 @@ pub struct RetryArgs {
 /// `windlass signal`.
 #[derive(Debug, Args)]
 pub struct SignalArgs {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: String,
-    /// The signal's name
+    /// Name of the signal
     pub name: String,
-    /// What the signal carries, as JSON
+    /// Payload of the signal, as JSON, e.g. `{"approved": true}`
     #[arg(long, env = "WINDLASS_PAYLOAD", value_name = "JSON")]
     pub payload: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Many runs, by what they have in common. None of it comes from the environment.
+/// A selection of runs. None of these options has an environment variable.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ManyArgs {
-    /// All runs with this label: NAME=TEXT
+    /// All runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", conflicts_with = "run")]
     pub label: Vec<String>,
-    /// All runs that do this: Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled
+    /// All runs with this status: Running, Waiting, Paused, Succeeded, Failed, TimedOut or
+    /// Cancelled
     #[arg(
         long,
         value_name = "STATUS",
@@ -142,16 +142,16 @@ pub struct ManyArgs {
         conflicts_with = "run"
     )]
     pub workflow: Vec<String>,
-    /// All runs that should go on, and that nothing has moved for so long: `10m`
+    /// All runs stuck for at least this long, e.g. `10m`
     #[arg(long, value_name = "DURATION", conflicts_with = "run")]
     pub stuck: Option<Lasting>,
-    /// Changes nothing, and lists the runs
+    /// List the runs without changing them
     #[arg(long, conflicts_with = "run")]
     pub dry_run: bool,
 }
 
 impl ManyArgs {
-    /// Whether it says which.
+    /// Whether any filter is set.
     pub fn is_some(&self) -> bool {
         let named = [&self.label, &self.status, &self.workflow];
         self.stuck.is_some() || named.iter().any(|words| !words.is_empty())
@@ -162,7 +162,7 @@ impl ManyArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RunArg {
-    /// The run
+    /// Run id, or a unique prefix of it
     pub run: Option<String>,
     #[command(flatten)]
     pub many: ManyArgs,
@@ -173,7 +173,7 @@ pub struct RunArg {
 /// Whether events are printed.
 #[derive(Clone, Debug, Args)]
 pub struct EventArgs {
-    /// Prints every event on standard output while it happens, and the result as the last line
+    /// Print events on standard output as they happen, and the result as the last line
     #[arg(long, env = "WINDLASS_EVENTS", value_name = "FORMAT", value_enum)]
     pub events: Option<Events>,
 }
@@ -181,6 +181,6 @@ pub struct EventArgs {
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Events {
-    /// One JSON document a line.
+    /// One JSON document per line
     Jsonl,
 }

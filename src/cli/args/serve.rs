@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `windlass serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where HTTP is served; port 0 takes a free one
+    /// Address to listen on; port 0 selects a free one
     #[arg(
         long,
         env = "WINDLASS_LISTEN",
@@ -18,7 +18,7 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:7465"
     )]
     pub listen: SocketAddr,
-    /// It leaves within this time once it is told to stop: `10s`, `1m`
+    /// Maximum duration of a shutdown, e.g. `1m`
     #[arg(
         long,
         env = "WINDLASS_GRACE",
@@ -26,10 +26,10 @@ pub struct ServeArgs {
         default_value = "10s"
     )]
     pub grace: Lasting,
-    /// A file with a second token, which may only look
+    /// File with a second, read-only token
     #[arg(long, env = "WINDLASS_VIEW_TOKEN_FILE", value_name = "FILE")]
     pub view_token_file: Option<PathBuf>,
-    /// What the console at `/ui/` may do
+    /// Access of the console at `/ui/`
     #[arg(
         long,
         env = "WINDLASS_UI",
@@ -38,7 +38,7 @@ pub struct ServeArgs {
         value_enum
     )]
     pub ui: UiArg,
-    /// The certificate for TLS, with those that vouch for it, in PEM
+    /// TLS certificate chain (PEM)
     #[arg(
         long,
         env = "WINDLASS_TLS_CERT",
@@ -46,7 +46,7 @@ pub struct ServeArgs {
         requires = "tls_key"
     )]
     pub tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM
+    /// Private key of the TLS certificate (PEM)
     #[arg(
         long,
         env = "WINDLASS_TLS_KEY",
@@ -54,7 +54,8 @@ pub struct ServeArgs {
         requires = "tls_cert"
     )]
     pub tls_key: Option<PathBuf>,
-    /// A host name the server has, besides `localhost` and addresses
+    /// Additional host name of the server, e.g. `loops.example.com` (`localhost` and IP addresses
+    /// are always allowed)
     #[arg(
         long,
         env = "WINDLASS_ALLOW_HOST",
@@ -62,7 +63,7 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub allow_host: Vec<String>,
-    /// An origin whose pages may ask: `https://board.example`
+    /// Allowed CORS origin, e.g. `https://board.example`
     #[arg(
         long,
         env = "WINDLASS_ALLOW_ORIGIN",
@@ -70,7 +71,7 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub allow_origin: Vec<String>,
-    /// So many connections at a time
+    /// Maximum concurrent connections
     #[arg(
         long,
         env = "WINDLASS_MAX_CONNECTIONS",
@@ -79,7 +80,7 @@ pub struct ServeArgs {
         default_value = "1024"
     )]
     pub max_connections: usize,
-    /// A client may take so long for a head or a body, and twice as long to take any of an answer
+    /// Timeout for reading request headers or a body; twice this for writing a response
     #[arg(
         long,
         env = "WINDLASS_CLIENT_TIMEOUT",
@@ -87,29 +88,29 @@ pub struct ServeArgs {
         default_value = "30s"
     )]
     pub client_timeout: Lasting,
-    /// So many effects at a time: calls, commands and the like
+    /// Maximum concurrent effects (HTTP calls, commands, …)
     #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N", value_parser = positive)]
     pub max_effects: Option<usize>,
-    /// Of them, so many of one workflow
+    /// Maximum concurrent effects of one workflow
     #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N", value_parser = positive)]
     pub max_effects_per_workflow: Option<usize>,
-    /// Of them, so many towards one host
+    /// Maximum concurrent effects towards one host
     #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N", value_parser = positive)]
     pub max_effects_per_host: Option<usize>,
-    /// So many runs under way at a time, without those that sleep; beyond that no run is started
+    /// Maximum concurrent runs, not counting sleeping ones; further starts are refused
     #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N", value_parser = positive)]
     pub max_runs: Option<usize>,
-    /// The most iterations a loop may ask for
+    /// Maximum iterations that a loop can request, e.g. `100000`
     #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
-    /// The longest timeout a loop may ask for: `12h`, `30d`
+    /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
     pub max_timeout: Option<Lasting>,
-    /// Runs that ended longer ago than this are forgotten: `12h`, `30d`
+    /// Delete runs that ended longer ago than this, e.g. `12h` or `30d`
     #[arg(long, env = "WINDLASS_PRUNE_OLDER_THAN", value_name = "DURATION")]
     pub prune_older_than: Option<Lasting>,
-    /// Of the runs that have ended, the newest N of each workflow are not forgotten; without
-    /// --prune-older-than all others are
+    /// Retain the newest N ended runs of each workflow; without --prune-older-than, delete all
+    /// others
     #[arg(long, env = "WINDLASS_PRUNE_KEEP", value_name = "N")]
     pub prune_keep: Option<usize>,
     #[command(flatten)]
@@ -135,23 +136,23 @@ pub struct McpArgs {
 /// `windlass ui`.
 #[derive(Debug, Args)]
 pub struct UiArgs {
-    /// Only prints where it is
+    /// Print the address without opening a browser
     #[arg(long, env = "WINDLASS_NO_OPEN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub no_open: bool,
 }
 
-/// What the console may do.
+/// The access of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UiArg {
-    /// There is none
+    /// No console
     Off,
-    /// It shows, and changes nothing
+    /// Read-only console
     Read,
-    /// All that its token allows
+    /// Everything that the token allows
     Full,
 }
 
-/// With nothing at a time, nothing would ever go on.
+/// Parses a limit; zero would stop all progress.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err(String::from("at least 1")),

@@ -10,7 +10,7 @@ use windlass_engine::StoreKind;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
 pub struct PruneArgs {
-    /// Those that ended longer ago than this: `12h`, `30d`
+    /// Runs that ended longer ago than this, e.g. `12h` or `30d`
     #[arg(
         long,
         env = "WINDLASS_OLDER_THAN",
@@ -18,22 +18,22 @@ pub struct PruneArgs {
         group = "which"
     )]
     pub older_than: Option<Lasting>,
-    /// All but the newest N of each workflow
+    /// All but the newest N runs of each workflow
     #[arg(long, env = "WINDLASS_KEEP", value_name = "N", group = "which")]
     pub keep: Option<usize>,
     /// Only runs of this workflow
     #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
     pub workflow: Option<String>,
-    /// Only runs with this label: NAME=TEXT
+    /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", group = "which")]
     pub label: Vec<String>,
-    /// Only runs that ended so: Succeeded, Failed, TimedOut, Cancelled
+    /// Only runs with this status: Succeeded, Failed, TimedOut or Cancelled
     #[arg(long, value_name = "STATUS", value_delimiter = ',', group = "which")]
     pub status: Vec<String>,
-    /// Forgets nothing, and tells what would be
+    /// List what would be deleted, without deleting it
     #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub dry_run: bool,
-    /// Gives back the room on the disk, by writing the store anew; no process may own it
+    /// Rewrite the store to free disk space; no process may own it
     #[arg(long, env = "WINDLASS_COMPACT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, group = "which")]
     pub compact: bool,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct PruneArgs {
 /// `windlass backup`.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// The directory that the copy is put in; it has no store yet
+    /// Directory for the backup; it must not contain a store
     #[arg(value_name = "DEST")]
     pub dest: PathBuf,
     #[command(flatten)]
@@ -53,10 +53,10 @@ pub struct BackupArgs {
 /// `windlass restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The directory of a copy
+    /// Directory of the backup
     #[arg(value_name = "SRC")]
     pub source: PathBuf,
-    /// Replaces the store that is there, and keeps it beside
+    /// Replace the existing store; the old one is renamed, not deleted
     #[arg(long, env = "WINDLASS_REPLACE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub replace: bool,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub struct RestoreArgs {
 /// `windlass migrate`.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    /// The database that keeps it from now on
+    /// Target database: sled or fjall
     #[arg(long, env = "WINDLASS_TO", value_name = "KIND", value_parser = super::store_kind())]
     pub to: StoreKind,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub struct MigrateArgs {
 /// `windlass doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Makes a new store of what can be read; the damaged one is kept beside it
+    /// Build a new store from all readable data; the damaged one is renamed, not deleted
     #[arg(long, env = "WINDLASS_REPAIR", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub repair: bool,
     #[command(flatten)]

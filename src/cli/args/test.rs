@@ -8,26 +8,26 @@ use windlass_engine::Timestamp;
 /// `windlass test`.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Workflows, or files of cases. Beside FILE.yaml the cases are in FILE.test.yaml
+    /// Workflows, or files of cases. The cases of FILE.yaml are in FILE.test.yaml
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Plays the workflow once instead, as far as this: an action (`check`), an iteration (`poll#14`) or
-    /// an action of one (`poll#14/check`)
+    /// Simulate one run up to this place: an action (`check`), an iteration (`poll#14`) or an
+    /// action in one (`poll#14/check`)
     #[arg(long, value_name = "PLACE")]
     pub at: Option<String>,
-    /// The attempt of --at: those before it fail as a lost connection does
+    /// Attempt to stop at; earlier attempts fail with a connection error
     #[arg(long, value_name = "N", default_value = "1", requires = "at")]
     pub attempt: u32,
-    /// An input: NAME=TEXT, NAME:=JSON, or a JSON object of several. Plays the workflow once
+    /// Input: NAME=TEXT, NAME:=JSON, or a JSON object with several. Simulates one run
     #[arg(short = 'i', long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// A JSON or YAML file with the inputs. Plays the workflow once
+    /// JSON or YAML file with the inputs. Simulates one run
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// When the virtual clock begins
+    /// Start time of the virtual clock
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
     pub now: Timestamp,
-    /// Writes the results of the cases as JUnit XML
+    /// Write the results of the cases to this file as JUnit XML
     #[arg(long, env = "WINDLASS_JUNIT", value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]

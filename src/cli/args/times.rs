@@ -3,12 +3,12 @@
 use std::time::Duration;
 use windlass_engine::{Timestamp, now, parse_duration};
 
-/// A duration as people write it on a command line.
+/// A duration on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lasting(pub Duration);
 
 impl Lasting {
-    /// The instant that is so long ago.
+    /// The instant this long before now.
     pub fn ago(self) -> Timestamp {
         let millis = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
         Timestamp(now().0.saturating_sub(millis))
@@ -29,7 +29,7 @@ impl std::str::FromStr for Lasting {
     }
 }
 
-/// An instant: as RFC 3339 has it, or how long ago.
+/// An instant: RFC 3339, or a duration before now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(pub Timestamp);
 

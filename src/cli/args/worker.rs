@@ -7,7 +7,7 @@ use clap::Args;
 /// `windlass worker`.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
-    /// The most effects that are carried out at a time
+    /// Maximum concurrent effects
     #[arg(
         long,
         env = "WINDLASS_MAX_EFFECTS",
@@ -15,7 +15,7 @@ pub struct WorkerArgs {
         default_value = "100"
     )]
     pub max_effects: usize,
-    /// The most runs that are kept in memory
+    /// Maximum number of runs in memory
     #[arg(
         long,
         env = "WINDLASS_MAX_RUNS",
@@ -23,7 +23,7 @@ pub struct WorkerArgs {
         default_value = "1000"
     )]
     pub max_runs: usize,
-    /// A worker that is not heard of for so long counts as lost, and its effects begin again elsewhere
+    /// Heartbeat timeout: effects of a silent worker restart on another one
     #[arg(
         long,
         env = "WINDLASS_HEARTBEAT",
@@ -31,7 +31,7 @@ pub struct WorkerArgs {
         default_value = "3s"
     )]
     pub heartbeat: Lasting,
-    /// A run waits so long for the worker that has it in memory, before another one takes it over
+    /// Sticky timeout: how long a run waits for the worker that has it in memory
     #[arg(
         long,
         env = "WINDLASS_STICKY",
@@ -39,7 +39,7 @@ pub struct WorkerArgs {
         default_value = "2s"
     )]
     pub sticky: Lasting,
-    /// How long effects in flight may take to end when it is told to stop
+    /// Time for effects in flight to end during a shutdown
     #[arg(
         long,
         env = "WINDLASS_GRACE",
@@ -47,7 +47,7 @@ pub struct WorkerArgs {
         default_value = "10s"
     )]
     pub grace: Lasting,
-    /// The name of a worker deployment: runs stay with the version of Windlass that they began with
+    /// Name of a worker deployment; runs stay on the Windlass version that started them
     #[arg(long, env = "WINDLASS_DEPLOYMENT", value_name = "NAME")]
     pub deployment: Option<String>,
     #[command(flatten)]

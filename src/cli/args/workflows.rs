@@ -1,4 +1,4 @@
-//! The flags of commands for workflows that are kept under a name.
+//! The flags of commands for saved workflows.
 
 use super::{InputArgs, LoadArgs, Output, OwnerArgs};
 use clap::builder::FalseyValueParser;
@@ -14,31 +14,31 @@ pub struct WorkflowArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum WorkflowCommand {
-    /// Keeps a workflow under a name, in place of the one that is there
+    /// Save a workflow under a name, or update it
     Put(PutArgs),
-    /// Lists the workflows that are kept
+    /// List saved workflows
     List(Output),
-    /// Starts a run of a workflow that is kept, and follows it to its end
+    /// Start a run of a saved workflow and follow it to its end
     Start(StartArgs),
-    /// Prints the text of a workflow that is kept
+    /// Print the text of a saved workflow
     Show(ShowArgs),
-    /// Forgets a workflow that is kept; its runs go on
+    /// Delete a saved workflow; its runs continue
     Delete(DeleteArgs),
-    /// Lists the versions of a workflow, and who runs which
+    /// List the versions of a saved workflow and their runs
     History(VersionsArgs),
 }
 
 /// `windlass workflow put`.
 #[derive(Debug, Args)]
 pub struct PutArgs {
-    /// The name: letters, digits and -_.
+    /// Name: letters, digits, `-`, `_` and `.`
     pub name: String,
-    /// The workflow; `-` reads standard input
+    /// Workflow file; `-` reads standard input
     pub file: PathBuf,
-    /// Only in place of this version, as `workflow history` tells it
+    /// Replace only this version, as printed by `workflow history`
     #[arg(long, env = "WINDLASS_IF_VERSION", value_name = "VERSION")]
     pub if_version: Option<String>,
-    /// Only when nothing is kept under the name
+    /// Fail if the name is already used
     #[arg(long, env = "WINDLASS_NEW", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "if_version")]
     pub new: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub struct PutArgs {
 /// `windlass workflow start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// The name
+    /// Name of the saved workflow
     pub name: String,
     #[command(flatten)]
     pub input: InputArgs,
@@ -61,9 +61,10 @@ pub struct StartArgs {
 /// `windlass workflow show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The name
+    /// Name of the saved workflow
     pub name: String,
-    /// A former version: its hash, or the first six digits of it or more
+    /// Version to print: its hash, or at least the first six digits of it (default: the current
+    /// one)
     #[arg(long, env = "WINDLASS_WORKFLOW_VERSION", value_name = "VERSION")]
     pub version: Option<String>,
     #[command(flatten)]
@@ -73,16 +74,16 @@ pub struct ShowArgs {
 /// `windlass workflow delete`.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// The name
+    /// Name of the saved workflow
     pub name: String,
 }
 
 /// `windlass workflow history`.
 #[derive(Debug, Args)]
 pub struct VersionsArgs {
-    /// The name
+    /// Name of the saved workflow
     pub name: String,
-    /// Shows what each version changed
+    /// Show the changes of each version
     #[arg(long, env = "WINDLASS_DIFF", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub diff: bool,
     #[command(flatten)]
@@ -98,16 +99,16 @@ pub struct ScheduleArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ScheduleCommand {
-    /// Lists the workflows that start by themselves, and when
+    /// List the workflows that start automatically, and when
     List(Output),
-    /// Tells the next five times of a workflow
+    /// Print the next five start times of a workflow
     Next(NextArgs),
 }
 
 /// `windlass schedule next`.
 #[derive(Debug, Args)]
 pub struct NextArgs {
-    /// A file, or the name of a workflow that is kept
+    /// Workflow file, or the name of a saved workflow
     #[arg(value_name = "FILE|NAME")]
     pub which: String,
     #[command(flatten)]
