@@ -1,15 +1,14 @@
 //! `windlass man`: the manual pages, made from the flags.
 
-use super::args::{Arguments, ManArgs};
+use super::args::{self, ManArgs};
 use super::exit::{Exit, Failure};
 use super::output;
-use clap::CommandFactory;
 use clap_mangen::Man;
 
 /// The command: one page on standard output, or one for each command in a directory.
-pub fn man(args: &ManArgs) -> Result<Exit, Failure> {
-    let command = Arguments::command();
-    match &args.dir {
+pub fn man(given: &ManArgs) -> Result<Exit, Failure> {
+    let command = args::command();
+    match &given.dir {
         Some(dir) => {
             std::fs::create_dir_all(dir)
                 .and_then(|()| clap_mangen::generate_to(command, dir))

@@ -50,7 +50,7 @@ mod workflow;
 mod yaml;
 
 use args::{Arguments, Command};
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use exit::{Exit, Failure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use output::{Colour, Screen};
@@ -65,7 +65,9 @@ use windlass_engine::{Timestamp, now, visible};
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut arguments = match Arguments::try_parse() {
+    let parsed = args::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
+    let mut arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
@@ -171,12 +173,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Lsp(args) => lsp::lsp(args),
         Command::Completions(args) => {
             let mut script = Vec::new();
-            clap_complete::generate(
-                args.shell,
-                &mut Arguments::command(),
-                "windlass",
-                &mut script,
-            );
+            clap_complete::generate(args.shell, &mut args::command(), "windlass", &mut script);
             output::print_exact(String::from_utf8_lossy(&script))?;
             Ok(Exit::Succeeded)
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod files;
+mod groups;
 mod quick;
 mod reports;
 mod runs;
@@ -30,7 +31,7 @@ use super::output::{Colour, Format};
 use super::policy::EnvArgs;
 use clap::builder::FalseyValueParser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use windlass_engine::StoreKind;
 
@@ -42,6 +43,11 @@ pub struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command line with all of its commands.
+pub fn command() -> clap::Command {
+    groups::grouped(Arguments::command())
 }
 
 /// Default directory of the store.

@@ -1,0 +1,107 @@
+//! The help of `windlass` itself: its commands under headings. clap has headings for options only.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// The headings, each with its commands in the order of the list.
+const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Run loops",
+        &["run", "poll", "try", "paginate", "serve", "worker"],
+    ),
+    (
+        "Inspect runs",
+        &["list", "status", "history", "logs", "export", "dump", "ui"],
+    ),
+    (
+        "Control runs",
+        &["resume", "pause", "cancel", "signal", "retry"],
+    ),
+    (
+        "Workflows and schedules",
+        &[
+            "workflow", "schedule", "validate", "test", "compile", "eval",
+        ],
+    ),
+    (
+        "Store",
+        &["prune", "backup", "restore", "migrate", "doctor"],
+    ),
+    (
+        "Tools",
+        &[
+            "mcp",
+            "schema",
+            "lsp",
+            "bench",
+            "completions",
+            "man",
+            "help",
+        ],
+    ),
+];
+
+/// clap adds this command when it parses.
+const HELP: (&str, &str) = ("help", "Print this message or the help of a command");
+
+/// Sets the template of the help.
+pub(super) fn grouped(command: Command) -> Command {
+    let styles = command.get_styles();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let about = |name: &str| match command.find_subcommand(name) {
+        Some(found) => found.get_about().map(ToString::to_string),
+        None => (name == HELP.0).then(|| HELP.1.to_owned()),
+    };
+    let names = GROUPS.iter().flat_map(|(_, names)| *names);
+    let width = names.map(|name| name.len()).max().unwrap_or_default();
+    let mut list = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(list, "{header}{heading}:{header:#}");
+        // A build without a feature lacks its command.
+        for (name, about) in names.iter().filter_map(|name| Some((name, about(name)?))) {
+            let _ = writeln!(list, "  {literal}{name:<width$}{literal:#}  {about}");
+        }
+        list.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{header}Options:{header:#}\n{{options}}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GROUPS;
+    use crate::cli::args::command;
+
+    #[test]
+    fn every_command_is_in_exactly_one_group() {
+        let mut built = command();
+        built.build();
+        for one in built.get_subcommands().filter(|one| !one.is_hide_set()) {
+            let names = GROUPS.iter().flat_map(|(_, names)| *names);
+            let count = names.filter(|name| **name == one.get_name()).count();
+            assert_eq!(count, 1, "{}", one.get_name());
+        }
+    }
+
+    #[test]
+    fn help_has_the_same_groups_however_it_is_requested() {
+        for flag in ["help", "-h", "--help"] {
+            let shown = command().try_get_matches_from(["windlass", flag]);
+            let shown = shown.unwrap_err().to_string();
+            for (heading, names) in GROUPS {
+                assert!(shown.contains(&format!("\n{heading}:\n")), "{shown}");
+                for name in names
+                    .iter()
+                    .filter(|name| command().find_subcommand(name).is_some())
+                {
+                    let lines = shown
+                        .lines()
+                        .filter(|line| line.starts_with(&format!("  {name} ")));
+                    assert_eq!(lines.count(), 1, "{name}: {shown}");
+                }
+            }
+            assert!(shown.contains("--state <DIR>"), "{shown}");
+        }
+    }
+}
