@@ -10,6 +10,7 @@ use super::quick::{authored, is_line};
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
 use std::pin::pin;
@@ -480,10 +481,14 @@ fn handler_flags(args: &HandlerArgs) -> String {
 }
 
 fn flag(flag: &str, shown: &str) -> String {
+    format!(" {flag} {}", quoted(shown))
+}
+
+/// An argument as a shell reads it.
+pub fn quoted(shown: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
-    if shown.chars().all(plain) {
-        format!(" {flag} {shown}")
-    } else {
-        format!(" {flag} '{}'", shown.replace('\'', "'\\''"))
+    match !shown.is_empty() && shown.chars().all(plain) {
+        true => Cow::Borrowed(shown),
+        false => Cow::Owned(format!("'{}'", shown.replace('\'', "'\\''"))),
     }
 }

@@ -3,12 +3,13 @@
 use super::access::inspect;
 use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
-use super::follow::target_flag;
+use super::follow::{quoted, target_flag};
 use super::format;
 use super::list::runs;
 use super::output::{self, Format, Screen};
 use super::quick::{authored, is_line};
 use super::watch::{Shown, show};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 use windlass_engine::report::{
@@ -367,18 +368,56 @@ fn parked(report: &StatusReport) -> Option<&String> {
     label.filter(|_| !report.status.is_final())
 }
 
+/// At most this many signals are offered.
+const MAX_SIGNALS: usize = 3;
+
+/// The commands that help now, the most useful one first.
 fn next(report: &StatusReport, place: &str) -> String {
-    let command = |verb: &str| format!("windlass {verb}{place} {}", report.run);
-    let verbs: &[&str] = match report.status {
-        _ if is_left(report) || parked(report).is_some() => &["resume", "dump"],
-        RunStatus::Running | RunStatus::Waiting => &["pause", "dump"],
-        RunStatus::Paused => &["resume", "dump"],
-        RunStatus::Succeeded | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => {
-            &["history", "dump"]
+    let run = &report.run;
+    let command = |verb: &str, rest: &str| format!("windlass {verb}{place} {run}{rest}");
+    let mut commands = Vec::new();
+    match report.status {
+        _ if is_left(report) || parked(report).is_some() => commands.push(command("resume", "")),
+        RunStatus::Paused => commands.push(command("resume", "")),
+        RunStatus::Running | RunStatus::Waiting => {
+            let signals = report
+                .doing
+                .iter()
+                .filter_map(|doing| doing.signal.as_ref());
+            let signals: BTreeSet<&String> = signals.collect();
+            commands.extend(signals.into_iter().take(MAX_SIGNALS).map(|name| {
+                let name = quoted(name);
+                command("signal", &format!(" {name} --payload …"))
+            }));
+            if commands.is_empty() {
+                commands.push(command("pause", ""));
+            }
         }
-    };
-    let commands: Vec<String> = verbs.iter().map(|verb| command(verb)).collect();
+        RunStatus::Succeeded | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => {
+            commands.extend(
+                retries(report)
+                    .into_iter()
+                    .map(|rest| command("retry", rest)),
+            );
+            commands.push(command("history", ""));
+        }
+    }
+    commands.push(command("dump", ""));
     commands.join("   |   ")
+}
+
+/// The flags of the retries that help, if any do.
+fn retries(report: &StatusReport) -> Vec<&'static str> {
+    let Some(outcome) = &report.outcome else {
+        return Vec::new();
+    };
+    let error = outcome.error.as_ref().map(|error| match error.action {
+        Some(_) => " --from failed",
+        // It failed outside of its actions.
+        None => "",
+    });
+    let items = (!outcome.failed_items.is_empty()).then_some(" --failed-items");
+    error.into_iter().chain(items).collect()
 }
 
 fn tint(status: RunStatus) -> &'static str {
@@ -414,5 +453,85 @@ mod tests {
         assert!(!shown("2026-11-23T12:00:12Z", true).contains("behind"));
         // Nobody runs it: that is said instead.
         assert!(!shown("2026-11-23T12:00:01Z", false).contains("behind"));
+    }
+
+    /// The line `next` of a report with these members in place of the usual ones.
+    fn next_of(owned: bool, members: serde_json::Value) -> String {
+        let mut value = serde_json::to_value(report("2026-11-23T12:00:12Z", owned)).unwrap();
+        let members = members.as_object().unwrap().clone();
+        value.as_object_mut().unwrap().extend(members);
+        next(&serde_json::from_value(value).unwrap(), " --state s")
+    }
+
+    #[test]
+    fn next_is_the_command_that_helps_now() {
+        let waits = |signal: Option<&str>| {
+            let kind = if signal.is_some() { "signal" } else { "delay" };
+            serde_json::json!({ "doing": [{
+                "loop": null, "action": "ask", "title": null, "type": null, "waits_for": kind,
+                "since": null, "due_at": null, "method": null, "uri": null, "detail": null,
+                "key": null, "signal": signal, "attempt": null, "max_attempts": null,
+                "last_error": null,
+            }] })
+        };
+        let signal = next_of(true, waits(Some("it's ok")));
+        assert!(
+            signal.starts_with(r"windlass signal --state s r 'it'\''s ok' --payload …   |"),
+            "{signal}"
+        );
+        let delay = next_of(true, waits(None));
+        assert!(
+            delay.starts_with("windlass pause --state s r   |"),
+            "{delay}"
+        );
+        let ended = |error: serde_json::Value, items: serde_json::Value| {
+            let status = if error.is_null() {
+                "Succeeded"
+            } else {
+                "Failed"
+            };
+            let outcome = serde_json::json!({
+                "status": status, "output": null, "error": error, "failed_items": items,
+                "at": "2026-11-23T12:00:10Z",
+            });
+            next_of(
+                true,
+                serde_json::json!({ "status": status, "outcome": outcome }),
+            )
+        };
+        let error = |action: Option<&str>| {
+            serde_json::json!({
+                "kind": "http", "code": null, "message": "m", "action": action, "loop": null,
+                "iteration": null, "file": null, "line": null,
+            })
+        };
+        let items = serde_json::json!([{ "failed": 2, "message": "2 of 3" }]);
+        let none = serde_json::json!([]);
+        for (error, items, expected) in [
+            (
+                error(Some("a")),
+                &none,
+                "windlass retry --state s r --from failed   |",
+            ),
+            (error(None), &none, "windlass retry --state s r   |"),
+            (
+                serde_json::Value::Null,
+                &items,
+                "windlass retry --state s r --failed-items   |",
+            ),
+            (
+                serde_json::Value::Null,
+                &none,
+                "windlass history --state s r   |",
+            ),
+        ] {
+            let shown = ended(error, items.clone());
+            assert!(shown.starts_with(expected), "{shown}");
+        }
+        let left = next_of(false, waits(Some("go")));
+        assert!(
+            left.starts_with("windlass resume --state s r   |"),
+            "{left}"
+        );
     }
 }

@@ -284,6 +284,8 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
         status.out.contains("2 of 5 items of `each` failed"),
         "{status:?}"
     );
+    let next = "next        windlass retry r --failed-items   |";
+    assert!(status.out.contains(next), "{status:?}");
     let status = folder.run(&["status", "r", "-o", "json"]).left(0, &[]);
     let status: Value = serde_json::from_str(&status.out).unwrap();
     assert_eq!(status["outcome"]["failed_items"][0]["failed"], 2);
@@ -323,6 +325,11 @@ fn failed_items_of_a_run_that_fails_later_are_told() {
         .left(1, &["enough", told]);
     let status = folder.run(&["status", "r"]).left(0, &[]);
     assert!(status.out.contains(told), "{status:?}");
+    // Both commands help, and the first one works.
+    let next = "windlass retry r --from failed   |   windlass retry r --failed-items   |";
+    assert!(status.out.contains(next), "{status:?}");
+    let again = folder.run(&["retry", "r", "--from", "failed"]);
+    again.left(1, &["enough"]);
 }
 
 /// Two foreaches of which items fail, one of them in items of another one.

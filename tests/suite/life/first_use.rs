@@ -347,7 +347,10 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     let mut run = waiting(&folder, text);
     let beside = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(!beside.contains("stopped"), "{beside}");
-    assert!(beside.contains("windlass pause r"), "{beside}");
+    assert!(
+        beside.contains("next        windlass signal r go --payload …   |"),
+        "{beside}"
+    );
     assert_eq!(folder.run(&["list"]).err, "");
     run.kill().unwrap();
     run.wait().unwrap();

@@ -81,7 +81,8 @@ async fn every_command_asks_the_server() {
     let status = parsed(&ask(&["status", "two", "-o", "json"]));
     assert_eq!(status["status"], "Waiting");
     let screen = text(&ask(&["status", "two"]));
-    assert!(screen.contains("windlass pause --server"), "{screen}");
+    assert!(screen.contains("windlass signal --server"), "{screen}");
+    assert!(screen.contains(" two go --payload …"), "{screen}");
     let history = parsed(&ask(&[
         "history",
         "one",
