@@ -342,7 +342,11 @@ impl Following<'_> {
         if outcome.error.is_none() && screen.verbose > 0 {
             screen.say(screen.tint("1;32", "Succeeded").and(format!(" {run}")));
         }
-        self.print(run, outcome)
+        let mut outcome = outcome.clone();
+        if let Some(error) = &mut outcome.error {
+            error.message = authored(self.is_of_a_line(run), &error.message);
+        }
+        self.print(run, &outcome)
     }
 
     /// The result on standard output.

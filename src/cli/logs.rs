@@ -6,6 +6,7 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::history::{not_kept, report};
 use super::output::{self, Format, Screen};
+use super::quick::{authored, is_line};
 use super::signals::Signals;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -47,7 +48,10 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
         if let Some(last) = events.last() {
             after = last.sequence;
             let text = match args.output.output {
-                Format::Table => events.iter().map(|one| line(one, screen.colour)).collect(),
+                Format::Table => events
+                    .iter()
+                    .map(|one| line(&args.run, one, screen.colour))
+                    .collect(),
                 format => output::list_text(jsonl(format), &events),
             };
             output::print(text)?;
@@ -94,7 +98,7 @@ async fn follow(
                 *after = sequence;
                 let one = NumberedEvent { sequence, event };
                 output::print(match format {
-                    Format::Table => line(&one, screen.colour),
+                    Format::Table => line(&args.run, &one, screen.colour),
                     format => output::list_text(jsonl(format), &[one]),
                 })?;
             }
@@ -127,7 +131,7 @@ fn jsonl(format: Format) -> Format {
 }
 
 /// `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
-fn line(one: &NumberedEvent, colour: bool) -> TerminalText {
+fn line(run: &str, one: &NumberedEvent, colour: bool) -> TerminalText {
     let told = serde_json::to_value(&one.event.what).unwrap_or_default();
     let mut rest = told.as_object().cloned().unwrap_or_default();
     let word = |value: Option<Value>| value.as_ref().map(plain).unwrap_or_default();
@@ -138,7 +142,7 @@ fn line(one: &NumberedEvent, colour: bool) -> TerminalText {
     let parts: Vec<String> = rest
         .map(|(key, value)| format!("{key}={}", plain(value)))
         .collect();
-    let text = format!("{node}  {}", parts.join(" "));
+    let text = authored(is_line(run), &format!("{node}  {}", parts.join(" ")));
     let text = output::cut(text.trim(), LINE);
     let code = if bad { "1;31" } else { "1;36" };
     let mut line = TerminalText::from(format!("{}  ", format::instant(one.event.at)));

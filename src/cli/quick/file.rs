@@ -3,7 +3,7 @@
 
 use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
-use windlass_engine::{format_duration, inexact_json};
+use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
 
 /// What expressions of a line read of the action `look`.
 pub(super) const OUTPUTS: [&str; 6] = [
@@ -24,13 +24,80 @@ pub(in crate::cli) fn is_line(workflow: &str) -> bool {
     commands.iter().any(|command| workflow.starts_with(command))
 }
 
+/// What `poll` puts before a condition that reads members of the body: text has none, so the command
+/// runs again. A closing parenthesis follows the condition.
+const BODY_IS_JSON: &str = "actions.look.outputs.body is not string and (";
+
 /// A message of a line's run with the expressions as the line has them: `body.done`, not
 /// `actions.look.outputs.body.done`. Those of other runs stay.
 pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
-    match is_line {
-        true => message.replace(&format!("{LOOK}."), ""),
-        false => message.to_owned(),
+    if !is_line {
+        return message.to_owned();
     }
+    let mut text = message.to_owned();
+    let whole = text.strip_prefix(BODY_IS_JSON);
+    if let Some(condition) = whole.and_then(|rest| rest.strip_suffix(')')) {
+        text = condition.to_owned();
+    }
+    let quoted = format!("`{BODY_IS_JSON}");
+    while let Some((before, (condition, after))) = text
+        .split_once(&quoted)
+        .and_then(|(before, rest)| Some((before, rest.split_once(")`")?)))
+    {
+        text = format!("{before}`{condition}`{after}");
+    }
+    text.replace(&format!("{LOOK}."), "")
+}
+
+/// Diagnostics of the file, at their places in the expressions of the line. `given` has the flags with
+/// their expressions; what is elsewhere is shown in the file.
+pub(super) fn render(
+    diagnostics: &Diagnostics,
+    bundle: &Bundle,
+    given: &[(&str, &str)],
+    colour: bool,
+) -> TerminalText {
+    let mut text = TerminalText::default();
+    for one in diagnostics.sorted() {
+        let file = bundle.file(one.span.file).map_or("", |file| &file.text);
+        let row = usize::try_from(one.span.line).unwrap_or(usize::MAX);
+        let row = file.lines().nth(row.saturating_sub(1)).unwrap_or_default();
+        let place = given.iter().find_map(|(flag, expression)| {
+            Some((flag, expression, column(row, expression, one.span.column)?))
+        });
+        let mut single = Diagnostics::default();
+        let mut one = one.clone();
+        if let Some((flag, expression, column)) = place {
+            one.message = authored(true, &one.message);
+            // What closes the expression is ours.
+            if !expression.contains([')', '}']) {
+                for closing in ["unexpected `)`", "unexpected `}}`"] {
+                    one.message = one.message.replace(closing, "unexpected end");
+                }
+            }
+            // The hint has the names that a file reads.
+            one.hint = one.hint.filter(|_| one.code != "unknown-name");
+            (one.span.file, one.span.line, one.span.column) = (0, 1, column);
+            single.push(one);
+            text.push(&single.render(&Bundle::single(*flag, *expression), colour));
+        } else {
+            single.push(one);
+            text.push(&single.render(bundle, colour));
+        }
+    }
+    text
+}
+
+/// The column, from 1, in an expression of the line that stands in this row of the file.
+fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let generated = escaped(&reading(expression));
+    let start = row.split_once(&generated)?.0.chars().count();
+    let offset = usize::try_from(column).ok()?.checked_sub(start + 1)?;
+    let before: String = generated.chars().take(offset).collect();
+    let before = before.replace("\\\"", "\"").replace("\\\\", "\\");
+    let before = before.replace(&format!("{LOOK}."), "");
+    u32::try_from(before.chars().count() + 1).ok()
 }
 
 /// Failures after which what is polled may exist or be ready later: not a refusal.
@@ -46,7 +113,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             let until = until.unwrap_or_else(|| format!("{LOOK}.exitCode == 0"));
             // What is no JSON has no members: it is looked at again.
             let until = match reads_members(&until) {
-                true => format!("{LOOK}.body is not string and ({until})"),
+                true => format!("{BODY_IS_JSON}{until})"),
                 false => until,
             };
             let (look, delay) = (command(&args.command, false), delay(&args.every));
@@ -301,7 +368,29 @@ pub(super) fn reading(expression: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::reading;
+    use super::{BODY_IS_JSON, LOOK, authored, column, reading};
+
+    #[test]
+    fn messages_have_the_expressions_of_the_line() {
+        let guarded = format!("{BODY_IS_JSON}{LOOK}.body.done)");
+        assert_eq!(authored(true, &guarded), "body.done");
+        let message = format!("undefined value in `{guarded}`, or in `{guarded}`");
+        let shown = authored(true, &message);
+        assert_eq!(shown, "undefined value in `body.done`, or in `body.done`");
+        assert_eq!(authored(false, &message), message);
+    }
+
+    #[test]
+    fn a_column_of_the_file_is_one_of_the_expression() {
+        let expression = r#"body.a == "x" and body.b =="#;
+        let until = reading(expression).replace('"', "\\\"");
+        let row = format!("    condition: \"{BODY_IS_JSON}{until})\"");
+        let at = |text: &str| u32::try_from(row.find(text).unwrap() + 1).unwrap();
+        assert_eq!(column(&row, expression, at("body.b")), Some(19));
+        assert_eq!(column(&row, expression, at(")\"")), Some(28));
+        assert_eq!(column(&row, expression, 3), None);
+        assert_eq!(column("count: 3", expression, 1), None);
+    }
 
     #[test]
     fn names_of_outputs_are_those_of_the_look() {

@@ -21,7 +21,9 @@ use super::{inputs, status, yaml};
 use std::collections::BTreeMap;
 use std::path::Path;
 use windlass_engine::report::{ListFilter, list};
-use windlass_engine::{Caps, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256};
+use windlass_engine::{
+    Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
+};
 
 /// How many letters of an id say which line it is, behind its words.
 const DIGITS: usize = 3;
@@ -36,7 +38,13 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let name = name("poll", what);
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
     let limits = limits(times, Some(args.timeout));
-    let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
+    let given = args.until.iter().map(|until| ("--until", &**until));
+    let line = Line {
+        name: &name,
+        made: &made,
+        expressions: given.collect(),
+    };
+    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -44,7 +52,12 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
     let made = file::attempt(args);
     let name = name("try", args.command.iter());
     let limits = limits(args.times, args.timeout);
-    let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
+    let line = Line {
+        name: &name,
+        made: &made,
+        expressions: Vec::new(),
+    };
+    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -59,7 +72,14 @@ pub async fn paginate(
     let name = name("paginate", [&args.url].into_iter());
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let limits = limits(times, Some(args.timeout));
-    let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
+    let total = args.total.as_deref().map(|total| ("--total", total));
+    let given = [("--next", &*args.next), ("--items", &*args.items)];
+    let line = Line {
+        name: &name,
+        made: &made,
+        expressions: given.into_iter().chain(total).collect(),
+    };
+    let (exit, run) = go(global, screen, &line, &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
@@ -155,14 +175,29 @@ fn limits(times: u64, timeout: Option<Lasting>) -> LoadArgs {
     }
 }
 
+/// A one-line command.
+struct Line<'a> {
+    /// The name of its workflow.
+    name: &'a str,
+    /// The equivalent workflow file.
+    made: &'a serde_json::Value,
+    /// Its flags that have an expression, with that.
+    expressions: Vec<(&'a str, &'a str)>,
+}
+
 /// Runs the file that a line stands for; gives how that ended, and the run.
 async fn go(
     global: &Global,
     screen: Screen,
-    (name, made): (&str, &serde_json::Value),
+    line: &Line<'_>,
     args: &QuickArgs,
     limits: LoadArgs,
 ) -> Result<(Exit, Option<String>), Failure> {
+    let (name, made) = (line.name, line.made);
+    let shown = |diagnostics: &Diagnostics, bundle: &Bundle| {
+        let colour = screen.error_colour;
+        file::render(diagnostics, bundle, &line.expressions, colour).trimmed()
+    };
     let text = yaml::to_text(made);
     if args.print {
         output::print_exact(text)?;
@@ -180,16 +215,21 @@ async fn go(
         Err(LoadError::Refused {
             diagnostics,
             bundle,
-        }) if diagnostics.has("unknown-name") => {
-            screen.say(diagnostics.render(&bundle, screen.error_colour));
-            let told = format!("an expression of a line reads {}", file::OUTPUTS.join(", "));
-            return Err(Failure::Usage(format!("{told}, for example body.status")));
+        }) => {
+            screen.say(shown(&diagnostics, &bundle));
+            if !diagnostics.has("unknown-name") {
+                return Ok((Exit::Invalid, None));
+            }
+            let names = file::OUTPUTS.join(", ");
+            return Err(Failure::Usage(format!(
+                "the expression can read {names}, for example body.status"
+            )));
         }
         loaded => loaded?,
     };
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
-        screen.say(warnings.render(workflow.bundle(), screen.error_colour));
+        screen.say(shown(warnings, workflow.bundle()));
     }
     let own = args.id.as_deref().map(inputs::run_id).transpose()?;
     let folder = options.folder.clone();

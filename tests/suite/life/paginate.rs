@@ -324,4 +324,44 @@ fn messages_of_a_line_have_the_expressions_of_the_line() {
     let status = folder.run(&["status", "poll-x"]).left(0, &[]).out;
     assert!(status.contains("body.done"), "{status}");
     assert!(!status.contains("actions.look"), "{status}");
+    for command in [&["logs"][..], &["status"]] {
+        let shown = folder.run(&[command, &["poll-x"]].concat()).left(0, &[]);
+        assert!(!shown.out.contains("actions.look"), "{shown:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_an_expression_are_shown_in_the_flag() {
+    let folder = Folder::new();
+    let poll = |until: &str| {
+        let flags = [
+            "poll",
+            "--every",
+            "1s",
+            "--until",
+            until,
+            "--",
+            "echo",
+            "{\"a\": 1}",
+        ];
+        folder.run(&flags)
+    };
+    let missing = poll("body.done").left(1, &["undefined value in `body.done`"]);
+    assert!(!missing.err.contains("is not string"), "{missing:?}");
+    let place = " --> --until:1:13\n  |\n1 | body.done ==\n  |             ^";
+    let unfinished = poll("body.done ==").left(3, &["unexpected end", place]);
+    assert!(!unfinished.err.contains("actions.look"), "{unfinished:?}");
+    poll("body.a | nofilter").left(3, &["unknown filter `nofilter`", "--until:1:10"]);
+    let unknown = poll("bodi.done").left(2, &["--until:1:1", "can read body, statusCode"]);
+    assert!(!unknown.err.contains("templates read"), "{unknown:?}");
+    let line = [
+        "paginate",
+        "http://127.0.0.1:1/",
+        "--to",
+        "f",
+        "--next",
+        "body.next |",
+    ];
+    let next = folder.run(&line).left(3, &["unexpected end", "--next:1:"]);
+    assert!(!next.err.contains("actions.look"), "{next:?}");
 }
