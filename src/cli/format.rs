@@ -4,25 +4,21 @@ use chrono::Local;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windlass_engine::Timestamp;
+use windlass_engine::{Timestamp, human_duration};
 
-/// `8s`, `5m12s`, `5h12m`, `3d4h`.
+/// A measured duration with its two largest units: `450ms`, `8s`, `5m12s`, `3d4h`.
 pub fn duration(duration: Duration) -> String {
-    let total = duration.as_secs();
-    let (days, hours, minutes, seconds) = (
-        total / 86_400,
-        total / 3_600 % 24,
-        total / 60 % 60,
-        total % 60,
-    );
-    let millis = duration.subsec_millis();
-    match (days, hours, minutes) {
-        (0, 0, 0) if total == 0 && millis > 0 => format!("{millis}ms"),
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, minutes) => format!("{minutes}m{seconds:02}s"),
-        (0, hours, minutes) => format!("{hours}h{minutes:02}m"),
-        (days, hours, _) => format!("{days}d{hours:02}h"),
-    }
+    let (seconds, millis) = (duration.as_secs(), duration.as_millis());
+    let unit = match seconds {
+        0 => 1,
+        1..3_600 => 1_000,
+        3_600..86_400 => 60_000,
+        _ => 3_600_000,
+    };
+    let whole = millis - millis % unit;
+    human_duration(Duration::from_millis(
+        u64::try_from(whole).unwrap_or(u64::MAX),
+    ))
 }
 
 /// `in 8s`, `now`.
@@ -89,7 +85,7 @@ mod tests {
         assert_eq!(shown(8_000), "8s");
         assert_eq!(shown(312_000), "5m12s");
         assert_eq!(shown(18_720_000), "5h12m");
-        assert_eq!(shown(273_600_000), "3d04h");
+        assert_eq!(shown(273_600_000), "3d4h");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use windlass_engine::report::{ActionRetry, LoopLimits, action_retries, loop_limits};
-use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow};
+use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_duration};
 
 /// What is said of one file.
 #[derive(Serialize)]
@@ -237,7 +237,10 @@ fn retry_table(retries: &[ActionRetry]) -> String {
 }
 
 fn loop_table(loops: &[LoopLimits]) -> String {
-    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| String::from("-"));
+    let duration = |text: &Option<String>| match text {
+        Some(text) => shown_duration(text),
+        None => String::from("-"),
+    };
     let rows = loops.iter().map(|row| {
         vec![
             format!("  {}", row.name),
@@ -247,8 +250,8 @@ fn loop_table(loops: &[LoopLimits]) -> String {
                 Some(unchanged) => format!("{}, {unchanged}", row.count),
                 None => row.count.clone(),
             },
-            or_dash(&row.timeout),
-            or_dash(&row.delay),
+            duration(&row.timeout),
+            duration(&row.delay),
             row.on_limit.clone(),
             output::cut(&row.condition, 60),
         ]

@@ -2,10 +2,10 @@
 
 use super::wires::{Links, wires};
 use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape, cut};
-use windlass_machine::program::shown;
 use windlass_machine::program::{
     Action, DagNode, Op, Program, Retry, Scope, ScopeId, ScopeKind, State, StateId,
 };
+use windlass_machine::program::{shown, shown_time};
 use windlass_model::model::{Delay, Name, Status, path_part};
 
 /// All of a program, without bare boxes.
@@ -286,7 +286,7 @@ impl Tree<'_> {
             ScopeKind::Loop(spec) => {
                 condition = Some(spec.condition_text.clone()).filter(|text| !text.is_empty());
                 limits.count = Some(shown(&spec.count));
-                limits.timeout = spec.timeout.as_ref().map(shown);
+                limits.timeout = spec.timeout.as_ref().map(shown_time);
                 limits.delay = spec.delay.as_ref().map(Delay::title);
             }
             ScopeKind::ForEach {
@@ -300,7 +300,7 @@ impl Tree<'_> {
                 let authored = retry.as_ref().filter(|retry| !retry.is_default);
                 limits.retry = authored.map(Retry::title);
             }
-            ScopeKind::Deadline { after } => limits.deadline = Some(shown(after)),
+            ScopeKind::Deadline { after } => limits.deadline = Some(shown_time(after)),
             ScopeKind::Block => {
                 condition = program.state(scope.body).and_then(asks);
                 summary = match &condition {

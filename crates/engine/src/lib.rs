@@ -86,7 +86,9 @@ pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_ter
 pub use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::MAX_RUN_ID;
 pub use windlass_store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
-pub use windlass_value::time::{Timestamp, format_duration, parse_duration};
+pub use windlass_value::time::{
+    Timestamp, format_duration, human_duration, parse_duration, shown_duration,
+};
 
 use crate::scheduler::{Loaded, Start, Watcher, watch};
 use load::Workflows;

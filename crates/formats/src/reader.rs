@@ -8,7 +8,7 @@ use windlass_model::hir::Script;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
-use windlass_value::time::format_duration;
+use windlass_value::time::human_duration;
 
 /// Something an expression of the file mentions, and where.
 pub(super) struct Mention {
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             let what = "a loop with no time at all never runs";
             self.error("out-of-range", span, what, "give at least PT1S");
         } else if timeout > cap {
-            let (timeout, cap) = (format_duration(timeout), format_duration(cap));
+            let (timeout, cap) = (human_duration(timeout), human_duration(cap));
             let what = format!("a timeout of {timeout} is more than the cap of {cap}");
             let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
             self.error("over-cap", span, what, hint);

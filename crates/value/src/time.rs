@@ -178,6 +178,12 @@ pub fn human_duration(duration: Duration) -> String {
     }
 }
 
+/// A duration as authored or stored, for people; text that is not a duration stays.
+#[must_use]
+pub fn shown_duration(text: &str) -> String {
+    parse_duration(text).map_or_else(|_| text.to_owned(), human_duration)
+}
+
 /// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {

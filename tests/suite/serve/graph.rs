@@ -57,7 +57,7 @@ async fn a_run_gives_the_graph_of_its_workflow() {
     assert_eq!(pages["condition"], "@equals(variables('loopIndex'), 2)");
     assert_eq!(
         pages["limits"],
-        json!({ "count": "5", "timeout": "PT1H", "delay": "every PT1S" })
+        json!({ "count": "5", "timeout": "1h", "delay": "every 1s" })
     );
     assert_eq!(
         (&pages["frame"], &pages["foldable"]),

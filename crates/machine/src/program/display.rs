@@ -6,6 +6,7 @@ use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use std::fmt;
 use windlass_expression::{Template, Value};
 use windlass_model::model::{Expect, OnLimit};
+use windlass_value::time::shown_duration;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,7 +96,7 @@ impl Scope {
                     shown(&spec.count)
                 );
                 if let Some(timeout) = &spec.timeout {
-                    title.push_str(&format!(" in {}", shown(timeout)));
+                    title.push_str(&format!(" in {}", shown_time(timeout)));
                 }
                 if let Some(unchanged) = &spec.unchanged {
                     title.push_str(&format!(", at most {}", unchanged.title()));
@@ -117,7 +118,7 @@ impl Scope {
                 retry: Some(retry), ..
             } => retry.title(),
             ScopeKind::Try { retry: None, .. } => String::from("catch"),
-            ScopeKind::Deadline { after } => format!("cut after {}", shown(after)),
+            ScopeKind::Deadline { after } => format!("abort after {}", shown_time(after)),
             ScopeKind::ForEach {
                 items, concurrency, ..
             } => {
@@ -181,7 +182,7 @@ impl State {
             Op::Break => String::from("break"),
             Op::Leave => String::from("leave"),
             Op::Join => String::from("join"),
-            Op::Sleep(Sleep::For(time)) => format!("sleep {}", shown(time)),
+            Op::Sleep(Sleep::For(time)) => format!("sleep {}", shown_time(time)),
             Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", shown(time)),
             Op::AwaitSignal(name) => format!("await signal {name}"),
             Op::Expect(_, Expect::Json) => String::from("expect json"),
@@ -192,6 +193,11 @@ impl State {
             Op::Succeed => String::from("succeed"),
         }
     }
+}
+
+/// The same of a duration, for people.
+pub fn shown_time(template: &Template) -> String {
+    shown_duration(&shown(template))
 }
 
 /// A template as its author wrote it.

@@ -7,7 +7,7 @@ mod display;
 mod ids;
 mod verify;
 
-pub use display::shown;
+pub use display::{shown, shown_time};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
 pub use windlass_model::model::{Outputs, Sleep};

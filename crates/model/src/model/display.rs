@@ -1,7 +1,7 @@
 //! Waits and limits in words.
 
 use super::{Backoff, Delay, Unchanged};
-use windlass_value::time::human_duration;
+use windlass_value::time::{human_duration, shown_duration};
 
 impl Backoff {
     /// How long the waits are, in words.
@@ -24,7 +24,7 @@ impl Delay {
     #[must_use]
     pub fn title(&self) -> String {
         match self {
-            Self::Every(delay) => format!("every {}", delay.source_text()),
+            Self::Every(delay) => format!("every {}", shown_duration(&delay.source_text())),
             Self::Backoff(backoff) => backoff.title(),
             Self::Server { own, .. } => format!("{}, or as the server says", own.title()),
         }
