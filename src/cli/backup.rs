@@ -18,7 +18,7 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
     );
     let copied = copied.await.map_err(|failure| match failure.code() {
         Some(ErrorCode::StoreExists) => Failure::Usage(format!(
-            "there is a store in {} already: give another directory, or move that one away",
+            "{} already contains a store: choose another directory, or move that store away",
             dir.display()
         )),
         _ => failure,
@@ -30,7 +30,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
     here(global, "restore")?;
     if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
-            "a process owns the store that would be replaced: end that first",
+            "a process owns the store to replace: stop it first",
         )));
     }
     // A copy is kept as what it is of.
@@ -50,7 +50,7 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
     };
     if is_owned(&any).await? {
         return Err(Failure::Taken(String::from(
-            "a process owns the store that would be migrated: end that first",
+            "a process owns the store to migrate: stop it first",
         )));
     }
     let done = migrated(&global.state, args.to)?;
@@ -59,11 +59,11 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
             let dir = global.state.display();
             let text = match &done.old {
                 Some(old) => format!(
-                    "{} keeps the store in {dir} now; {} were compared; what was there is {old}",
+                    "{} now keeps the store in {dir}; compared {}; the old store is {old}",
                     done.store,
                     output::counted(done.records, "record"),
                 ),
-                None => format!("{} keeps the store in {dir} already", done.store),
+                None => format!("the store in {dir} already uses {}", done.store),
             };
             output::print(text)?;
         }
@@ -87,7 +87,7 @@ fn told(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> 
             let runs = output::counted(copied.runs, "run");
             let mut text = format!("{runs} {done} {}, and read again there", copied.dir);
             if let Some(old) = &copied.old {
-                text.push_str(&format!("; what was there is {old}"));
+                text.push_str(&format!("; the old store is {old}"));
             }
             output::print(text)?;
         }

@@ -143,7 +143,7 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
     let payload = match &args.payload {
         None => Value::Null,
         Some(text) => Value::from_json(text)
-            .map_err(|error| Failure::Usage(format!("--payload takes JSON: {error}")))?,
+            .map_err(|error| Failure::Usage(format!("--payload must be JSON: {error}")))?,
     };
     let (run, name) = (&args.run, &args.name);
     let status = command(

@@ -77,7 +77,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
     let owned = is_owned(global).await?;
     if owned && args.repair {
         return Err(Failure::Taken(String::from(
-            "a process owns the store: a repair waits until that has ended",
+            "a process owns the store: stop it before --repair",
         )));
     }
     let mut report = Report::default();
@@ -90,7 +90,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
     let checks = &mut report.checks;
     match examined {
         None => {
-            let found = "a process owns it; its runs go on, so its rows are not read";
+            let found = "not read: a process owns the store and its runs continue";
             checks.push(Check::new("store", Health::Good, found));
         }
         Some(examined) => match examined {
@@ -99,14 +99,14 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
                 report.store = Some(found);
             }
             Err(EngineError::NoStore(_)) => {
-                checks.push(Check::new("store", Health::Good, "there is none yet"));
+                checks.push(Check::new("store", Health::Good, "no store yet"));
             }
             Err(EngineError::Store(error @ StoreError::Locked { .. })) => {
                 checks.push(Check::new("store", Health::Warning, error.to_string()));
             }
             Err(EngineError::Store(error @ StoreError::Io(_))) => {
                 let found =
-                    format!("{error}: make room, then look again; it is not damaged by that");
+                    format!("{error}: free disk space and check again; the store is not damaged");
                 checks.push(Check::new("store", Health::Bad, found));
             }
             Err(EngineError::Store(error @ StoreError::Unopened { .. })) => {
@@ -127,7 +127,10 @@ async fn of_server(remote: &Client) -> Result<Check, Failure> {
         ..ListFilter::default()
     };
     remote.list(&filter).await?;
-    let found = format!("{} takes work, and lets this client in", remote.url());
+    let found = format!(
+        "{} accepts requests and authorises this client",
+        remote.url()
+    );
     Ok(Check::new("server", Health::Good, found))
 }
 
@@ -156,8 +159,8 @@ fn of_store(found: &StoreReport) -> Check {
         return Check::new("store", Health::Good, text);
     }
     let text = format!(
-        "{} places cannot be read; {} runs can: --repair makes a new store of what can be read, \
-         and keeps this one",
+        "{} places are unreadable; {} runs are readable: --repair builds a new store from them and \
+         renames this one",
         found.unreadable.len(),
         found.runs
     );
@@ -228,8 +231,7 @@ fn socket(state: &Path) -> Check {
         let text = "its path is long; it is reached through /proc";
         return Check::new("socket", Health::Good, text);
     }
-    let text =
-        format!("its path has {length} bytes, and {SOCKET_PATH} fit: give a shorter --state");
+    let text = format!("its path has {length} bytes, and {SOCKET_PATH} fit: use a shorter --state");
     Check::new("socket", Health::Bad, text)
 }
 
@@ -295,8 +297,8 @@ fn text(report: &Report, screen: Screen) -> TerminalText {
         }
         if repair.stand_still && !repair.kept.is_empty() {
             lines.push(String::from(
-                "hint      runs may be older than they were, so none goes on by itself: \
-                 `windlass resume RUN` repeats what it did since",
+                "hint      runs may be older than they were, so none continues automatically: \
+                 `windlass resume RUN` repeats the lost steps",
             ));
         }
     }

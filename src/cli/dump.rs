@@ -52,8 +52,8 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     }
     if damaged {
         let message = "the store does not open; this is what can be read of it";
-        let hint =
-            "`windlass doctor --repair` makes a new store of that and keeps this one beside it";
+        let hint = "`windlass doctor --repair` builds a new store from the readable data and renames this \
+             one";
         screen.fail(message, Some(hint));
     }
     for lost in &report.unreadable {

@@ -15,6 +15,6 @@ pub fn engine(
     _: Option<&Path>,
 ) -> Result<Engine, EngineError> {
     Err(EngineError::Elsewhere(String::from(
-        "this build has no engine but its own: build it with the feature `temporal`",
+        "this build only has its own engine: build it with the feature `temporal`",
     )))
 }

@@ -17,7 +17,7 @@ pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     }
     let text = args.expression.as_deref().unwrap_or_default();
     if text.trim().is_empty() {
-        let message = "there is no expression: for example windlass eval \"add(1, 2)\"";
+        let message = "missing expression, for example: windlass eval \"add(1, 2)\"";
         return Err(Failure::Usage(message.to_owned()));
     }
     let (subject, value) = subject(args, text);

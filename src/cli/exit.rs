@@ -136,12 +136,12 @@ impl Failure {
         let text = of_store.or_else(|| match self.code()? {
             ErrorCode::UnknownRun => Some("`windlass list` shows the runs of a store"),
             ErrorCode::RunExists => Some(
-                "give another --id; `windlass resume` goes on with a run that has not ended, and \
-                 `windlass retry` starts one that ended badly once more",
+                "choose another --id; `windlass resume` resumes an unfinished run, and `windlass \
+                 retry` retries one that failed",
             ),
             ErrorCode::StoreExists => Some(
-                "give another directory; `restore --replace` puts the copy in its place and keeps \
-                 it beside",
+                "choose another directory; `restore --replace` replaces the store and renames the \
+                 old one",
             ),
             ErrorCode::NoStore => Some("`windlass run` makes one; --state says where it is"),
             _ => None,
@@ -166,30 +166,30 @@ fn unreachable(why: &str) -> &'static str {
 fn advice(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::Locked { .. } => {
-            "the process that owns it does not answer on control.sock; wait for it to end, or give \
-             another directory with --state"
+            "the process that owns it does not answer on control.sock; wait for it to end, or \
+             choose another directory with --state"
         }
-        StoreError::Foreign { .. } => "give another directory with --state",
+        StoreError::Foreign { .. } => "choose another directory with --state",
         StoreError::OtherKind { .. } => {
-            "leave --store and WINDLASS_STORE away; `windlass migrate --to` lets another database \
-             keep it"
+            "remove --store and WINDLASS_STORE; `windlass migrate --to` migrates the store to \
+             another database"
         }
         StoreError::Corrupt { .. } => {
-            "`windlass dump` shows what can still be read; `windlass doctor --repair` makes a new \
-             store of that and keeps this one beside it. A copy of a store in use is made with \
-             `windlass backup`, and with nothing else"
+            "`windlass dump` shows what is still readable; `windlass doctor --repair` builds a new \
+             store from that and renames this one. To copy a store in use, use only `windlass \
+             backup`"
         }
         StoreError::Gone { .. } => {
-            "nothing was acknowledged since: put the directory of --state back, then `windlass resume` \
-             goes on from what is in it"
+            "nothing was acknowledged since: put the directory of --state back, then `windlass \
+             resume` continues from its content"
         }
         StoreError::Unopened { .. } => {
-            "--state names a directory that this user can make and write; a store belongs to the \
-             user who made it"
+            "--state must name a directory that this user can create and write; a store belongs to \
+             the user who created it"
         }
         StoreError::Io(error) => of_disk(error),
         StoreError::Failed { .. } => {
-            "what was acknowledged is safe: `windlass resume` goes on from there"
+            "all acknowledged steps are safe: `windlass resume` continues from there"
         }
         StoreError::UnknownRun(_) | StoreError::Conflict { .. } | StoreError::Rejected { .. } => {
             return None;
@@ -204,20 +204,20 @@ fn of_disk(error: &io::Error) -> &'static str {
     }
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EROFS) => {
-            "nothing can be written there: give another directory with --state, or mount it to be \
-             written to"
+            "the directory is not writable: choose another directory with --state, or mount it \
+             read-write"
         }
         Some(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS) => {
-            "files cannot be locked there, as on some network file systems: give a local directory \
-             with --state"
+            "files cannot be locked there, as on some network file systems: choose a local \
+             directory with --state"
         }
         Some(Errno::EIO) => {
-            "the disk fails (`dmesg` may say how): what was acknowledged is safe as far as it can \
-             be read; copy the directory of --state to another disk and go on from there"
+            "the disk fails (see `dmesg`): acknowledged steps are safe as far as they are \
+             readable; copy the directory of --state to another disk and resume there"
         }
         _ => {
-            "make room on the disk or give another directory with --state; what was acknowledged \
-             is safe, and `windlass resume` goes on from there"
+            "free disk space or choose another directory with --state; acknowledged steps are \
+             safe, and `windlass resume` continues from there"
         }
     }
 }

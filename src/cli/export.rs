@@ -124,7 +124,7 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
         (totals.cancelled, "cancelled"),
         (totals.skipped, "skipped"),
         (totals.retried, "retried"),
-        (report.forgotten, "not kept any more"),
+        (report.forgotten, "no longer stored"),
     ]);
     told.insert(0, text(&summary.status));
     let _ = writeln!(

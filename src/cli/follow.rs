@@ -217,7 +217,7 @@ impl Following<'_> {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
                 let resume = self.resume(run);
-                let hint = format!("the run goes on from what the store has: {resume}");
+                let hint = format!("the run continues from the state in the store: {resume}");
                 self.progress.clear();
                 self.view.screen.fail(&message, Some(&hint));
                 Ok(())
@@ -257,7 +257,7 @@ impl Following<'_> {
         if told.is_some_and(|(last, at)| *last == what && now < at.plus(AGAIN)) {
             return;
         }
-        let next = format!("the next one is {}", format::until(next_at, now));
+        let next = format!("next attempt {}", format::until(next_at, now));
         let gap = if what.contains('\n') { "\n" } else { "; " };
         self.progress.say(format!("{what}{gap}{next}"));
         self.told = Some((what, now));
@@ -286,10 +286,12 @@ impl Following<'_> {
         open.lost += 1;
         let remote = session.is_remote();
         if remote && open.lost == AWAY {
-            self.view.screen.say("the server is away: it is looked for");
+            self.view
+                .screen
+                .say("the server does not answer: reconnecting");
         }
         if remote && open.lost > MAX_AWAY {
-            let message = format!("the server stays away; run {run} goes on with it");
+            let message = format!("the server is still unavailable; run {run} continues on it");
             return Err(Failure::Taken(message));
         }
         if !remote && open.lost > MAX_LOST {
@@ -426,7 +428,7 @@ impl Following<'_> {
                 };
                 let look = self.command("status", &run);
                 self.progress
-                    .say(format!("run {run} goes on {place}: {look}"));
+                    .say(format!("run {run} continues {place}: {look}"));
             }
             return Ok(());
         }
@@ -452,9 +454,9 @@ impl Following<'_> {
             self.ended(&run, Exit::Unfinished);
             let head = self.view.screen.tint("1;33", "stopped");
             let resume = self.resume(&run);
-            let what = format!(": run {run} is unfinished, and its deadlines go on");
+            let what = format!(": run {run} is unfinished, and its deadlines keep running");
             self.progress.say(head.and(what));
-            self.progress.say(format!("go on with it: {resume}"));
+            self.progress.say(format!("resume it: {resume}"));
         }
         Ok(())
     }

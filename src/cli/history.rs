@@ -12,7 +12,7 @@ use windlass_engine::{TerminalText, Timestamp, now};
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
     if args.iterations == Amount::Last(0) && !args.events {
         let message =
-            "`--iterations 0` shows nothing without --events: give a number from 1, or `all`";
+            "`--iterations 0` shows nothing without --events: use a number from 1, or `all`";
         return Err(Failure::Usage(message.to_owned()));
     }
     let filter = HistoryFilter {
@@ -65,7 +65,7 @@ pub fn not_kept(report: &HistoryReport) -> Vec<String> {
         (report.forgotten_events, "events"),
     ];
     let gone = counts.iter().filter(|(count, _)| *count > 0);
-    gone.map(|(count, what)| format!("the first {count} {what} are not kept any more"))
+    gone.map(|(count, what)| format!("the first {count} {what} are no longer stored"))
         .collect()
 }
 

@@ -96,7 +96,7 @@ pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
 fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
     match &args.secrets {
         Some(path) if !path.is_dir() => {
-            let message = format!("--secrets: {} is no directory", path.display());
+            let message = format!("--secrets: {} is not a directory", path.display());
             Err(Failure::Usage(message))
         }
         given => Ok(given.clone()),
@@ -112,7 +112,7 @@ fn folder() -> Option<String> {
 /// A dialect by its name.
 pub fn dialect(word: &str) -> Result<Dialect, Failure> {
     Dialect::parse(word).ok_or_else(|| {
-        let message = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
+        let message = format!("unknown format `{word}` (expected loom, azure, tea or canvas)");
         Failure::Usage(message)
     })
 }
@@ -246,7 +246,7 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
     }
     let Some((name, text)) = flag.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(Failure::Usage(format!(
-            "{which} takes NAME=TEXT, NAME:=JSON or a JSON object, not `{flag}`"
+            "{which} accepts NAME=TEXT, NAME:=JSON or a JSON object, not `{flag}`"
         )));
     };
     let (name, value) = match name.strip_suffix(':') {
@@ -264,8 +264,8 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
 fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) -> String {
     let shown = super::output::cut(text, 60);
     format!(
-        "{which} {name}: after `:=` stands JSON, and `{shown}` is none ({error}); text stands \
-         after `=`: {which} {name}={shown}"
+        "{which} {name}: `:=` expects JSON, and `{shown}` is not valid JSON ({error}); for text \
+         use `=`: {which} {name}={shown}"
     )
 }
 
@@ -299,7 +299,7 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
         ))),
         (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
         (false, _) if !visible => Err(Failure::Usage(String::from(
-            "a token has no spaces and nothing but ASCII",
+            "a token must be ASCII without spaces",
         ))),
         (false, _) => Ok(Some(token.to_owned())),
     }

@@ -49,8 +49,8 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         if alone.get() && left > 0 && !args.watch.watch {
             let place = target_flag(global);
             screen.say(format!(
-                "no process owns the store, so nothing moves: `windlass resume{place}` goes on \
-                 with what has not ended, {left} here"
+                "no server is running, so no run moves: `windlass resume{place}` resumes the \
+                 unfinished runs, {left} here"
             ));
         }
         Ok(Shown {
@@ -79,7 +79,7 @@ pub fn statuses(words: &[String]) -> Result<Vec<RunStatus>, Failure> {
     let status = |word: &String| {
         RunStatus::parse(word).ok_or_else(|| {
             let words = RunStatus::ALL.map(RunStatus::as_str).join(", ");
-            Failure::Usage(format!("`{word}` is no status: {words} are"))
+            Failure::Usage(format!("unknown status `{word}` (expected {words})"))
         })
     };
     words.iter().map(status).collect()

@@ -189,7 +189,7 @@ impl<W: Write> Server<W> {
                 self.phase = Phase::Ready;
                 Ok(initialized())
             }
-            (Phase::New, _) => Err((NOT_INITIALIZED, String::from("`initialize` comes first"))),
+            (Phase::New, _) => Err((NOT_INITIALIZED, String::from("send `initialize` first"))),
             (Phase::ShutDown, _) => Err((INVALID_REQUEST, String::from("it was shut down"))),
             (Phase::Ready, "shutdown") => {
                 self.phase = Phase::ShutDown;
@@ -284,7 +284,7 @@ impl<W: Write> Server<W> {
             "textDocument/codeAction",
         ];
         if !known.contains(&method) {
-            return Err((METHOD_NOT_FOUND, format!("there is no `{method}` here")));
+            return Err((METHOD_NOT_FOUND, format!("unknown method `{method}`")));
         }
         let invalid = |why: &str| (INVALID_PARAMS, why.to_owned());
         let params = read::<OfDocument>(params).map_err(|error| invalid(&error.to_string()))?;

@@ -124,7 +124,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     enough(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
     if now() < Timestamp(0) {
         // Times in the store begin at 1970.
-        let message = "the clock of this machine stands before 1970: set it";
+        let message = "the system clock is before 1970: set it";
         return Err(Failure::Machine(std::io::Error::other(message)));
     }
     // Commands that move runs need a second thread; the others ask one question.
@@ -194,7 +194,7 @@ fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(),
     match getrlimit(resource) {
         Ok((limit, _)) if limit < least => {
             let message = format!(
-                "this process may have {limit} {what}, and needs {least}: `{raise}` raises that"
+                "the limit of {limit} {what} is too low (need {least}): raise it with `{raise}`"
             );
             Err(Failure::Machine(std::io::Error::other(message)))
         }
@@ -231,8 +231,7 @@ fn enough_threads() -> Result<(), Failure> {
     });
     spawned.map_err(|error| {
         let message = format!(
-            "this process cannot have {THREADS} threads ({error}): `ulimit -u`, or TasksMax of its \
-             service, raises that"
+            "cannot start {THREADS} threads ({error}): raise `ulimit -u`, or TasksMax of the service"
         );
         Failure::Machine(std::io::Error::other(message))
     })

@@ -54,8 +54,8 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
             let forgotten = !report.pruned.runs.is_empty() && !args.dry_run;
             if forgotten && !args.compact && global.server.is_none() {
                 screen.say(
-                    "new runs use their room on the disk; `windlass prune --compact` gives it back \
-                     while no process owns the store",
+                    "new runs reuse the freed space; `windlass prune --compact` returns it to the \
+                     disk while no process owns the store",
                 );
             }
         }
@@ -67,13 +67,13 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
 /// A store can only be compacted while no process owns it.
 async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
     if filter.dry_run {
-        let message = "--compact writes the store anew, and --dry-run nothing: give one of them";
+        let message =
+            "--compact rewrites the store and --dry-run changes nothing: use only one of them";
         return Err(Failure::Usage(message.to_owned()));
     }
     if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
-            "a process owns the store: --compact waits until that has ended, and without it \
-             `prune` works beside it",
+            "a process owns the store: stop it before --compact, or run `prune` without --compact",
         )));
     }
     Ok(())
@@ -89,7 +89,7 @@ fn table(report: &Report, forgets: bool, ids: bool) -> String {
         let (runs, programs) = (pruned.runs.len() as u64, pruned.programs);
         let (runs, programs) = (counted(runs, "run"), counted(programs, "program"));
         lines.push(match pruned.dry_run {
-            true => format!("{runs} would be forgotten"),
+            true => format!("{runs} would be deleted"),
             false => format!("{runs} and {programs} forgotten"),
         });
     }

@@ -25,7 +25,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
     }
     if global.engine.is_some() && args.run.is_none() {
         return Err(Failure::Usage(String::from(
-            "workers go on with every run by themselves: name a run that is paused",
+            "workers resume every run automatically: name a paused run",
         )));
     }
     let begin = async |session: &mut Session, view: &View| {
@@ -38,8 +38,8 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
             screen.say(match session.paused().await? {
                 0 => String::from("nothing to resume: every run has ended"),
                 paused => format!(
-                    "nothing to resume: what has not ended is paused ({paused}), and \
-                     `windlass resume{} --paused` goes on with that",
+                    "nothing to resume: the unfinished runs are paused ({paused}); `windlass \
+                     resume{} --paused` resumes them, too",
                     view.target
                 ),
             });

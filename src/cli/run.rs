@@ -35,7 +35,8 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     let both = [Some(&*args.file), args.start.input.as_deref()];
     if both.iter().all(|path| *path == Some(Path::new("-"))) {
         return Err(Failure::Usage(String::from(
-            "standard input is read once: the workflow or the inputs can come from it, not both",
+            "standard input can be read only once: use `-` for the workflow or for the inputs, not \
+             for both",
         )));
     }
     let options = LoadOptions {
@@ -46,8 +47,8 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         Err(_) if is_kept(global, &args.file).await => {
             let name = args.file.display();
             return Err(Failure::Usage(format!(
-                "there is no file `{name}`, but a workflow is kept under that name: \
-                 windlass workflow start {name}"
+                "no file `{name}`, but a saved workflow has this name: windlass workflow start \
+                 {name}"
             )));
         }
         loaded => loaded?.refuse_bad_scripts()?,
@@ -188,8 +189,7 @@ pub(super) async fn require_server(setup: &Setup) -> Result<(), Failure> {
     match client.as_ref().and_then(Client::owner) {
         Some(owner) if owner.serves => Ok(()),
         Some(owner) => Err(Failure::Taken(format!(
-            "process {} owns the store and leaves with its own runs: there is no server to hand \
-             the run to",
+            "process {} owns the store and exits with its own runs: no server can accept the run",
             owner.pid
         ))),
         None => Err(Failure::Taken(format!(

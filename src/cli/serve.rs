@@ -60,7 +60,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         match owner_or(&global.state, || open(global, args, &read)).await {
             Err(Failure::Engine(error)) if error.lacks_room() => {
                 if !told {
-                    screen.warn(&format!("{error}: it waits for room"));
+                    screen.warn(&format!("{error}: waiting for disk space"));
                     told = true;
                 }
             }
@@ -96,7 +96,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
 /// Looks what became of runs that others keep, so that whoever watches this server is told.
 #[allow(
     clippy::disallowed_methods,
-    reason = "it goes on as long as the server"
+    reason = "it keeps running as long as the server"
 )]
 fn look_elsewhere(engine: Arc<Engine>) {
     tokio::spawn(async move {

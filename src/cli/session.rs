@@ -205,8 +205,7 @@ impl Session {
         ];
         for (flag, _) in given.iter().filter(|(_, given)| *given) {
             self.setup.screen.warn(&format!(
-                "{flag} is not used: another process owns the store and does the work \
-                 with what it was started with"
+                "{flag} is ignored: another process owns the store and uses its own options"
             ));
         }
     }

@@ -59,7 +59,7 @@ async fn newest(global: &Global) -> Result<String, Failure> {
     };
     let listed = runs(global, &filter).await?;
     let newest = listed.runs.into_iter().next();
-    let newest = newest.ok_or_else(|| Failure::Usage(String::from("there are no runs")))?;
+    let newest = newest.ok_or_else(|| Failure::Usage(String::from("the store has no runs")))?;
     Ok(newest.summary.run)
 }
 
@@ -101,15 +101,16 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         let _ = writeln!(out, "parked    {reason}");
     }
     if is_left(report) {
-        let _ = writeln!(out, "stopped   no process owns the store, so nothing moves");
+        let resume = format!("`windlass resume{place} {}`", report.run);
+        let _ = writeln!(out, "stopped   no server is running; resume with {resume}");
     }
     if let Some(outage) = &report.outage {
-        let _ = writeln!(out, "stopped   nothing moves: {outage}");
+        let _ = writeln!(out, "stopped   no run continues: {outage}");
     }
     if let Some(behind) = behind(report) {
         let _ = writeln!(
             out,
-            "behind    by {}: the process that runs it has more to do than it can",
+            "behind    by {}: the process that executes it is overloaded",
             format::duration(behind)
         );
     }
@@ -331,7 +332,9 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
     match (doing.waits_for.as_str(), doing.since) {
         ("retry", _) => parts.push(format!("next attempt {due}")),
         ("call", None) if doing.queued => {
-            parts.push(String::from("waits to start: as many calls run as may"));
+            parts.push(String::from(
+                "queued: the maximum number of calls is running",
+            ));
         }
         ("call", Some(since)) => parts.push(format!("for {}", format::duration(now.since(since)))),
         _ => {}

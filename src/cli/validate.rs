@@ -69,7 +69,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
     made.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::Usage(format!(
-                "--write-stubs: {} is there already: name a new file, or remove it first",
+                "--write-stubs: {} already exists: choose another file, or remove it first",
                 to.display()
             )),
             _ => Failure::Usage(format!("--write-stubs: {}: {error}", to.display())),

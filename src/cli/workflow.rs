@@ -55,11 +55,7 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     });
     match args.output.output {
         Format::Table => {
-            let how = if replaced {
-                "kept in its place"
-            } else {
-                "kept"
-            };
+            let how = if replaced { "updated" } else { "kept" };
             output::print(format!("{name}  {}  {how}", short(&report.program)))?;
         }
         format => output::document(format, &report)?,

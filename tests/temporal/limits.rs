@@ -39,7 +39,7 @@ actions:
     );
     place.await_status("Failed");
     let report = place.report(&["status", &place.id]);
-    assert!(report.to_string().contains("Temporal takes"), "{report}");
+    assert!(report.to_string().contains("Temporal accepts"), "{report}");
 }
 
 #[test]

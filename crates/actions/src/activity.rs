@@ -121,7 +121,8 @@ where
         Box::pin(async move {
             let output = running.await.map_err(|error| error.0)?;
             Value::encode(output).map_err(|error| {
-                let message = format!("what the activity `{name}` gave is no JSON: {error}");
+                let message =
+                    format!("the output of the activity `{name}` is not valid JSON: {error}");
                 Fault::new(fault_kind::HANDLER, message)
             })
         })

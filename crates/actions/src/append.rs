@@ -362,7 +362,7 @@ impl Job {
             return Err(at_once());
         }
         Err(invalid(format!(
-            "{} was changed by somebody else: this run left it with {from} bytes, and it has \
+            "{} was changed by another program: this run left it with {from} bytes, and it has \
              {now}; nothing was written",
             self.shown
         )))

@@ -358,8 +358,5 @@ pub(super) fn unknown<'a>(
     let hint = nearest(name, known)
         .map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default();
-    Fault::new(
-        fault_kind::INPUT,
-        format!("there is no {what} `{name}`{hint}"),
-    )
+    Fault::new(fault_kind::INPUT, format!("unknown {what} `{name}`{hint}"))
 }

@@ -15,7 +15,7 @@ impl Client {
     }
 
     pub async fn post_json(&self, _: &str, _: &Value, _: &Request) -> Result<Reply, Fault> {
-        let message = "this build of Windlass makes no HTTP calls: feature `http`";
+        let message = "this build of Windlass cannot make HTTP calls: feature `http`";
         Err(Fault::new(fault_kind::INPUT, message))
     }
 }

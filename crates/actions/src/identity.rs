@@ -32,7 +32,8 @@ pub(super) async fn signed(
             return Ok(None);
         }
         let message = format!(
-            "nothing gives the token for `authentication` of type {name}: register a handler `{name}`"
+            "no handler returns the token for `authentication` of type {name}: register a handler \
+             `{name}`"
         );
         return Err(Fault::new(fault_kind::INPUT, message));
     }

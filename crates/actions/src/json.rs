@@ -26,7 +26,7 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
 pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     match inexact_json(text) {
         Some(told) => {
-            let message = format!("{what} cannot be kept as it is: {told}");
+            let message = format!("{what} cannot be stored exactly: {told}");
             Err(Fault::new(fault_kind::INEXACT, message))
         }
         None => Ok(()),

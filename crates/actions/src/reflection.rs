@@ -199,7 +199,7 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
             break;
         }
     }
-    let judged = judged.ok_or_else(|| refused("it is no JSON"))?;
+    let judged = judged.ok_or_else(|| refused("it is not valid JSON"))?;
     // Models are also asked for `pass`.
     let valid = ["valid", "pass", "passed"].iter();
     let valid = valid.filter_map(|key| judged.get(key)).next();
@@ -211,20 +211,20 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
         // Prompts of one's own may ask for a score from 1 to 10, and models put it in quotes.
         Some(score) => match score.to_json().trim_matches('"').parse() {
             Ok(score) if f64::is_finite(score) => score,
-            _ => return Err(refused("`score` is no number")),
+            _ => return Err(refused("`score` is not a number")),
         },
     };
     let suggestions = match judged.get("suggestions") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(all)) => all.as_ref().clone(),
-        Some(_) => return Err(refused("`suggestions` is no list")),
+        Some(_) => return Err(refused("`suggestions` is not a list")),
     };
     let reasons = judged.get("reason").or_else(|| judged.get("feedback"));
     let errors = match reasons {
         _ if *valid => Vec::new(),
         None | Some(Value::Null) => vec![reason("the model gave no reason")],
         Some(Value::String(words)) => vec![reason(words)],
-        Some(_) => return Err(refused("`reason` is no text")),
+        Some(_) => return Err(refused("`reason` is not text")),
     };
     Ok(evaluation(*valid, score, errors, suggestions))
 }

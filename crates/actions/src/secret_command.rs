@@ -68,7 +68,7 @@ impl SecretCommand {
             }));
         }
         let text = String::from_utf8(output.stdout);
-        let mut text = text.map_err(|_| told(String::from("its output is no UTF-8")))?;
+        let mut text = text.map_err(|_| told(String::from("its output is not valid UTF-8")))?;
         text.truncate(text.trim_end_matches(['\n', '\r']).len());
         if text.is_empty() {
             return Err(told(String::from("it printed nothing")));

@@ -278,7 +278,7 @@ impl Secrets {
     fn missing(&self, name: &str) -> Fault {
         let places = self.sources.places(name);
         let shown = of_environment(name).unwrap_or(name);
-        let message = format!("there is no secret `{shown}`: {places}");
+        let message = format!("unknown secret `{shown}`: {places}");
         Fault::new(fault_kind::SECRET, message)
     }
 

@@ -45,7 +45,8 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     let elsewhere = has("base_url") || has("api_base");
     if elsewhere && !has("api_key") && !has("api_key_file") {
         return Some(String::from(
-            "no flag lets the operator's key be sent to another server: give `api_key` with the address",
+            "the operator's key is never sent to another server: set `api_key` together with the \
+             address",
         ));
     }
     None

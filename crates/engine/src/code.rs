@@ -29,21 +29,21 @@ codes! {
     /// The request has no token, or another one.
     Unauthorized = ("unauthorized", 401, 2, "A token is needed");
     /// A page of another site asks, or another server is meant.
-    Forbidden = ("forbidden", 403, 2, "The request is not let in");
+    Forbidden = ("forbidden", 403, 2, "The request is not authorised");
     /// Only a process on the server's machine may ask for this.
     LocalOnly = ("local-only", 403, 2, "Only a command on the server's machine may ask for this");
     /// There is nothing at this address.
     NotFound = ("not-found", 404, 2, "There is nothing at this address");
     /// The address takes other methods.
-    MethodNotAllowed = ("method-not-allowed", 405, 2, "The address takes other methods");
-    /// There is no such run.
-    UnknownRun = ("unknown-run", 404, 2, "There is no such run");
-    /// There is no such workflow.
-    UnknownWorkflow = ("unknown-workflow", 404, 2, "There is no such workflow");
+    MethodNotAllowed = ("method-not-allowed", 405, 2, "The address accepts other methods");
+    /// Unknown run.
+    UnknownRun = ("unknown-run", 404, 2, "Unknown run");
+    /// Unknown workflow.
+    UnknownWorkflow = ("unknown-workflow", 404, 2, "Unknown workflow");
     /// Another workflow is kept under the name than the one that was to be replaced.
     WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
-    /// There is no store in the directory.
-    NoStore = ("no-store", 404, 2, "There is no store");
+    /// The store does not exist in the directory.
+    NoStore = ("no-store", 404, 2, "The store does not exist");
     /// There is a store already where one was to be put.
     StoreExists = ("store-exists", 409, 2, "There is a store already");
     /// There is a run of this id already.
@@ -57,13 +57,13 @@ codes! {
     /// Nothing in the run's workflow waits for the signal.
     NoSignal = ("no-signal", 409, 2, "The run waits for no such signal");
     /// The run lacks a handler or a secret here, or this version cannot read its workflow.
-    NotLoaded = ("not-loaded", 409, 3, "The run cannot go on with what the server has");
+    NotLoaded = ("not-loaded", 409, 3, "The run cannot continue with the server's configuration");
     /// The idempotency key was used for something else.
     KeyReused = ("key-reused", 422, 2, "The idempotency key was used for another request");
     /// The body is too large.
     TooLarge = ("too-large", 413, 2, "The body is too large");
     /// The body did not come in time.
-    TooSlow = ("too-slow", 408, 2, "The body did not come");
+    TooSlow = ("too-slow", 408, 2, "The body did not arrive in time");
     /// The body has another type.
     MediaType = ("media-type", 415, 2, "The body has another type");
     /// The workflow has mistakes.
@@ -73,7 +73,7 @@ codes! {
     /// The input is not what the workflow declares.
     RefusedInput = ("refused-input", 422, 2, "The input is refused");
     /// There is as much to do as the operator allows: later there may be room.
-    Busy = ("busy", 429, 8, "The server has as much to do as it takes");
+    Busy = ("busy", 429, 8, "The server is at capacity");
     /// The engine is not ready yet, or about to stop: ask again.
     Unavailable = ("unavailable", 503, 8, "The server is not ready");
     /// The store is locked, damaged, full or gone.

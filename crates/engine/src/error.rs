@@ -68,8 +68,8 @@ pub enum EngineError {
     NoNode(NoNode),
     /// An iteration that a run does not have, or of which nothing is kept.
     #[error(
-        "run {run} has no iteration `{path}`, or nothing of it is kept; an iteration is a loop's path, \
-         `#` and a number from 0, as in `poll#14`"
+        "run {run} has no stored iteration `{path}`; an iteration is a loop's path, `#` and a \
+         number from 0, as in `poll#14`"
     )]
     NoIteration {
         /// The run.
@@ -78,10 +78,10 @@ pub enum EngineError {
         path: String,
     },
     /// A place in a list that is none.
-    #[error("`{0}` is no place in a list: take `next` of a page")]
+    #[error("`{0}` is not a valid page token: use `next` from the previous page")]
     NoPage(String),
     /// A name that no workflow is kept under.
-    #[error("there is no workflow `{name}`{}", behind(hint))]
+    #[error("unknown workflow `{name}`{}", behind(hint))]
     NoWorkflow {
         /// The name.
         name: windlass_model::model::Name,
@@ -131,7 +131,7 @@ pub enum EngineError {
     #[error("the scheduler's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
     /// There is no store to look at.
-    #[error("there is no store in {}", .0.display())]
+    #[error("no store in {}", .0.display())]
     NoStore(std::path::PathBuf),
     /// There is a store already where one was to be put.
     #[error("there is a store in {} already: nothing was written", .0.display())]
@@ -280,7 +280,7 @@ fn behind(hint: &Option<String>) -> String {
 fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
     match current {
         Some(current) => format!("the workflow `{name}` is {} by now", current.version),
-        None => format!("there is no workflow `{name}` any more"),
+        None => format!("the workflow `{name}` no longer exists"),
     }
 }
 

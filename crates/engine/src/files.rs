@@ -236,7 +236,10 @@ fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String
     }
     // A pipe or a device would be waited for.
     if !file.metadata()?.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
     }
     let text = read_text(std::fs::File::open(file)?)?;
     if text.len() > limit {

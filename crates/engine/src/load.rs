@@ -135,7 +135,7 @@ pub(super) fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to() + 1;
-        let message = format!("it is no UTF-8 text, from byte {place} on: save it as UTF-8");
+        let message = format!("it is not valid UTF-8 text, from byte {place} on: save it as UTF-8");
         std::io::Error::new(std::io::ErrorKind::InvalidData, message)
     })
 }
@@ -543,7 +543,7 @@ impl Workflows {
             return;
         };
         let message = "secure values are hidden from every view, but lie readable in the store";
-        let hint = "give a key with --state-key FILE, and they are sealed there";
+        let hint = "pass a key with --state-key FILE to encrypt them in the store";
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
@@ -626,10 +626,10 @@ impl Workflows {
 
 fn no_parameters(dialect: Dialect) -> Diagnostic {
     let message = format!(
-        "--parameters gives values to a Logic Apps definition, and this is a {} file",
+        "--parameters sets values of a Logic Apps definition, and this is a {} file",
         dialect.as_str()
     );
-    let hint = "give it its inputs instead: -i NAME=VALUE, --input FILE";
+    let hint = "pass its inputs instead: -i NAME=VALUE, --input FILE";
     Diagnostic::error("no-parameters", Span::START, message).hint(hint)
 }
 

@@ -53,7 +53,7 @@ impl Workflows {
             };
             let message = format!("`{}` needs the {word} `{}`", used.step.name, used.name);
             let hint = did_you_mean(used.name, registry.handler_names()).unwrap_or_else(|| {
-                format!("add it under `{key}`, or give it with --handlers FILE")
+                format!("add it under `{key}`, or pass it with --handlers FILE")
             });
             let warning = Diagnostic::warning("missing-handler", used.step.span, message);
             diagnostics.push(warning.hint(hint));
@@ -215,12 +215,12 @@ fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &m
             .map(|step| &*step.name)
             .collect();
         let message = format!(
-            "nothing gives the token that {} needs: `authentication` is of type {name}",
+            "no handler returns the token that {} needs: `authentication` is of type {name}",
             named.join(", ")
         );
         let hint = format!(
             "register `{name}` with --handlers FILE: a command or a URL that answers with the \
-             token; or give it with --stub FILE"
+             token; or pass it with --stub FILE"
         );
         let warning = Diagnostic::warning("missing-token", first.span, message);
         diagnostics.push(warning.hint(hint));

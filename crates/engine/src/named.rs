@@ -74,7 +74,8 @@ impl Engine {
         let required = inputs.find(|input| input.default.is_none());
         if let (Some(_), Some(input)) = (&workflow.program().schedule, required) {
             let name = &input.name;
-            let message = format!("its schedule starts no run: the input `{name}` has no default");
+            let message =
+                format!("its schedule cannot start runs: the input `{name}` has no default");
             return Err(EngineError::Input(message));
         }
         let mut stored = StoredWorkflow {

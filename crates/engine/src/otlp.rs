@@ -82,7 +82,7 @@ impl Exporter {
     pub fn start(target: OtlpTarget) -> Result<Self, EngineError> {
         let bad = |what: String| EngineError::Otlp(what);
         let url = reqwest::Url::parse(&target.url)
-            .map_err(|error| bad(format!("{} is no URL: {error}", target.url)))?;
+            .map_err(|error| bad(format!("{} is not a valid URL: {error}", target.url)))?;
         let mut headers = HeaderMap::new();
         for (name, text) in &target.headers {
             let name = HeaderName::try_from(name);

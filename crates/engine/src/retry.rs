@@ -188,8 +188,8 @@ fn never(snapshot: u64) -> String {
         return String::from("it never came there");
     }
     format!(
-        "it never came there since its commit {snapshot}, and what was before is not kept step by \
-         step: retry it from a later place, or from its beginning"
+        "the run did not reach it since its commit {snapshot}, and earlier steps are not stored \
+         one by one: retry it from a later place, or from its beginning"
     )
 }
 

@@ -70,7 +70,7 @@ impl Engine {
         if let Some(back) = set_back(stored, now) {
             tracing::warn!(
                 workflow = %stored.name,
-                "its schedule is of a later time than the clock's, which was ahead once: it goes on from now"
+                "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.keep(stored, back)?;
             // Whoever changed it meanwhile has told.

@@ -105,7 +105,7 @@ fn answer(value: &Value) -> Result<Answer, String> {
     };
     if let Some(key) = map.keys().find(|key| !known.contains(&&***key)) {
         return Err(format!(
-            "`error` has no `{key}`: it takes {}",
+            "unknown key `{key}` in `error` (expected {})",
             known.join(", ")
         ));
     }

@@ -39,8 +39,8 @@ pub enum Exceeded {
     #[error("the evaluation was called off")]
     CalledOff,
     #[error(
-        "this takes more work than one step may do ({0} units: operations, or looks at 64 bytes): give it less \
-         data, or divide it into several actions"
+        "this needs more work than one step allows ({0} units: operations, or reads of 64 bytes): \
+         reduce the data, or divide it into several actions"
     )]
     Limit(u64),
 }

@@ -73,11 +73,11 @@ impl Condition {
             Kind::Constant(Value::Bool(_)) => TestKind::Template(template.clone()),
             Kind::Constant(other) => {
                 return Err(shape(format!(
-                    "a condition gives a boolean; {} does not",
+                    "a condition returns a boolean; {} does not",
                     describe(other)
                 )));
             }
-            Kind::Array(_) => return Err(shape("a condition is no list".into())),
+            Kind::Array(_) => return Err(shape("a condition cannot be a list".into())),
             Kind::Whole(..)
             | Kind::Parts(..)
             | Kind::Jinja(_)
@@ -192,7 +192,7 @@ impl Condition {
         match value {
             Value::Bool(value) => Ok(value != self.negated),
             other => Err(EvalError {
-                message: format!("a condition gives a boolean, not {}", describe(&other)),
+                message: format!("a condition returns a boolean, not {}", describe(&other)),
                 offset: 0,
                 length: self.test.text.len().max(1),
                 text: self.test.text.clone(),

@@ -100,7 +100,7 @@ fn known_members(given: &Object) -> Result<Object, TryError> {
             let known = KEYS.iter().chain(ALIASES.iter().map(|(alias, _)| alias));
             let hint = did_you_mean(key, known.copied()).map(|near| format!("; {near}"));
             return Err(TryError::Context(format!(
-                "the context has no `{key}`{}: it may have {}",
+                "unknown key `{key}` in the context{} (expected one of: {})",
                 hint.unwrap_or_default(),
                 KEYS.join(", ")
             )));
@@ -245,7 +245,7 @@ pub fn evaluate_line(line: &str, now: DateTime<Utc>, seed: u64) -> Value {
 
 fn try_line(line: &str, now: DateTime<Utc>, seed: u64) -> Result<Value, TryError> {
     let request = Value::from_json(line)
-        .map_err(|error| TryError::Context(format!("the line is no JSON: {error}")))?;
+        .map_err(|error| TryError::Context(format!("the line is not valid JSON: {error}")))?;
     let subjects = [
         ("expr", Subject::Expression),
         ("template", Subject::Template),

@@ -421,7 +421,7 @@ fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Va
     let value = match content {
         Value::String(text) => Value::from_json(text)
             .map_err(|error| wrong(format!("the content is not JSON: {error}")))?,
-        Value::Null => return Err(wrong(String::from("there is no content to parse"))),
+        Value::Null => return Err(wrong(String::from("no content to parse"))),
         other => other.clone(),
     };
     if let Some(schema) = schema {

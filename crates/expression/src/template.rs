@@ -389,12 +389,9 @@ fn after_an_expression(rest: &str, or_jinja: bool) -> String {
             } else {
                 ""
             };
-            format!(
-                "there is no `{}` here: write {instead}{or}",
-                operator.trim()
-            )
+            format!("`{}` is unknown here: write {instead}{or}", operator.trim())
         }
-        None => "inside text an expression stands in `@{…}`".into(),
+        None => "inside text, write an expression as `@{…}`".into(),
     }
 }
 

@@ -29,12 +29,12 @@ pub(super) fn replaces(
     append: Option<&Entry>,
     replace: Option<&Entry>,
 ) -> bool {
-    const HINT: &str = "`replace: true` writes the file anew, once the run has succeeded";
+    const HINT: &str = "`replace: true` rewrites the file after the run has succeeded";
     match append.map(|entry| (&entry.value.kind, entry)) {
         None => {}
         Some((Kind::Bool(true), entry)) => {
             let what = "`append: true` says nothing: what is in the file always stays";
-            let hint = format!("take it out; {HINT}");
+            let hint = format!("remove it; {HINT}");
             reader.warning("superfluous", entry.key_span, what, hint);
         }
         Some((_, entry)) => {

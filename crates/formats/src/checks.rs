@@ -153,13 +153,13 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     }
     if azure && OF_AZURE.iter().any(|known| is(known)) {
         let what = format!("authentication of type `{word}` is not supported");
-        let hint = "the action fails when it runs: use Basic or OAuth2, or give the certificate in \
-                    PEM under `tls`";
+        let hint = "the action fails at run time: use Basic or OAuth2, or set the certificate in PEM \
+             under `tls`";
         return reader.warning("not-supported", kind.value.span, what, hint);
     }
     let known = AUTHENTICATION.map(|known| (known.0, known));
     let Some((name, keys, more)) = reader.choice(kind, &known, |word| {
-        format!("`{word}` is no type of authentication")
+        format!("`{word}` is not a valid type of authentication")
     }) else {
         return;
     };

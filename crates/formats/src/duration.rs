@@ -106,7 +106,7 @@ impl Reader<'_> {
         let Some(known) = known else {
             let hint = "a whole number from 0, or an expression";
             let what = format!(
-                "the `count` of `{key}` is no number of {}s",
+                "the `count` of `{key}` is not a number of {}s",
                 unit_name(seconds)
             );
             self.error("bad-duration", count.value.span, what, hint);
@@ -124,7 +124,7 @@ impl Reader<'_> {
         let singular = lower.strip_suffix('s').unwrap_or(&lower);
         let found = UNITS.iter().find(|(unit, _)| *unit == singular);
         if found.is_none() {
-            let what = format!("`{text}` is no unit of time");
+            let what = format!("`{text}` is not a valid unit of time");
             self.error("bad-duration", entry.value.span, what, hint);
         }
         found.map(|(_, seconds)| *seconds)

@@ -342,7 +342,7 @@ fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
                 || String::from("loom, azure, tea or canvas"),
                 |near| format!("did you mean `{near}`?"),
             );
-            let message = format!("`{text}` is no dialect");
+            let message = format!("`{text}` is not a valid dialect");
             diagnostics.push(Diagnostic::error("unknown-dialect", named.span, message).hint(hint));
         }
         return found;

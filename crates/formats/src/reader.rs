@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
     pub fn within_time(&mut self, timeout: Duration, cap: Duration, span: Span) {
         if timeout.is_zero() {
             let what = "a loop with no time at all never runs";
-            self.error("out-of-range", span, what, "give at least PT1S");
+            self.error("out-of-range", span, what, "use at least PT1S");
         } else if timeout > cap {
             let (timeout, cap) = (human_duration(timeout), human_duration(cap));
             let what = format!("a timeout of {timeout} is more than the cap of {cap}");
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
             ),
             Forgotten::Braces(offset) => (
                 offset,
-                "this is plain text: inside text an expression stands in `@{…}`",
+                "this is plain text: inside text, write an expression as `@{…}`",
                 String::from("write @{…} around it, for example job @{inputs('job')}"),
             ),
         };
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
     /// an error, in a definition a warning, elsewhere an error where one is near.
     pub fn unknown_key(&mut self, what: &str, entry: &Entry, near: Option<&str>, known: &[&str]) {
         let (loom, azure) = (self.syntax == Syntax::Loom, self.syntax == Syntax::Azure);
-        let what = format!("{what} has no key `{}`", entry.key);
+        let what = format!("unknown key `{}` in {what}", entry.key);
         let is_error = loom || (near.is_some() && !azure);
         let meant = match near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -644,7 +644,7 @@ impl<'n> Fields<'n> {
         let entry = self.get(key)?;
         if matches!(entry.value.kind, Kind::Null) {
             let what = format!("`{key}` has no value");
-            let hint = "give a value after the colon, indented if it is a map, or remove the key";
+            let hint = "write a value after the colon, indented if it is a map, or remove the key";
             reader.error("missing-value", entry.key_span, what, hint);
             return None;
         }

@@ -111,7 +111,7 @@ const AZURE: [(&str, &str); 12] = [
     ),
     ("limit: 10", "limit: { count: 10 }"),
     ("or set it with SetVariable", "or with InitializeVariable"),
-    ("add it under `handlers`, or give it", "give it"),
+    ("add it under `handlers`, or pass it", "pass it"),
     ("${secret:API_TOKEN}", "@secret('API_TOKEN')"),
 ];
 

@@ -51,8 +51,7 @@ pub fn try_action(
     });
     let state =
         states.find(|state| matches!(state.op, Op::Call(_) | Op::Compose(_) | Op::Assign { .. }));
-    let state =
-        state.ok_or_else(|| format!("there is no action `{name}` that does anything itself"))?;
+    let state = state.ok_or_else(|| format!("no action `{name}` that can be tried"))?;
     let secrets = match &state.op {
         Op::Call(call) => call.secrets.as_slice(),
         _ => &[],

@@ -274,7 +274,7 @@ impl Past {
             return Ok(Test::Object(written.clone()));
         };
         let known = Comparison::ALL.iter().find(|one| one.as_str() == operator);
-        let known = known.ok_or_else(|| format!("there is no operator `{operator}`"))?;
+        let known = known.ok_or_else(|| format!("unknown operator `{operator}`"))?;
         let (node, port) = output.split_once('.').unwrap_or((output, ""));
         let quoted = |name: &str| name.replace('\'', "''");
         let value = match port {

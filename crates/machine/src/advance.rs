@@ -162,8 +162,8 @@ impl Stepper<'_> {
     /// Nothing of the run could make it smaller, so nothing catches this.
     fn state_too_large(&mut self, bytes: u64, limit: u64) -> Sure {
         let message = format!(
-            "the state of the run has {bytes} bytes; it may have {limit}: keep less in variables and \
-             outputs of actions, or write rows with appendFile"
+            "the state of the run has {bytes} bytes; the limit is {limit}: store less in variables \
+             and outputs of actions, or write rows with appendFile"
         );
         let error = RunError {
             fault: Fault::new(fault_kind::TOO_LARGE, message),

@@ -301,7 +301,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         Change::SignalTaken(name) => {
             let at = run.signals.iter().position(|(kept, _)| kept == name);
             run.signals
-                .remove(at.ok_or_else(|| Bug::new(format!("no signal {name} is kept")))?);
+                .remove(at.ok_or_else(|| Bug::new(format!("no signal {name} is stored")))?);
         }
         Change::Paused { at, reason } => run.paused = Some((*at, reason.clone())),
         Change::Resumed { shift_ms } => resumed(run, *shift_ms),
@@ -348,12 +348,12 @@ fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object
     };
     match variables {
         Value::Object(map) => Ok(Arc::make_mut(map)),
-        _ => Err(Bug::new("the variables are no object")),
+        _ => Err(Bug::new("the variables are not an object")),
     }
 }
 
 fn change_variable(variables: &mut Object, change: &VariableChange) -> Sure {
-    let missing = |name: &Name, what: &str| Bug::new(format!("there is no variable {name} {what}"));
+    let missing = |name: &Name, what: &str| Bug::new(format!("unknown variable {name} {what}"));
     match change {
         VariableChange::Set(name, value) => {
             variables.insert(name.clone(), value.clone());

@@ -286,7 +286,7 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
         Value::String(text) => parse_duration(text).map_err(|error| match error {
             DurationError::Syntax(_) => wrong(),
             DurationError::Calendar(_) => {
-                String::from("cannot have years or months, which have no fixed length: give days")
+                String::from("cannot have years or months, which have no fixed length: use days")
             }
         }),
         Value::Object(map) => match map.get("interval") {
@@ -295,8 +295,8 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
         },
         other => match number(other) {
             Some(_) if !bare => Err(String::from(
-                "is a number without a unit: for seconds give text such as 30s, or \
-                 {count: 30, unit: second}",
+                "is a number without a unit: for seconds use text such as 30s, or {count: 30, \
+                 unit: second}",
             )),
             Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),
             None => Err(wrong()),

@@ -54,7 +54,7 @@ fn no_json(output: &Value) -> String {
     let headers = output.get("headers");
     let said = headers.and_then(|headers| headers.get("content-type")?.as_str());
     match said {
-        Some(said) => format!("said {said}, and its body is no JSON"),
+        Some(said) => format!("said {said}, and its body is not valid JSON"),
         None => String::from("gave no JSON"),
     }
 }

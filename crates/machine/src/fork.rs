@@ -122,7 +122,7 @@ impl<'a> Stepper<'a> {
                 }
             }
             ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes, over)?,
-            _ => return Err(Bug::new(format!("scope `{}` is no fork", scope.name))),
+            _ => return Err(Bug::new(format!("scope `{}` is not a fork", scope.name))),
         }
         match self.fork(cursor)?.running {
             0 => self.end_fork(cursor, scope),
@@ -368,7 +368,7 @@ impl<'a> Stepper<'a> {
             .collect();
         Some(format!(
             "; it was handled by `{}`, but `{}` was skipped because of it: end with an action that \
-             takes both, runAfter: {{ {} }}",
+             accepts both, runAfter: {{ {} }}",
             name(handler)?,
             name(skipped)?,
             ends?.join(", ")
@@ -643,7 +643,7 @@ impl ForkState {
 fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
     let name = &scope.name;
     let message = match length {
-        Some(length) => format!("foreach `{name}` takes {MAX_ITEMS} items at most, not {length}"),
+        Some(length) => format!("foreach `{name}` accepts at most {MAX_ITEMS} items, not {length}"),
         None => format!("foreach `{name}` needs an array, not {}", items.kind()),
     };
     Fault::new(fault_kind::EXPRESSION, message)

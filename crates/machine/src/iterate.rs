@@ -527,8 +527,11 @@ impl<'a> Stepper<'a> {
     pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> Sure {
         let mut frames = self.run.cursor(cursor)?.frames.iter();
         let depth = frames.rposition(|frame| frame.scope == scope);
-        let depth =
-            depth.ok_or_else(|| Bug::new(format!("nobody is in {scope}, whose time is up")))?;
+        let depth = depth.ok_or_else(|| {
+            Bug::new(format!(
+                "no cursor is in {scope}, whose deadline has passed"
+            ))
+        })?;
         match self.loop_at(cursor, depth)? {
             Some(this) => self.limit(this, LoopEnd::Timeout, false),
             None => self.step_timed_out(cursor, depth),

@@ -374,7 +374,7 @@ impl<'a> Stepper<'a> {
             _ => None,
         };
         let branch = here.forked_by(cursor).zip(index);
-        branch.ok_or_else(|| Bug::new(format!("cursor {} is no branch", cursor.0)))
+        branch.ok_or_else(|| Bug::new(format!("cursor {} is not a branch", cursor.0)))
     }
 }
 

@@ -442,7 +442,7 @@ fn bounded(result: Value) -> Result<Value, Fault> {
         return Ok(result);
     }
     let message = format!(
-        "the result of the run has more than {} MiB: say with `outputs` what it gives",
+        "the result of the run is larger than {} MiB: choose with `outputs` what it returns",
         MAX_RESULT >> 20
     );
     Err(Fault::new(fault_kind::TOO_LARGE, message))

@@ -258,7 +258,7 @@ async fn run(
 impl Options {
     fn check(&self) -> Result<(), ServeError> {
         if self.view_token.is_some() && self.token.is_none() {
-            let why = "--view-token-file needs --token-file or WINDLASS_TOKEN beside it";
+            let why = "--view-token-file also needs --token-file or WINDLASS_TOKEN";
             return Err(ServeError::Tokens(why));
         }
         if self.view_token.is_some() && self.view_token == self.token {
@@ -267,10 +267,10 @@ impl Options {
         }
         let missing = match (&self.token, &self.tls, self.allow_plain) {
             _ if self.listen.ip().is_loopback() => return Ok(()),
-            (None, _, _) => "give it a token with --token-file or WINDLASS_TOKEN",
+            (None, _, _) => "set a token with --token-file or WINDLASS_TOKEN",
             (Some(_), None, false) => {
-                "give it a certificate with --tls-cert and --tls-key, or say --allow-plain-http \
-                 when a proxy in front speaks TLS"
+                "set a certificate with --tls-cert and --tls-key, or use --allow-plain-http behind \
+                 a proxy that terminates TLS"
             }
             (Some(_), _, _) => return Ok(()),
         };
@@ -320,7 +320,7 @@ fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
 /// Tells the service manager, if there is one.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 
@@ -360,9 +360,9 @@ async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
         let (engine, filter) = (Arc::clone(&engine), filter.clone());
         let pruned = tokio::task::spawn_blocking(move || engine.prune(&filter, now())).await;
         match pruned {
-            Ok(Ok(pruned)) => tracing::info!(runs = pruned.runs.len(), "old runs are forgotten"),
-            Ok(Err(error)) => tracing::warn!(%error, "old runs cannot be forgotten"),
-            Err(error) => tracing::warn!(%error, "old runs cannot be forgotten"),
+            Ok(Ok(pruned)) => tracing::info!(runs = pruned.runs.len(), "deleted old runs"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot delete old runs"),
+            Err(error) => tracing::warn!(%error, "cannot delete old runs"),
         }
     }
 }

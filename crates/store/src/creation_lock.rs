@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(super) const CREATING: &str = "making";
 
 /// Why a store without anything that a database keeps is damaged.
-pub(super) const NO_LOG: &str = "its log `store/db` is missing, and there is no `store/fjall`";
+pub(super) const NO_LOG: &str = "its log `store/db` and `store/fjall` are missing";
 
 /// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
 /// so it is known by a file that is there before anything else is, and goes when all is durable.

@@ -77,7 +77,7 @@ pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| match errno {
         Errno::INVAL => io::Error::new(
             io::ErrorKind::Unsupported,
-            "this file system cannot let two folders change places in one step",
+            "this file system cannot exchange two directories in one step",
         ),
         errno => errno.into(),
     })

@@ -110,7 +110,7 @@ pub(super) fn left_out(dir: &Path) -> StoreError {
     StoreError::Foreign {
         path: dir.display().to_string(),
         reason: String::from(
-            "fjall keeps it, and this binary was built without the feature `fjall`",
+            "it uses fjall, and this binary was built without the feature `fjall`",
         ),
     }
 }

@@ -371,7 +371,7 @@ impl<K: Kv> Rows<K> {
         match self.records(prefixed(&prefix)).count() == chunks.chunks.len() {
             true => Ok(()),
             false => Err(corrupt(&format!(
-                "run {run} has rows of iterations that nothing tells of"
+                "run {run} has rows of unknown iterations"
             ))),
         }
     }

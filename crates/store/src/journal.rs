@@ -109,7 +109,7 @@ pub(super) fn write(
     changes: &[u8],
 ) -> Result<u64, EncodeError> {
     let length = u32::try_from(told.len())
-        .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
+        .map_err(|_| EncodeError::Other("a commit has more data than a record can hold"))?;
     let body = [&length.to_le_bytes(), told, changes].concat();
     codec::encode(out, &events)?;
     compress::write(out, &body)?;

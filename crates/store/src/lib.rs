@@ -257,7 +257,7 @@ pub enum StoreError {
         reason: String,
     },
     /// Another database keeps it than the one that was asked for.
-    #[error("{found} keeps the store in {path}, not {wanted}")]
+    #[error("the store in {path} uses {found}, not {wanted}")]
     OtherKind {
         /// The store's directory.
         path: String,
@@ -301,7 +301,7 @@ pub enum StoreError {
         found: u64,
     },
     /// There is no such run.
-    #[error("there is no run {0} in this store")]
+    #[error("unknown run {0} in this store")]
     UnknownRun(Name),
     /// A commit holds what the store cannot keep: values that nest too deep, a record that is
     /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.

@@ -49,7 +49,7 @@ impl StateKey {
     pub fn new(key: [u8; KEY]) -> Result<Self, String> {
         let mut salt = [0; SALT];
         let random = SystemRandom::new().fill(&mut salt);
-        random.map_err(|_| String::from("the machine gives no random bytes"))?;
+        random.map_err(|_| String::from("the system returned no random bytes"))?;
         let mut hash = Context::new(&SHA256);
         hash.update(b"windlass state key");
         hash.update(&key);

@@ -13,7 +13,7 @@ pub enum Rejected {
     #[error("{0}")]
     Encode(#[from] EncodeError),
     /// It is longer than the longest record.
-    #[error("a record of {0} bytes is longer than the longest the store takes")]
+    #[error("a record of {0} bytes is larger than the store's maximum")]
     Long(usize),
 }
 

@@ -121,8 +121,8 @@ impl Temporal {
         let bytes = self.wire.write(&begun)?;
         if bytes.len() > MAX_PAYLOAD {
             return Err(EngineError::Input(format!(
-                "the workflow and its input have {} bytes together, and Temporal takes \
-                 {MAX_PAYLOAD} at most: keep large inputs in a file, and give its name",
+                "the workflow and its input have {} bytes together, and Temporal accepts at most \
+                 {MAX_PAYLOAD}: store large inputs in a file, and pass its name",
                 bytes.len()
             )));
         }
@@ -173,7 +173,7 @@ impl Temporal {
         let payload = self.wire.payload(&command)?;
         if payload.data.len() > MAX_PAYLOAD {
             return Err(EngineError::Input(format!(
-                "the signal has {} bytes, and Temporal takes {MAX_PAYLOAD} at most",
+                "the signal has {} bytes, and Temporal accepts at most {MAX_PAYLOAD}",
                 payload.data.len()
             )));
         }

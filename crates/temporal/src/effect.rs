@@ -151,8 +151,8 @@ fn pack(
         return Ok(wire::of_bytes(bytes));
     }
     let message = format!(
-        "the action gave {} bytes, and Temporal takes {MAX_PAYLOAD} at most: keep it in a file, \
-         and give its name",
+        "the action returned {} bytes, and Temporal accepts at most {MAX_PAYLOAD}: store the data \
+         in a file, and return its name",
         bytes.len()
     );
     let too_large: Answer = Err(Fault {

@@ -69,7 +69,8 @@ pub enum TemporalError {
     Payload(String),
     /// A payload was sealed with a key that is not here.
     #[error(
-        "what the run has is sealed with {0}: give the one that it was started with, --state-key FILE"
+        "the run's data is encrypted with {0}: pass the key that it was started with, --state-key \
+         FILE"
     )]
     Sealed(&'static str),
     /// The workflow of a run cannot be loaded here.

@@ -47,7 +47,8 @@ impl Target {
     pub fn parse(text: &str) -> Result<Self, TemporalError> {
         let wrong = |why: &str| {
             TemporalError::Target(format!(
-                "`{text}` is no engine: {why}; give temporal://HOST:PORT/NAMESPACE?queue=NAME"
+                "`{text}` is not a valid engine: {why}; use \
+                 temporal://HOST:PORT/NAMESPACE?queue=NAME"
             ))
         };
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
@@ -55,7 +56,7 @@ impl Target {
             return Err(wrong("it does not begin with temporal://"));
         }
         let host = url.host_str().filter(|host| !host.is_empty());
-        let host = host.ok_or_else(|| wrong("it names no host"))?;
+        let host = host.ok_or_else(|| wrong("it does not name a host"))?;
         let mut target = Self {
             address: format!("{host}:{}", url.port().unwrap_or(PORT)),
             namespace: match url.path().trim_matches('/') {
@@ -137,7 +138,7 @@ mod tests {
     fn what_an_address_cannot_be_is_said() {
         for (text, word) in [
             ("http://here", "temporal://"),
-            ("here", "is no engine"),
+            ("here", "is not a valid engine"),
             ("temporal:///x", "host"),
             ("temporal://here?queue=", "queue"),
             ("temporal://here?cert=/dev/null", "together"),

@@ -343,7 +343,7 @@ impl Shared {
                     }
                 }
                 Job::DoUpdate(update) => {
-                    let why = format!("there is no update `{}`: send {COMMAND}", update.name);
+                    let why = format!("unknown update `{}`: send {COMMAND}", update.name);
                     orders.push(refuse(update.protocol_instance_id, &why));
                     None
                 }

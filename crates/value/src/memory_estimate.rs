@@ -16,7 +16,7 @@ const MAX_RESULT_MEMORY: usize = 256 << 20;
 #[must_use]
 pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     let [takes, most] = [estimate, limit].map(|bytes| bytes >> 20);
-    let told = format!("come to about {takes} MiB of memory, and {most} are the most");
+    let told = format!("need about {takes} MiB of memory; the maximum is {most}");
     (estimate > limit).then_some(told)
 }
 

@@ -104,7 +104,7 @@ pub enum DurationError {
     #[error("`{0}` is not a duration")]
     Syntax(String),
     /// Years and months have no fixed length.
-    #[error("`{0}` uses years or months, which have no fixed length: give days")]
+    #[error("`{0}` uses years or months, which have no fixed length: use days")]
     Calendar(String),
 }
 

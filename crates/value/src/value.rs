@@ -464,7 +464,7 @@ impl<'de> Deserialize<'de> for Value {
             fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
                 match value.is_finite() {
                     true => Ok(Value::Float(value)),
-                    false => Err(E::custom("infinity and not-a-number are no values")),
+                    false => Err(E::custom("infinity and not-a-number are not valid values")),
                 }
             }
             fn visit_str<E>(self, value: &str) -> Result<Value, E> {

@@ -117,7 +117,7 @@ fn store_kind() -> impl TypedValueParser<Value = StoreKind> {
     let kinds = StoreKind::ALL;
     PossibleValuesParser::new(kinds.map(StoreKind::as_str)).try_map(move |word| {
         let named = kinds.into_iter().find(|kind| kind.as_str() == word);
-        named.ok_or("there is no such database")
+        named.ok_or("unknown database")
     })
 }
 

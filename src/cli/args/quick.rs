@@ -23,7 +23,9 @@ impl std::str::FromStr for Every {
         };
         let first = first.parse()?;
         if most.is_some_and(|most: Lasting| most < first) {
-            return Err(String::from("the longest time comes last: 5s..1m"));
+            return Err(String::from(
+                "the longest interval must be last, e.g. 5s..1m",
+            ));
         }
         Ok(Self { first, most })
     }

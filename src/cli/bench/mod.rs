@@ -370,7 +370,7 @@ impl Bench<'_> {
                 f64::from(asked.most),
                 "",
             );
-            self.tell(name("a look, p99"), quantile(&mut looks, 0.99), "ms");
+            self.tell(name("a read, p99"), quantile(&mut looks, 0.99), "ms");
             if let Some((before, after)) = cpu {
                 self.tell(name("CPU a poll"), (after - before) / polls, "µs");
                 self.tell(name("cores"), (after - before) / seconds / 1e6, "");

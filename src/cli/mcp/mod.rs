@@ -27,10 +27,10 @@ use windlass_server::client::ClientError;
 /// An answer is cut here, in bytes: an agent reads all of it.
 const MAX_ANSWER: usize = 64 * 1024;
 
-const INSTRUCTIONS: &str = "Windlass runs loops that survive a crash: poll until done, fetch every \
-    page, retry with backoff, refine until valid. Read workflow_reference, check a text with \
-    validate_workflow, start it with start_run, and look at it with get_run. A run goes on while \
-    nobody looks; wait_for_run gives its result.";
+const INSTRUCTIONS: &str = "Windlass runs loops that survive a crash: poll until done, fetch every page, retry with \
+     backoff, refine until valid. Read workflow_reference, check a text with validate_workflow, \
+     start it with start_run, and inspect it with get_run. A run continues without a client; \
+     wait_for_run returns its result.";
 
 /// The command. It ends with its input.
 pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit, Failure> {
@@ -40,7 +40,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         ..LoadArgs::default()
     };
     if global.engine.is_some() {
-        let message = "agents ask a server: start `windlass serve --engine …`, and give --server";
+        let message = "agents need a server: start `windlass serve --engine …`, and use --server";
         return Err(Failure::Usage(message.to_owned()));
     }
     let setup = Setup {

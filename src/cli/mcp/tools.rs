@@ -29,7 +29,7 @@ const TEXT: Argument = (
     "text",
     Kind::Text,
     true,
-    "the workflow, YAML or JSON; workflow_reference tells how one is written",
+    "the workflow, YAML or JSON; workflow_reference describes the format",
 );
 const FORMAT: Argument = (
     "dialect",
@@ -43,7 +43,7 @@ const STATUS: Argument = (
     false,
     "Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled; several with commas",
 );
-const LIMIT: Argument = ("limit", Kind::Number, false, "so many at most (20)");
+const LIMIT: Argument = ("limit", Kind::Number, false, "maximum number of runs (20)");
 
 /// A tool: its name, what it does, whether it only looks, and its arguments.
 type Described = (&'static str, &'static str, bool, &'static [Argument]);
@@ -57,13 +57,15 @@ const TOOLS: &[Described] = &[
     ),
     (
         "validate_workflow",
-        "Checks a workflow and starts nothing. Gives every mistake with its line and a hint.",
+        "Checks a workflow without starting it. Returns all diagnostics with line and hint.",
         true,
         &[TEXT, FORMAT],
     ),
     (
         "start_run",
-        "Starts a durable run of a workflow: of its text, or of one that the server keeps under a name. Gives the run's id at once. The same id a second time is refused, so an id of your own makes a start safe to repeat.",
+        "Starts a durable run of a workflow: of its text, or of a workflow saved on the server. \
+         Returns the run's id at once. A repeated id is refused, so an id of your own makes a \
+         start safe to repeat.",
         false,
         &[
             (
@@ -72,16 +74,16 @@ const TOOLS: &[Described] = &[
                 false,
                 "the workflow, YAML or JSON; or else `workflow`",
             ),
-            ("workflow", Kind::Text, false, "the name of a kept workflow"),
+            (
+                "workflow",
+                Kind::Text,
+                false,
+                "the name of a saved workflow",
+            ),
             FORMAT,
             ("id", Kind::Text, false, "an id for the run"),
             ("inputs", Kind::Object, false, "its inputs by name"),
-            (
-                "labels",
-                Kind::Object,
-                false,
-                "texts that mark the run, by name",
-            ),
+            ("labels", Kind::Object, false, "labels of the run, by name"),
         ],
     ),
     (
@@ -114,7 +116,7 @@ const TOOLS: &[Described] = &[
     ),
     (
         "wait_for_run",
-        "Waits for a run's end, and gives its result. Ask again when it has not ended.",
+        "Waits for a run's end and returns its result. Call again if the run has not ended.",
         true,
         &[
             RUN,
@@ -176,7 +178,7 @@ const TOOLS: &[Described] = &[
     ),
     (
         "signal_run",
-        "Sends a signal that the run waits for, or will.",
+        "Sends a signal to a run; an early signal is stored.",
         false,
         &[
             RUN,
@@ -186,16 +188,11 @@ const TOOLS: &[Described] = &[
     ),
     (
         "pause_run",
-        "Pauses a run: what is in flight may end, nothing new starts.",
+        "Pauses a run: effects in flight end, nothing new starts.",
         false,
         &[RUN],
     ),
-    (
-        "resume_run",
-        "Goes on with a run that is paused.",
-        false,
-        &[RUN],
-    ),
+    ("resume_run", "Resumes a paused run.", false, &[RUN]),
     (
         "cancel_run",
         "Ends a run as cancelled. This cannot be undone.",
@@ -204,7 +201,7 @@ const TOOLS: &[Described] = &[
     ),
     (
         "retry_run",
-        "Starts a run that ended badly once more, as a new run.",
+        "Retries a run that failed, timed out or was cancelled, as a new run.",
         false,
         &[
             RUN,
@@ -212,7 +209,7 @@ const TOOLS: &[Described] = &[
                 "from",
                 Kind::Text,
                 false,
-                "where it goes on: `failed`, `fetch`, `poll#14`; without it from the beginning",
+                "where it restarts: `failed`, `fetch`, `poll#14`; default: the beginning",
             ),
         ],
     ),
@@ -297,7 +294,7 @@ fn schema(arguments: &[Argument]) -> JsonObject {
 /// In words that the agent can act on: no such tool, an argument that is unknown, missing or of another type.
 pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let tool = TOOLS.iter().find(|tool| tool.0 == name);
-    let &(name, _, _, arguments) = tool.ok_or_else(|| format!("there is no tool `{name}`"))?;
+    let &(name, _, _, arguments) = tool.ok_or_else(|| format!("unknown tool `{name}`"))?;
     check(arguments, &given)?;
     let text = |name: &str| given.get(name).and_then(Json::as_str).map(str::to_owned);
     let number = |name: &str| given.get(name).and_then(Json::as_u64);
@@ -389,7 +386,7 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
     for name in given.keys() {
         if !names.contains(&name.as_str()) {
             return Err(format!(
-                "there is no argument `{name}`; there are: {}",
+                "unknown argument `{name}` (expected one of: {})",
                 names.join(", ")
             ));
         }

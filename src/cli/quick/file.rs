@@ -226,7 +226,7 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
         .any(|scheme| url.starts_with(scheme))
     {
         return Err(format!(
-            "`{url}` is no address: it must begin with http:// or https://"
+            "`{url}` is not a valid URL: it must begin with http:// or https://"
         ));
     }
     let mut named = Map::new();
@@ -263,7 +263,7 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
 /// What `--data` sends: JSON if it is that, else the text.
 fn sent(data: &str) -> Result<Value, String> {
     if let Some(file) = data.strip_prefix('@') {
-        let told = "names no file here: write";
+        let told = "does not name a file here: write";
         return Err(format!(
             "`--data @{file}` {told} --data \"$(cat '{file}')\""
         ));
@@ -272,7 +272,7 @@ fn sent(data: &str) -> Result<Value, String> {
         Ok(_) if let Some(told) = inexact_json(data.as_bytes()) => Err(format!("`--data`: {told}")),
         Ok(value) => Ok(as_it_is(value)),
         Err(error) if data.trim_start().starts_with(['{', '[']) => {
-            Err(format!("`--data` is no JSON: {error}"))
+            Err(format!("`--data` is not valid JSON: {error}"))
         }
         Err(_) => Ok(literal(data).into()),
     }

@@ -106,8 +106,8 @@ fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     let pair = host.and_then(|host| Some(host.rsplit_once('@')?.0));
     if pair.is_some_and(|pair| pair.contains(':') && !pair.contains("${secret:")) {
         screen.warn(
-            "the store keeps the password of the address readable: write ${secret:NAME} for it, \
-             with WINDLASS_SECRET_NAME in the environment",
+            "the password in the URL is stored in plain text: write ${secret:NAME} for it, with \
+             WINDLASS_SECRET_NAME in the environment",
         );
     }
     for header in headers {
@@ -116,8 +116,8 @@ fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
         let is_secret = secret.iter().any(|known| name.eq_ignore_ascii_case(known));
         if is_secret && !header.contains("${secret:") {
             screen.warn(&format!(
-                "the store keeps the header `{name}` readable: write ${{secret:NAME}} for its value, \
-                 with WINDLASS_SECRET_NAME in the environment"
+                "the header `{name}` is stored in plain text: write ${{secret:NAME}} for its \
+                 value, with WINDLASS_SECRET_NAME in the environment"
             ));
         }
     }
@@ -137,7 +137,7 @@ fn writable(to: &Path, remote: bool) -> Result<(), String> {
     }
     if remote && to.is_relative() {
         return Err(format!(
-            "`--to {shown}`: the file is on the server: give its whole path"
+            "`--to {shown}`: the file is on the server: use an absolute path"
         ));
     }
     Ok(())
@@ -338,7 +338,7 @@ async fn begin(
             return Err(failure);
         }
         None | Some(Err(_)) => {
-            screen.say(format!("goes on with {id}"));
+            screen.say(format!("resuming {id}"));
             session.resume(id).await?;
         }
     }

@@ -210,13 +210,13 @@ impl Paging {
                 Some(Value::String(_) | Value::Array(_) | Value::Number(_) | Value::Bool(_)),
             ) if args.param.is_some() => {
                 return Err(format!(
-                    "`--param {name}` is a member of `--data`, which is no object: write a file"
+                    "`--param {name}` is a member of `--data`, which is not an object: write a file"
                 ));
             }
             (None, Some(data @ Value::Object(_))) => {
                 if data.to_string().contains("${secret:") {
-                    let told = "a secret of `--data` cannot stand beside a member for the next page: give \
-                                it in a header, or write a file";
+                    let told = "a secret in `--data` cannot be combined with a member for the next page: \
+                         send it in a header, or write a file";
                     return Err(told.to_owned());
                 }
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
@@ -245,7 +245,7 @@ impl Paging {
                     .as_str()
                     .map_or_else(|| given.to_string(), str::to_owned);
                 let number: Result<i64, _> = text.parse();
-                let told = |_| format!("`{name}={text}` is no number");
+                let told = |_| format!("`{name}={text}` is not a number");
                 number.map(Value::from).map_err(told)?
             }
             (Next::Page, None) => json!(1),
@@ -266,7 +266,7 @@ fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
     let shown = path.join(".");
     if path.iter().any(String::is_empty) {
         return Err(format!(
-            "`--param {shown}` names no member: write page.after"
+            "`--param {shown}` does not name a member: write e.g. page.after"
         ));
     }
     let mut within = data;
@@ -274,7 +274,7 @@ fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
         if !matches!(within, Value::Object(_) | Value::Null) {
             let outer = path.get(..at).unwrap_or_default().join(".");
             return Err(format!(
-                "`--param {shown}`: `{outer}` of `--data` is no object"
+                "`--param {shown}`: `{outer}` of `--data` is not an object"
             ));
         }
         within = within.get(name).unwrap_or(&Value::Null);

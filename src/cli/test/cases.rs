@@ -62,7 +62,7 @@ pub fn suite(path: &Path) -> Result<Suite, Failure> {
         Some(name) => path.with_file_name(name),
         None => beside(path).ok_or_else(|| {
             bad(String::from(
-                "no workflow is beside it: name it with `workflow: FILE`",
+                "no workflow next to it: name it with `workflow: FILE`",
             ))
         })?,
     };
@@ -92,7 +92,7 @@ fn map<'v>(value: &'v Value, what: &str, known: &[&str]) -> Result<&'v Object, S
         .ok_or_else(|| format!("{what} is a map"))?;
     match map.keys().find(|key| !known.contains(&&***key)) {
         Some(key) => Err(format!(
-            "{what} has no `{key}`: it has {}",
+            "unknown key `{key}` in {what} (expected one of: {})",
             known.join(", ")
         )),
         None => Ok(map),
@@ -107,7 +107,7 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
     let text = |key: &str| given.get(key).and_then(Value::as_str).map(str::to_owned);
     let now = text("now").map(|now| {
         now.parse()
-            .map_err(|_| format!("`now` is no instant: {now}"))
+            .map_err(|_| format!("`now` is not a valid instant: {now}"))
     });
     let attempt = given.get("attempt").and_then(Value::as_int).unwrap_or(1);
     let stubs = match given.get("answers") {

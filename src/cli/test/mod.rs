@@ -34,8 +34,8 @@ pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Ex
         return all(screen, args, &options, &files).await;
     }
     if args.junit.is_some() {
-        let message = "--junit writes the results of cases, and none are played: they stand in \
-                       NAME.test.yaml beside the workflow";
+        let message = "--junit writes the results of cases, and there are none: put them into NAME.test.yaml \
+             next to the workflow";
         return Err(Failure::Usage(message.to_owned()));
     }
     let mut exit = Exit::Succeeded;

@@ -388,7 +388,7 @@ async fn inputs_that_cannot_be_used() {
         ),
         (
             json!({ "base_url": base, "model": "m", "prompt": "p", "timeout": -1 }),
-            "`timeout` is no number of seconds",
+            "`timeout` is not a number of seconds",
         ),
         (
             json!({ "provider": "shell", "prompt": "p" }),
@@ -396,7 +396,7 @@ async fn inputs_that_cannot_be_used() {
         ),
         (
             json!({ "base_url": "no url", "model": "m", "prompt": "p" }),
-            "`uri` is no URL: relative URL without a base",
+            "`uri` is not a valid URL: relative URL without a base",
         ),
     ];
     for (inputs, message) in cases {
@@ -455,7 +455,7 @@ async fn a_model_judges() {
         })
     );
     for why in [
-        "it is no JSON",
+        "it is not valid JSON",
         "`valid` is not",
         "`score` is no",
         "`reason` is no",

@@ -82,9 +82,10 @@ async fn a_language_that_is_missing_is_told_when_the_file_is_loaded() {
     for words in [
         "error[missing-interpreter]: `python` is a script in python",
         "flow.yaml:4:11",
-        "there is no `python3` on this machine; install it (Debian: apt-get install python3)",
+        "`python3` is not installed on this machine; install it (Debian: apt-get install python3)",
         "`prolog` is a script in prolog",
-        "there is no `swipl` on this machine; install it (Debian: apt-get install swi-prolog-nox)",
+        "`swipl` is not installed on this machine; install it (Debian: apt-get install \
+         swi-prolog-nox)",
     ] {
         assert!(told.contains(words), "{words}\n{told}");
     }

@@ -282,7 +282,7 @@ async fn unknown_names_come_with_a_hint() {
     assert_eq!(gist(&fault), json!(["input", null, false, null]));
     assert_eq!(
         fault.message,
-        "there is no handler `serach`; did you mean `search`?"
+        "unknown handler `serach`; did you mean `search`?"
     );
     let fault = call(&registry, json!({ "input": 1 })).await.unwrap_err();
     assert_eq!(fault.message, "`activityType` is missing");
@@ -292,13 +292,10 @@ async fn unknown_names_come_with_a_hint() {
         .unwrap_err();
     assert_eq!(
         fault.message,
-        "there is no executor `htpt`; did you mean `http`?"
+        "unknown executor `htpt`; did you mean `http`?"
     );
     let fault = registry.execute(&request("frobnicate", json!({}))).await;
-    assert_eq!(
-        fault.unwrap_err().message,
-        "there is no executor `frobnicate`"
-    );
+    assert_eq!(fault.unwrap_err().message, "unknown executor `frobnicate`");
 }
 
 #[tokio::test]

@@ -198,7 +198,7 @@ async fn json_of_many_small_values_is_weighed_before_it_is_read() {
         .await
         .unwrap_err();
     assert_eq!(gist(&fault), refused);
-    let why = "the values of the body would come to about 640 MiB of memory, and 256 are the most";
+    let why = "the values of the body would need about 640 MiB of memory; the maximum is 256";
     assert_eq!(fault.message, why);
     // Only what becomes values is weighed.
     let given = attempt("http", json!({ "uri": format!("{url}/text") })).await;
@@ -222,14 +222,14 @@ async fn inputs_that_cannot_be_used_name_the_key() {
             "`uri` is missing; it is not called `url`",
         ),
         (json!({ "uri": 5 }), "`uri` must be a string, not integer"),
-        (json!({ "uri": "/a" }), "`uri` is no URL"),
+        (json!({ "uri": "/a" }), "`uri` is not a valid URL"),
         (
             json!({ "uri": "ftp://x" }),
             "`uri` must begin with http:// or https://, not ftp:",
         ),
         (
             json!({ "uri": "http://x", "method": "G T" }),
-            "`method` is no HTTP method",
+            "`method` is not a valid HTTP method",
         ),
         (
             json!({ "uri": "http://x", "method": 1 }),
@@ -241,11 +241,11 @@ async fn inputs_that_cannot_be_used_name_the_key() {
         ),
         (
             json!({ "uri": "http://x", "headers": { "a b": 1 } }),
-            "`headers.a b` is no usable name",
+            "`headers.a b` is not a valid name",
         ),
         (
             json!({ "uri": "http://x", "headers": { "a": "x\r\ny: z" } }),
-            "`headers.a` is no usable header",
+            "`headers.a` is not a valid header",
         ),
         (
             json!({ "uri": "http://x", "headers": { "a": {} } }),
@@ -257,7 +257,7 @@ async fn inputs_that_cannot_be_used_name_the_key() {
         ),
         (
             json!({ "uri": "http://x", "body": { "$content": "!" } }),
-            "`body.$content` is no base64",
+            "`body.$content` is not valid base64",
         ),
         (
             json!({ "uri": "http://x", "authentication": { "type": "Basic" } }),

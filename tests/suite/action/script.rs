@@ -563,17 +563,17 @@ async fn what_goes_wrong_in_lua() {
         (
             "return 0/0",
             "TypeError",
-            "TypeError: `result` is NaN, which is no JSON number",
+            "TypeError: `result` is NaN, which is not a valid JSON number",
         ),
         (
             "x = {a = {1/0}}",
             "TypeError",
-            "TypeError: `x.a[1]` is inf, which is no JSON number",
+            "TypeError: `x.a[1]` is inf, which is not a valid JSON number",
         ),
         (
             "return {f = print}",
             "TypeError",
-            "TypeError: `result.f` is a function, which is no JSON value",
+            "TypeError: `result.f` is a function, which is not a valid JSON value",
         ),
         (
             "return '\\xff'",
@@ -665,7 +665,7 @@ async fn what_a_script_gives_is_weighed() {
         let fault = script(language, inputs).await.unwrap_err();
         assert_eq!(&*fault.kind, "too_large", "{language}: {fault:?}");
         assert!(!fault.transient, "{language}: {fault:?}");
-        let of = "the values of what the script gave would come to about ";
+        let of = "the values of what the script gave would need about ";
         assert!(fault.message.starts_with(of), "{language}: {fault:?}");
     }
 }

@@ -220,7 +220,7 @@ async fn json_of_many_small_values_is_refused_and_text_is_not() {
     let heavy = "printf '[{}'; yes ',{}' | head -c 2000000 | tr -d '\\n'; printf ']'";
     let fault = shell(json!({ "run": heavy })).await.unwrap_err();
     assert_eq!(gist(&fault), json!(["too_large", null, false, null]));
-    let of = "the values of standard output would come to about ";
+    let of = "the values of standard output would need about ";
     assert!(fault.message.starts_with(of), "{fault:?}");
     let text = run(&format!("{heavy}; echo .")).await;
     assert!(text["body"].as_str().unwrap().ends_with("{}]."));

@@ -151,7 +151,8 @@ async fn a_schema_names_documents_beside_it_and_nothing_else() {
     let bad = bad.unwrap_err();
     assert_eq!(&*bad.kind, "input");
     assert!(
-        bad.message.starts_with("`schema` is no usable JSON Schema"),
+        bad.message
+            .starts_with("`schema` is not a valid JSON Schema"),
         "{}",
         bad.message
     );

@@ -143,7 +143,7 @@ async fn deployment_functions_give_what_the_reference_says() {
         let refused = windlass(strings(&["validate", &path])).await;
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            said.contains("no whole number from 0 to 800"),
+            said.contains("must be a whole number from 0 to 800"),
             "{count}: {said}"
         );
     }
@@ -153,7 +153,7 @@ async fn deployment_functions_give_what_the_reference_says() {
         (json!({ "nam": { "value": "x" } }), "did you mean `name`?"),
         (
             json!({ "count": { "value": "2" } }),
-            "the parameter `count` takes int",
+            "the parameter `count` needs int",
         ),
         (json!({ "name": "bare" }), "has no `value`"),
         (json!({ "name": { "valeu": "bare" } }), "has no `value`"),
@@ -165,7 +165,7 @@ async fn deployment_functions_give_what_the_reference_says() {
     }
     for (wrong, told) in [
         ("[format('{1}', 'a')]", "`format` has no argument for `{1}`"),
-        ("[createObject('a')]", "takes keys and values in turn"),
+        ("[createObject('a')]", "needs keys and values in turn"),
     ] {
         let resources = json!([workflow("w", &json!({ "x": wrong }))]);
         let path = file(dir.path(), "wrong.json", &template(&resources));
@@ -422,7 +422,7 @@ async fn a_bad_file_of_an_app_is_told_and_none_is_read_from_elsewhere() {
         std::fs::remove_file(&place).unwrap();
         nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let (fine, told) = said().await;
-        assert!(!fine && told.contains("it is no regular file"), "{told}");
+        assert!(!fine && told.contains("it is not a regular file"), "{told}");
         std::fs::remove_file(&place).unwrap();
         write(dir.path(), name, "{}");
         std::os::unix::fs::symlink(dir.path().join(name), &place).unwrap();

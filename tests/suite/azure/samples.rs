@@ -309,7 +309,7 @@ async fn files_of_parameters_and_stubs_that_are_wrong_are_explained() {
         (
             ["validate", poll, "--parameters", &wrong],
             3,
-            "the definition has no parameter `bas`",
+            "unknown parameter `bas`",
         ),
         (
             ["validate", loom, "--parameters", &wrong],
@@ -333,7 +333,7 @@ async fn files_of_parameters_and_stubs_that_are_wrong_are_explained() {
         (r#"{"a": {"error": 1}}"#, "`a`: `error` is text"),
         (
             r#"{"a": {"error": {"mesage": ""}}}"#,
-            "`error` has no `mesage`",
+            "unknown key `mesage`",
         ),
     ] {
         let stub = file(text);

@@ -85,7 +85,7 @@ async fn durations_are_added_as_a_deployment_does() {
         &[
             ("[dateTimeAdd('2020-01-30', 'junk')]", "and has `junk`"),
             ("[dateTimeAdd('2020-01-30', '1h')]", "and has `1h`"),
-            ("[dateTimeAdd('soon', 'P1D')]", "`soon` is no moment"),
+            ("[dateTimeAdd('soon', 'P1D')]", "`soon` is not a valid time"),
             ("[dateTimeAdd('2020-01-30', 'P9999Y')]", "1 to 9999"),
         ],
     )
@@ -123,7 +123,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
         (
             json!({ "type": "bool" }),
             json!("true"),
-            "the parameter `p` takes bool",
+            "the parameter `p` needs bool",
         ),
         (
             json!({ "type": "string", "allowedValues": ["a"] }),
@@ -162,7 +162,7 @@ async fn a_value_that_a_template_does_not_allow_is_refused() {
         ),
         (
             json!({ "type": "text", "defaultValue": 1 }),
-            "has no known type: `text`",
+            "unknown type `text` of the parameter",
         ),
         (
             json!({ "type": "int", "defaultValue": 1, "minValue": "0" }),
@@ -213,17 +213,17 @@ async fn a_nested_deployment_is_given_values_or_the_error() {
         ),
         (
             json!({ "p": { "value": "[nope()]" } }),
-            "no deployment function `nope`",
+            "unknown deployment function `nope`",
         ),
         (
             json!({ "p": { "value": "[parameters('known')]" } }),
-            "takes int",
+            "needs int",
         ),
         (
             json!({ "p": { "value": 1 }, "q": { "value": 1 } }),
             "no parameter `q`",
         ),
-        (json!({}), "gives its parameter `p` no value"),
+        (json!({}), "no value for its parameter `p`"),
     ] {
         refused(dir.path(), &whole(&given), told).await;
     }
@@ -249,8 +249,8 @@ async fn a_condition_is_computed_or_the_error() {
         template(&parameters, &json!([workflow("w", &json!(1)), maybe]))
     };
     for (condition, told) in [
-        ("[nope()]", "no deployment function `nope`"),
-        ("[parameters('d')]", "the template has no parameter `d`"),
+        ("[nope()]", "unknown deployment function `nope`"),
+        ("[parameters('d')]", "unknown parameter `d`"),
         ("[parameters('c')]", "the parameter `c` has no value"),
         ("[greater('a', 1)]", "has no value here"),
         ("[null()]", "neither true nor false"),
@@ -346,9 +346,9 @@ async fn collections_are_read_as_a_deployment_does() {
             ),
             (
                 "[shallowMerge(createArray(1))]",
-                "`shallowMerge` takes an array of objects",
+                "`shallowMerge` needs an array of objects",
             ),
-            ("[tryGet(createObject())]", "takes 2 or more arguments"),
+            ("[tryGet(createObject())]", "needs 2 or more arguments"),
         ],
     )
     .await;
@@ -367,19 +367,19 @@ async fn functions_refuse_arguments_that_they_do_not_take() {
             ("[if(reference('x').on, 'a', 'b')]", json!("b")),
         ],
         &[
-            ("[if('true', 'a', 'b')]", "`if` takes true or false first"),
-            ("[if(1, 'a', 'b')]", "`if` takes true or false first"),
-            ("[if(true(), 'a')]", "`if` takes 3 arguments, and has 2"),
+            ("[if('true', 'a', 'b')]", "`if` needs true or false first"),
+            ("[if(1, 'a', 'b')]", "`if` needs true or false first"),
+            ("[if(true(), 'a')]", "`if` needs 3 arguments, and has 2"),
             ("[concat('a', createArray(1))]", "text, or only arrays"),
             (
                 "[concat(createArray(1), 'a')]",
                 "only arrays after an array",
             ),
             ("[concat('a', createObject('b', 1))]", "and has object"),
-            ("[items('x')]", "`items` takes an object, and has string"),
+            ("[items('x')]", "`items` needs an object, and has string"),
             (
                 "[objectKeys(createArray(1))]",
-                "`objectKeys` takes an object",
+                "`objectKeys` needs an object",
             ),
             ("[padLeft('a', 'x', 'y')]", "a whole number as the length"),
             ("[padLeft('a', 3, 'xy')]", "one character to fill with"),
@@ -393,7 +393,7 @@ async fn functions_refuse_arguments_that_they_do_not_take() {
             "parameters": [{ "name": "x", "type": "int" }],
             "output": { "type": "int", "value": "[mul(parameters('x'), 2)]" }
         } } }]);
-        let told = format!("`ns.twice` takes 1 arguments, and has {has}");
+        let told = format!("`ns.twice` needs 1 arguments, and has {has}");
         refused(dir.path(), &own, &told).await;
     }
 }

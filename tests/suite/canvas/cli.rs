@@ -375,7 +375,7 @@ fn a_stub_answers_for_an_agent() {
     assert_eq!(result["review-loop"]["feedback"], json!(["no", "good"]));
     let output = windlass(&run, dir.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("there is no runner `scripted`"), "{said}");
+    assert!(said.contains("unknown runner `scripted`"), "{said}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn paths_lead_to_one_value() {
     );
     for (path, mistake) in [
         ("a[", "no closing"),
-        ("a[b]", "names, numbers"),
+        ("a[b]", "only names and numbers"),
         ("a['b]", "closing quote"),
         ("a..b", "name is missing"),
         ("$.*", "without `*`"),

@@ -185,7 +185,7 @@ fn comparisons_are_pythons() {
     fails("{{ state.absent < 3 }}", "`state.absent` (none)");
     fails("{{ state.n < '3' }}", "`<` does not compare");
     fails("{{ absent_root < 3 }}", "`absent_root` is not defined");
-    fails("{{ state.n + 'x' }}", "`+` does not take");
+    fails("{{ state.n + 'x' }}", "`+` does not accept");
     fails("{{ state.user < 1 }}", "a map");
 }
 

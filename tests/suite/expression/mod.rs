@@ -237,7 +237,7 @@ fn the_documentation_gives_what_it_says() {
         };
         let outcome = match (cells.first().map(String::as_str), code(0), code(1), code(2)) {
             (Some(name), None, Some(expression), Some(expected)) => {
-                assert!(functions().contains(name), "{name} is no function");
+                assert!(functions().contains(name), "{name} is not a function");
                 assert!(expression.contains(&format!("{name}(")), "{line}");
                 seen.insert(name.to_owned());
                 let over = FORMS.iter().find(|(form, _)| *form == name);

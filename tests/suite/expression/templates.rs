@@ -149,8 +149,8 @@ fn laziness() {
     gives("@and(false, div(1, 0))", "false");
     gives("@or(true, div(1, 0))", "true");
     gives("@coalesce(null, 2, div(1, 0))", "2");
-    fails("@and(true, 1)", "takes booleans");
-    fails("@if('true', 1, 2)", "takes booleans");
+    fails("@and(true, 1)", "accepts booleans");
+    fails("@if('true', 1, 2)", "accepts booleans");
 }
 
 #[test]

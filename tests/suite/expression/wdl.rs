@@ -22,13 +22,13 @@ fn fails(text: &str, part: &str) {
 #[test]
 fn what_is_wrong_says_so() {
     for (text, part) in [
-        ("@add(1)", "`add` takes 2 arguments, not 1"),
-        ("@utcNow(1, 2)", "`utcNow` takes 0 to 1 arguments, not 2"),
+        ("@add(1)", "`add` needs 2 arguments, not 1"),
+        ("@utcNow(1, 2)", "`utcNow` needs 0 to 1 arguments, not 2"),
         ("@and()", "at least 1 argument"),
         ("@nosuch(1)", "unknown function `nosuch`"),
         (
             "@add('1', 2)",
-            "takes a number as its first argument, not the text '1'",
+            "needs a number as its first argument, not the text '1'",
         ),
         ("@add(9223372036854775807, 1)", "does not fit"),
         ("@mul(9223372036854775807, 2)", "does not fit"),
@@ -40,7 +40,7 @@ fn what_is_wrong_says_so() {
         ("@greater(true, false)", "orders two numbers or two texts"),
         ("@less(null, 1)", "orders two numbers or two texts"),
         ("@less('1', 1)", "orders two numbers or two texts"),
-        ("@not(1)", "takes a boolean"),
+        ("@not(1)", "needs a boolean"),
         ("@substring('abc', 4)", "starts at 4"),
         ("@substring('abc', -1)", "a whole number from 0"),
         ("@first(5)", "text or an array"),
@@ -51,16 +51,19 @@ fn what_is_wrong_says_so() {
         ("@float('1', 'xx-YY')", "a locale"),
         ("@bool('yes')", "a boolean"),
         ("@json('{')", "`json`:"),
-        ("@base64ToString('!')", "no base64"),
+        ("@base64ToString('!')", "not valid base64"),
         ("@encodeUriComponent(null)", "text, a number or a boolean"),
         ("@base64(null)", "text, a number or a boolean"),
-        ("@dataUriToString('x')", "no data URI"),
+        ("@dataUriToString('x')", "not a valid data URI"),
         ("@uriHost('/a/b')", "an absolute URI"),
         ("@addDays('x', 1)", "a timestamp"),
         ("@addDays('2018-01-01', 999999999)", "outside the years"),
         ("@addToTime('2018-01-01', 1, 'Days')", "one of Second"),
-        ("@formatDateTime('2018-01-01', 'x')", "no format of a date"),
-        ("@formatNumber(1, 'Q2')", "no format of a number"),
+        (
+            "@formatDateTime('2018-01-01', 'x')",
+            "not a valid format of a date",
+        ),
+        ("@formatNumber(1, 'Q2')", "not a valid format of a number"),
         ("@convertFromUtc('2018-01-01', 'Mars')", "a time zone"),
         (
             "@convertToUtc('2018-03-25T02:30:00', 'Europe/Berlin')",
@@ -78,16 +81,16 @@ fn what_is_wrong_says_so() {
         ("@sort(createArray(1, 'a'))", "cannot order"),
         ("@item()", "only inside a foreach"),
         ("@items('x')", "no foreach `x`"),
-        ("@result('x')", "no scope `x`"),
-        ("@parameters('x')", "no parameter `x`"),
-        ("@env('HOME')", "no environment variable"),
-        ("@secret('x')", "no secret"),
+        ("@result('x')", "unknown scope `x`"),
+        ("@parameters('x')", "unknown parameter `x`"),
+        ("@env('HOME')", "unknown environment variable"),
+        ("@secret('x')", "unknown secret"),
         ("@action()", "only inside an action"),
-        ("@variables(1)", "takes text"),
+        ("@variables(1)", "needs text"),
         ("@add(1, 2", "expected `,` or `)`"),
         ("@'abc", "no closing `'`"),
         ("@\"abc\"", "single quotes"),
-        ("@1.2.3", "is no number"),
+        ("@1.2.3", "is not a number"),
         ("@'a'.b", "only a function's value"),
         ("@true()", "unknown function `true`"),
         ("@variables", "neither a call"),
@@ -166,7 +169,7 @@ fn a_nested_at_is_the_house_formats() {
     let context = Context::new(&azure, DateTime::UNIX_EPOCH, 1).unwrap();
     let text = Value::text("@add(@add(1, 2), 1)");
     let error = context.evaluate(Subject::Template, &text).unwrap_err();
-    assert!(error.to_string().contains("stands only before"), "{error}");
+    assert!(error.to_string().contains("only allowed before"), "{error}");
     let text = Value::text("{{ x }} @{1}");
     let value = context.evaluate(Subject::Template, &text).unwrap();
     assert_eq!(value, Value::text("{{ x }} 1"));

@@ -305,7 +305,10 @@ fn hovers_tell_what_keys_names_and_functions_are() {
     assert!(told(&LOOP.replace("    condition:", "    cond‸ition:")).starts_with("condition"));
     let function = told(&LOOP.replace("@equals(", "@equ‸als("));
     assert!(function.starts_with("equals(left, right)"), "{function}");
-    assert!(function.contains("equals(1, 1.0) gives true"), "{function}");
+    assert!(
+        function.contains("equals(1, 1.0) returns true"),
+        "{function}"
+    );
     assert_eq!(
         told(&LOOP.replace("body('fetch')", "body('fe‸tch')")),
         "fetch: http\nin a run: poll/fetch"

@@ -38,7 +38,7 @@ fn refused(place: &Place, args: &[&str]) {
     let output = place.run(args);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("was changed by somebody else"), "{told}");
+    assert!(told.contains("was changed by another program"), "{told}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_others_wrote_meanwhile_stays() {
             assert!(place.run(&["signal", id, "go"]).status.success());
             let lines = std::iter::from_fn(|| run.line());
             let told = lines.last().unwrap()["result"].to_string();
-            assert!(told.contains("was changed by somebody else"), "{told}");
+            assert!(told.contains("was changed by another program"), "{told}");
         }
         let theirs = if killed { 9 } else { 1 };
         let all = format!("0\n1\n{theirs}\n");
@@ -457,7 +457,7 @@ fn a_file_is_appended_to_or_replaced_but_not_both() {
     }
     for (key, told) in [
         ("append: true", "says nothing"),
-        ("append: false", "`replace: true` writes the file anew"),
+        ("append: false", "`replace: true` rewrites the file"),
         ("replace: maybe", "must be true or false"),
     ] {
         let text = format!("actions: {{ a: {{ type: appendFile, path: x, row: 1, {key} }} }}");

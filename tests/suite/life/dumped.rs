@@ -275,7 +275,7 @@ fn history_says_what_it_no_longer_has() {
     let said = place.run(&["history", "r"]).stderr;
     let said = String::from_utf8(said).unwrap();
     assert!(
-        said.contains(&format!("the first {gone} iterations are not kept")),
+        said.contains(&format!("the first {gone} iterations are no longer stored")),
         "{said}"
     );
     // Nothing is missed of one that has all.

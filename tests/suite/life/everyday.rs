@@ -157,7 +157,9 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
         .run(&["paginate", "ftp://x/y", "--next", "link", "--to", "f"])
         .left(2, &[told]);
     let line = ["poll", "--every", "9s..5s", "--", "true"];
-    folder.run(&line).left(2, &["the longest time comes last"]);
+    folder
+        .run(&line)
+        .left(2, &["the longest interval must be last"]);
 }
 
 #[test]
@@ -263,7 +265,7 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let line = ["poll", "--url", &url, "--until", "items == 1"];
     let told = [
         "nothing here is called `items`",
-        "reads body, statusCode, headers",
+        "can read body, statusCode, headers",
     ];
     folder.run(&line).left(2, &told);
     // An expression may look at any status.
@@ -367,7 +369,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
         "--to",
         "rows",
     ];
-    folder.run(&line).left(2, &["`page=x` is no number"]);
+    folder.run(&line).left(2, &["`page=x` is not a number"]);
 }
 
 #[test]
@@ -477,7 +479,7 @@ fn the_same_line_after_a_kill_goes_on() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let told = folder.run(&line).left(0, &["goes on with paginate-"]);
+    let told = folder.run(&line).left(0, &["resuming paginate-"]);
     assert!(told.out.contains("\"rows\": 600"), "{told:?}");
     let expected: String = (0..600).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     assert_eq!(folder.read("rows.ndjson"), expected);
@@ -560,16 +562,16 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
         assert_eq!(taken(), asked);
     }
     for (data, param, told) in [
-        (r#"{"a""#, "page", "`--data` is no JSON"),
-        ("@file", "page", "names no file here"),
-        (r#"{"a":"${secret:K}"}"#, "page", "give it in a header"),
+        (r#"{"a""#, "page", "`--data` is not valid JSON"),
+        ("@file", "page", "does not name a file here"),
+        (r#"{"a":"${secret:K}"}"#, "page", "send it in a header"),
         (
             r#"{"page":5}"#,
             "page.after",
-            "`page` of `--data` is no object",
+            "`page` of `--data` is not an object",
         ),
-        ("text", "page.after", "which is no object"),
-        (r#"{}"#, "page..after", "names no member"),
+        ("text", "page.after", "which is not an object"),
+        (r#"{}"#, "page..after", "does not name a member"),
         (
             r#"{"n":12345678901234567890123}"#,
             "page",
@@ -631,7 +633,7 @@ async fn what_a_line_sends_stays_with_its_server() {
         "body.rows",
     ];
     line.extend(["-H", "X-One: 1", "-H", "x-one: 2", "--to", "rows"]);
-    let told = folder.run(&line).left(0, &["the password of the address"]);
+    let told = folder.run(&line).left(0, &["the password in the URL"]);
     // Neither is a part of the run's id.
     assert!(told.err.contains("run paginate-127.0.0.1-"), "{told:?}");
     assert_eq!(folder.lines("rows"), 3);

@@ -505,7 +505,7 @@ fn a_bad_200_is_retried() {
     let ran = folder.run(&["run", text(&never), "--id", "never"]);
     ran.left(
         1,
-        &["`a` said application/json, and its body is no JSON: <html>busy</html>"],
+        &["`a` said application/json, and its body is not valid JSON: <html>busy</html>"],
     );
     let history = folder.run(&["status", "never", "-o", "json"]).left(0, &[]);
     let status: Value = serde_json::from_str(&history.out).unwrap();

@@ -52,7 +52,7 @@ fn what_lies_outside_of_the_folder_is_never_read() {
         ("", below),
         ("link.yaml", "leads out of the folder"),
         ("out/secret.yaml", "leads out of the folder"),
-        ("folder.yaml", "it is no regular file"),
+        ("folder.yaml", "it is not a regular file"),
         ("nowhere.yaml", "No such file"),
     ] {
         let said = refused(&folder, &naming(&[path]));

@@ -155,7 +155,7 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     for wrong in ["1h30", "h", "5 s", "1.5h", "99999999999999999999s", "1hm"] {
         run(&format!("text={wrong}")).left(1, &["must be a duration"]);
     }
-    run("text=P1Y").left(1, &["years or months", "give days"]);
+    run("text=P1Y").left(1, &["years or months", "use days"]);
     run("text=soon").left(1, &["must be a duration such as 30s"]);
     // Above the cap is the code of a limit.
     run("text=P31D").left(4, &["the cap is 30d"]);
@@ -182,7 +182,7 @@ fn a_store_that_somebody_names_is_there_when_runs_are_listed() {
     assert_eq!(folder.run(&["list"]).left(0, &[]).out, "no runs\n");
     folder
         .run(&["list", "--state", "sate"])
-        .left(2, &["there is no store in sate"]);
+        .left(2, &["no store in sate"]);
 }
 
 #[test]
@@ -356,13 +356,13 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     run.wait().unwrap();
     let alone = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(
-        alone.contains("stopped   no process owns the store"),
+        alone.contains("stopped   no server is running; resume with `windlass resume r`"),
         "{alone}"
     );
     assert!(alone.contains("next        windlass resume r"), "{alone}");
     folder
         .run(&["list"])
-        .left(0, &["nothing moves", "`windlass resume`", "1 here"]);
+        .left(0, &["no run moves", "`windlass resume`", "1 here"]);
     // One that has ended needs nobody.
     folder.run(&["cancel", "r"]).left(0, &[]);
     let ended = folder.run(&["status", "r"]).left(0, &[]).out;
@@ -462,10 +462,10 @@ fn flags_that_lead_to_nothing_are_refused() {
     let file = file.to_str().unwrap();
     folder
         .run(&["run", file, "--secrets", "nowhere"])
-        .left(2, &["--secrets: nowhere is no directory"]);
+        .left(2, &["--secrets: nowhere is not a directory"]);
     folder
         .run(&["run", "-", "--input", "-"])
-        .left(2, &["standard input is read once"]);
+        .left(2, &["standard input can be read only once"]);
     for flag in [
         "--max-effects",
         "--max-effects-per-host",
@@ -713,7 +713,7 @@ async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     folder.run(&["run", file]).left(0, &[]);
     for (more, told) in [
         ("{ count: 1000001 }", "cap of 1000000"),
-        ("{ timeout: P31D }", "cap of P30D"),
+        ("{ timeout: P31D }", "cap of 30d"),
     ] {
         let file = folder.file("more.yaml", asking(more));
         folder
@@ -730,7 +730,7 @@ async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
     assert_eq!(whole["valid"], true, "{whole}");
     for (more, told) in [
         ("{ count: 10001 }", "cap of 10000"),
-        ("{ timeout: P2D }", "cap of P1D"),
+        ("{ timeout: P2D }", "cap of 1d"),
     ] {
         let refused = valid(&server, &asking(more)).await;
         assert_eq!(refused["valid"], false, "{refused}");
@@ -789,7 +789,7 @@ fn what_shows_nothing_or_is_not_used_is_reported() {
     folder.run(&["backup", "copy"]).left(0, &[]);
     let told = folder
         .run(&["backup", "copy"])
-        .left(2, &["give another directory"]);
+        .left(2, &["choose another directory"]);
     assert!(!told.err.contains("restore"), "{told:?}");
     let item = "actions: { a: { type: compose, inputs: \"@item()\" } }\n";
     let item = folder.file("item.yaml", item);
@@ -812,7 +812,7 @@ actions:
     );
     let args = ["run", file.to_str().unwrap(), "-vv"];
     let part = "an attempt of `work` failed: the command ended with exit code 3: no disk";
-    folder.run(&args).left(0, &[part, "the next one is"]);
+    folder.run(&args).left(0, &[part, "next attempt"]);
 }
 
 #[test]

@@ -499,7 +499,7 @@ fn text_of_many_small_values_stays_text() {
         let ran = place.run(&["run", &file, "-o", "json"]);
         let told = String::from_utf8_lossy(&ran.stdout);
         assert_eq!(ran.status.code(), Some(1), "{name}: {told} {ran:?}");
-        let of = "values would come to about";
+        let of = "values would need about";
         assert!(
             told.contains(of) || told.contains("values of the content would"),
             "{name}: {told}"

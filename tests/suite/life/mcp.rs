@@ -128,7 +128,7 @@ fn an_agent_starts_watches_and_signals_loops() {
     for name in &names {
         let (_, told) = agent.call(name, json!({ "no-such": 1 }));
         assert!(
-            told.starts_with("there is no argument `no-such`; there are: "),
+            told.starts_with("unknown argument `no-such` (expected one of: "),
             "{name}: {told}"
         );
     }
@@ -291,10 +291,13 @@ fn what_is_no_message_ends_nothing() {
     let folder = Folder::new();
     let mut agent = Agent::new(&folder, &[]);
     agent.say(&json!("nothing"));
-    writeln!(agent.input.as_mut().unwrap(), "{{ this is no JSON").unwrap();
+    writeln!(agent.input.as_mut().unwrap(), "{{ this is not valid JSON").unwrap();
     let (failed, told) = agent.call("get_run", json!({ "run": 7 }));
     assert!(failed && told.contains("`run` has to be a text"), "{told}");
     let (failed, told) = agent.call("no_such_tool", json!({}));
-    assert!(failed && told.contains("no tool `no_such_tool`"), "{told}");
+    assert!(
+        failed && told.contains("unknown tool `no_such_tool`"),
+        "{told}"
+    );
     agent.leave();
 }

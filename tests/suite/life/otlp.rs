@@ -224,5 +224,8 @@ async fn a_collector_that_hangs_or_is_gone_keeps_nobody_waiting() {
     let ran = traced(&place, &["run", &file], "nowhere").output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(2), "{said}");
-    assert!(said.contains("nowhere/v1/traces is no URL"), "{said}");
+    assert!(
+        said.contains("nowhere/v1/traces is not a valid URL"),
+        "{said}"
+    );
 }

@@ -99,7 +99,7 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     let shown = place.run(&["status", &run]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(
-        shown.contains("stopped   nothing moves: the store stopped"),
+        shown.contains("stopped   no run continues: the store stopped"),
         "{shown}"
     );
 

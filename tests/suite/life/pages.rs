@@ -131,7 +131,10 @@ async fn a_page_that_is_no_json_fails() {
     let ran = place.run(&["run", &file]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let told = String::from_utf8(ran.stderr).unwrap();
-    assert!(told.contains("its body is no JSON: down for"), "{told}");
+    assert!(
+        told.contains("its body is not valid JSON: down for"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,8 +76,8 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     let file = place.file("count.yaml", COUNT);
     let done = place.run(&["run", &file, "--id", "shown"]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
-    assert_eq!(shown(&[]), "1 run would be forgotten\n");
-    assert_eq!(shown(&["-v"]), "shown\n1 run would be forgotten\n");
+    assert_eq!(shown(&[]), "1 run would be deleted\n");
+    assert_eq!(shown(&["-v"]), "shown\n1 run would be deleted\n");
     let usage = place.run(&["prune"]);
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
 }

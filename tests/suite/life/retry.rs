@@ -321,7 +321,7 @@ async fn what_was_let_go_of_is_said_and_the_failed_action_is_kept() {
     let (status, refused) = retry(&server, &run, json!({ "from": "poll#0" })).await;
     assert_eq!(status, 409, "{refused}");
     let detail = refused["detail"].as_str().unwrap();
-    assert!(detail.contains("is not kept step by step"), "{detail}");
+    assert!(detail.contains("are not stored one by one"), "{detail}");
     let (status, told) = retry(&server, &run, json!({ "from": "failed" })).await;
     assert_eq!(status, 201, "{told}");
     let outcome = server.end(told["run"].as_str().unwrap()).await;

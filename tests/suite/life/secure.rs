@@ -317,7 +317,7 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
             let told = String::from_utf8_lossy(&resumed.stderr).into_owned();
             assert_eq!(resumed.status.code(), Some(8), "{told}");
             assert!(
-                told.contains("sealed with a key that this process does not have"),
+                told.contains("encrypted with a key that this process does not have"),
                 "{told}"
             );
         }

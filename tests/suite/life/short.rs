@@ -58,7 +58,7 @@ fn the_beginning_of_a_made_id_will_do() {
     assert!(told.contains(&named), "{told}");
     for none in ["count", "count-", "backfill-1", "count-1"] {
         let told = refused(&place, &["status", none]);
-        assert!(told.contains(&format!("no run {none} ")), "{told}");
+        assert!(told.contains(&format!("unknown run {none} ")), "{told}");
     }
 }
 

@@ -140,7 +140,7 @@ fn one_who_follows_leaves_the_run_alone() {
     lines(&began, 1);
     let (code, said) = told(run, SIGINT);
     assert_eq!(code, Some(7), "{said}");
-    assert!(said.contains("run r goes on in the process"), "{said}");
+    assert!(said.contains("run r continues in the process"), "{said}");
     // Over HTTP the same.
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
     command
@@ -151,7 +151,7 @@ fn one_who_follows_leaves_the_run_alone() {
     follower.until("ActionStarted", "a");
     let (code, said) = told(follower, SIGTERM);
     assert_eq!(code, Some(7), "{said}");
-    assert!(said.contains("run r goes on on the server"), "{said}");
+    assert!(said.contains("run r continues on the server"), "{said}");
     let status = place.json(&["status", "r", "-o", "json"]);
     assert_eq!(status["status"], "Running", "{status}");
     std::fs::write(&open, "").unwrap();

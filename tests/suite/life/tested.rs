@@ -136,7 +136,7 @@ cases:
     );
     folder
         .run(&["test", "bad.test.yaml"])
-        .left(2, &["case 1: a case has no `expects`"]);
+        .left(2, &["case 1: unknown key `expects` in a case"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn the_schema_of_a_format_is_printed_or_said_to_be_missing() {
     let unknown = windlass(&["schema", "lom"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(
-        err(&unknown).contains("loom, azure, tea and canvas"),
+        err(&unknown).contains("loom, azure, tea or canvas"),
         "{}",
         err(&unknown)
     );

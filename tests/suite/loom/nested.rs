@@ -166,5 +166,5 @@ fn a_key_is_at_one_place() {
     let caps = windlass_formats::Caps::default();
     let (_, diagnostics) = windlass_formats::read(&bundle, None, &caps);
     let text = diagnostics.render(&bundle, false);
-    assert!(text.contains("beside `type` and under `inputs`"), "{text}");
+    assert!(text.contains("next to `type` and under `inputs`"), "{text}");
 }

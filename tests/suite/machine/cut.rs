@@ -194,8 +194,8 @@ fn a_failure_that_was_handled_beside_a_skipped_action_says_so_and_what_to_do() {
     assert_eq!(
         fails(HANDLED).error(),
         "handler: it was handler; it was handled by `expired`, but `decide` was skipped because of \
-         it: end with an action that takes both, runAfter: { expired: [Succeeded, Skipped], decide: \
-         [Succeeded, Skipped] }; action poll; line 3"
+         it: end with an action that accepts both, runAfter: { expired: [Succeeded, Skipped], \
+         decide: [Succeeded, Skipped] }; action poll; line 3"
     );
     // What it says helps.
     let after = "runAfter: { expired: [Succeeded, Skipped], decide: [Succeeded, Skipped] }";

@@ -140,8 +140,8 @@ fn a_result_that_could_hardly_be_read_again_fails_the_run() {
     for index in 0..400 {
         text.push_str(&format!("  o{index}: \"@outputs('big')\"\n"));
     }
-    let told =
-        "too_large: the result of the run has more than 256 MiB: say with `outputs` what it gives";
+    let told = "too_large: the result of the run is larger than 256 MiB: choose with `outputs` what it \
+         returns";
     assert!(Case::yaml(&text).play().error().starts_with(told));
 }
 
@@ -267,7 +267,7 @@ actions:
     for (function, name, what, hint) in cases {
         let (a, b) = name.split_at(2);
         let told = error(&format!("{function}(concat('{a}', '{b}'))"));
-        let expected = format!("expression: there is no {what} `{name}`; {hint} in ");
+        let expected = format!("expression: unknown {what} `{name}`; {hint} in ");
         assert!(told.starts_with(&expected), "{told}");
     }
 }
@@ -505,7 +505,7 @@ actions:
     };
     for name in ["pollLoopIndex", "other_loopIndex", "xloopCount"] {
         let told = error(name);
-        let expected = format!("there is no variable `{name}`");
+        let expected = format!("unknown variable `{name}`");
         assert!(told.contains(&expected), "{told}");
     }
 }

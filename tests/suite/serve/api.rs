@@ -500,7 +500,7 @@ async fn workflows_are_kept_under_their_names() {
     let (_, one) = server.get("/v1/workflows/nap").await;
     assert_eq!(one["files"][0]["text"], SLEEP);
     let (_, misspelt) = server.post("/v1/runs", &json!({ "workflow": "npa" })).await;
-    let detail = "there is no workflow `npa`; did you mean `nap`?";
+    let detail = "unknown workflow `npa`; did you mean `nap`?";
     assert_eq!(misspelt["detail"], detail);
     let remove = server.ask(Method::DELETE, "/v1/workflows/nap");
     assert_eq!(answer(remove).await.0, 204);

@@ -70,7 +70,7 @@ impl Api {
         let (_, operation) = operations
             .iter()
             .find(|(found, _)| found == id)
-            .unwrap_or_else(|| panic!("there is no operation {id}"));
+            .unwrap_or_else(|| panic!("unknown operation {id}"));
         self.called.borrow_mut().insert(id.to_owned());
         let mut given: Map<String, Value> = parameters.as_object().unwrap().clone();
         let (mut path, mut query, mut headers) =

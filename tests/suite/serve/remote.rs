@@ -175,7 +175,7 @@ async fn one_who_follows_a_run_survives_the_server() {
     server.kill();
     let told = BufReader::new(following.stderr.take().unwrap());
     let told = told.lines().map(Result::unwrap);
-    let away = |line: &String| line == "the server is away: it is looked for";
+    let away = |line: &String| line == "the server does not answer: reconnecting";
     assert_eq!(told.filter(away).take(1).count(), 1);
     let listen = format!("127.0.0.1:{port}");
     let server = Start::new(&state).args(&["--listen", &listen]).spawn();

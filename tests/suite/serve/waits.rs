@@ -133,7 +133,7 @@ async fn a_call_that_has_no_place_yet_is_told_apart() {
     let shown = windlass(dir.path(), &["status", &second]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(
-        shown.contains("waits to start: as many calls run as may"),
+        shown.contains("queued: the maximum number of calls is running"),
         "{shown}"
     );
     // That it starts is no step of the run, and is told all the same.

@@ -238,7 +238,7 @@ impl Executor for Door {
             match answer {
                 Some(answer) => match answer.await {
                     Ok(answer) => answer,
-                    Err(_) => Err(Fault::new("internal", "whoever asked is no more")),
+                    Err(_) => Err(Fault::new("internal", "the caller is gone")),
                 },
                 None => Err(Fault::new("internal", "it should not have been asked")),
             }

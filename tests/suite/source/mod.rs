@@ -172,7 +172,7 @@ fn merge_keys_and_aliases() {
     let (code, line, column, _) = refuse("w.yaml", "a:\n  <<: 7\n");
     assert_eq!(
         (code.as_str(), line, column),
-        ("merge: `<<` takes a map or a list of maps", 2, 7)
+        ("merge: `<<` accepts a map or a list of maps", 2, 7)
     );
 }
 

@@ -219,7 +219,7 @@ fn goes_on_after_each(limits: &[String]) {
     for limit in limits {
         let place = tempfile::tempdir().unwrap();
         match goes_on_after(&limited(limit), place.path(), 60) {
-            None => return lacking("there is no prlimit here"),
+            None => return lacking("no prlimit here"),
             Some(Disturbed::Fine) => {}
             Some(Disturbed::Refused) => refused += 1,
         }

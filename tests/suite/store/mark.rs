@@ -98,11 +98,11 @@ fn a_mark_without_its_log_is_damage() {
     let db = place.state().join("store/db");
     let away = place.dir.path().join("db");
     fs::rename(&db, &away).unwrap();
-    refused_by_all(&place, "its log `store/db` is missing");
+    refused_by_all(&place, "its log `store/db` and `store/fjall` are missing");
     refused(
         &place,
         &["doctor", "--repair"],
-        "its log `store/db` is missing",
+        "its log `store/db` and `store/fjall` are missing",
     );
     assert!(!db.exists());
     fs::rename(&away, &db).unwrap();

@@ -482,7 +482,7 @@ pub fn strace_works() -> bool {
         .output();
     let works = tried.is_ok_and(|output| output.status.success());
     if !works {
-        lacking("there is no strace here that may trace");
+        lacking("no strace here that may trace");
     }
     works
 }
@@ -859,7 +859,7 @@ fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
         .arg(&image)
         .output();
     if !made.is_ok_and(|output| output.status.success()) {
-        return lacking("there is no mkfs.ext4 here");
+        return lacking("no mkfs.ext4 here");
     }
     let Some(mounted) = Mounted::new(&image, &place.path().join("mount")) else {
         return lacking("no right to mount an image here");

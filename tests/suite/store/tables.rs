@@ -97,7 +97,7 @@ fn a_store_without_what_lies_around_its_tables_loses_nothing() {
         ),
         (
             |db| fs::create_dir(db.join("keyspaces/0/tables/9")).unwrap(),
-            "`keyspaces/0/tables/9` is no plain file",
+            "`keyspaces/0/tables/9` is not a regular file",
             0,
         ),
         (

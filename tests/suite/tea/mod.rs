@@ -269,7 +269,7 @@ fn every_case_shows_something_that_was_asked_for() {
         let is_prose = !name.chars().all(|letter| letter == '-' || is_name(letter))
             || !name.starts_with(is_name);
         let known = folder.join(name).join("workflow.yaml").is_file();
-        assert!(known || is_prose, "there is no case {name}");
+        assert!(known || is_prose, "unknown case {name}");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
         match fs::canonicalize(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Ok(found) if !found.is_file() => {
-                let what = "it is no file of which there could be a new one";
+                let what = "it is not a file that can be replaced";
                 return Err(io::Error::new(ErrorKind::InvalidInput, what));
             }
             known => return known,
@@ -76,8 +76,8 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     match copied() {
         Ok(copied) if copied == length => Ok(()),
         Ok(copied) => Err(invalid(format!(
-            "{from} was changed by somebody else: an earlier run left it with {length} bytes, and \
-             it has {copied}"
+            "{from} was changed by another program: an earlier run left it with {length} bytes, \
+             and it has {copied}"
         ))),
         Err(error) => {
             let error: io::Error = error;

@@ -119,7 +119,7 @@ fn active_directory(given: Keys<'_>) -> Result<Asked, Fault> {
 fn token_url(text: &str) -> Result<Url, Fault> {
     let url = Url::parse(text).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| invalid("the address of the token is no http:// or https:// URL"))
+    url.ok_or_else(|| invalid("the address of the token is not a valid http:// or https:// URL"))
 }
 
 pub(super) fn bearer(token: &str) -> Result<HeaderValue, Fault> {

@@ -111,7 +111,7 @@ fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
     pair.push(b':');
     pair.extend(percent_decode_str(from.password().unwrap_or_default()));
     let mut basic = HeaderValue::try_from(format!("Basic {}", BASE64.encode(pair)))
-        .map_err(|_| invalid("the user and the password of `uri` are no usable header"))?;
+        .map_err(|_| invalid("the user and the password of `uri` are not a valid header"))?;
     basic.set_sensitive(true);
     call.headers_mut().entry(AUTHORIZATION).or_insert(basic);
     // Only a URL without a host refuses these.
@@ -160,7 +160,7 @@ pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bo
 fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
     let method = inputs.text("method")?.unwrap_or("GET").to_uppercase();
     Method::from_bytes(method.as_bytes())
-        .map_err(|_| invalid(format!("`method` is no HTTP method: {method:?}")))
+        .map_err(|_| invalid(format!("`method` is not a valid HTTP method: {method:?}")))
 }
 
 fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
@@ -173,7 +173,7 @@ fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
 
 fn parse_url(text: &str) -> Result<Url, Fault> {
     // The text is not repeated: it may hold a password.
-    served(Url::parse(text).map_err(|error| invalid(format!("`uri` is no URL: {error}")))?)
+    served(Url::parse(text).map_err(|error| invalid(format!("`uri` is not a valid URL: {error}")))?)
 }
 
 fn served(url: Url) -> Result<Url, Fault> {
@@ -222,7 +222,7 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::new();
     for (name, value) in inputs.members("headers")? {
         for (name, text) in repeated("headers", name, value)? {
-            let bad = |what| invalid(format!("`headers.{name}` is no usable {what}"));
+            let bad = |what| invalid(format!("`headers.{name}` is not a valid {what}"));
             let header: HeaderName = name.parse().map_err(|_| bad("name of a header"))?;
             let value = HeaderValue::from_str(&text)
                 .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
@@ -235,7 +235,7 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
     }
     if let Some(cookie) = inputs.text("cookie")? {
         let value = HeaderValue::from_str(cookie)
-            .map_err(|_| invalid("`cookie` is no usable header: it has control characters"))?;
+            .map_err(|_| invalid("`cookie` is not a valid header: it has control characters"))?;
         headers.append(COOKIE, value);
     }
     Ok(headers)
@@ -279,7 +279,7 @@ fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
     let inputs = Inputs::from_value("body", body)?;
     let bytes = BASE64
         .decode(inputs.required_text("$content")?)
-        .map_err(|error| invalid(format!("`body.$content` is no base64: {error}")))?;
+        .map_err(|error| invalid(format!("`body.$content` is not valid base64: {error}")))?;
     Ok((inputs.text("$content-type")?, bytes))
 }
 
@@ -297,7 +297,7 @@ fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault>
     let kind = kind.unwrap_or("multipart/form-data");
     let (kind, bytes) = multipart::written(kind, &parts);
     let kind = HeaderValue::from_str(&kind)
-        .map_err(|_| invalid("`body.$content-type` is no usable header"))?;
+        .map_err(|_| invalid("`body.$content-type` is not a valid header"))?;
     call.headers_mut().insert(CONTENT_TYPE, kind);
     *call.body_mut() = Some(bytes.into());
     Ok(())

@@ -104,7 +104,7 @@ impl Tokens {
         };
         let kind = reply.body.get("token_type").and_then(Value::as_str);
         if kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-            return Err(unusable(&asked.url, "is no token of type Bearer"));
+            return Err(unusable(&asked.url, "is not a valid token of type Bearer"));
         }
         let life = reply.body.get("expires_in").and_then(seconds);
         let life = life.unwrap_or(UNTOLD);

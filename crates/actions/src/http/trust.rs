@@ -50,7 +50,7 @@ impl Trust {
         // Not what is wrong with it: that may hold a part of the key.
         if let Some(identity) = &self.identity {
             let identity = Identity::from_pem(identity.as_bytes())
-                .map_err(|_| invalid("`tls.certificate` and `tls.key` are no pair in PEM"))?;
+                .map_err(|_| invalid("`tls.certificate` and `tls.key` are not a pair in PEM"))?;
             builder = builder.identity(identity);
         }
         if let Some(ca) = &self.ca {

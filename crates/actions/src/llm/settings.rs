@@ -67,7 +67,7 @@ impl Settings {
         let timeout = from.get("timeout").or_else(|| timeout_of_provider(from));
         let timeout = timeout.map_or(Ok(TIMEOUT), |value| number("timeout", value))?;
         let timeout = Duration::try_from_secs_f64(timeout)
-            .map_err(|_| invalid("`timeout` is no number of seconds"))?;
+            .map_err(|_| invalid("`timeout` is not a number of seconds"))?;
         let retries = match from.get("max_retries") {
             None => 0,
             Some(value) => whole(value)
@@ -174,7 +174,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let key = key(from, "OPENAI_API_KEY")?;
             if key.is_none() && base == OPENAI {
                 return Err(invalid(
-                    "there is no key for the model: set OPENAI_API_KEY, or give `api_key_file`",
+                    "the model has no key: set OPENAI_API_KEY, or `api_key_file`",
                 ));
             }
             let url = format!("{base}/chat/completions");
@@ -191,7 +191,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let version = version.or_else(|| variable("OPENAI_API_VERSION"));
             let version = version.unwrap_or_else(|| AZURE_VERSION.to_owned());
             let mut url = reqwest::Url::parse(&base)
-                .map_err(|error| invalid(format!("`api_base` is no URL: {error}")))?;
+                .map_err(|error| invalid(format!("`api_base` is not a valid URL: {error}")))?;
             if let Ok(mut path) = url.path_segments_mut() {
                 let parts = ["openai", "deployments", &deployment, "chat", "completions"];
                 path.pop_if_empty().extend(parts);

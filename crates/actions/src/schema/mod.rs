@@ -158,7 +158,7 @@ fn refused(error: &ValidationError<'static>) -> Fault {
     // The library wraps what the documents say into text.
     match words.find("the schema refers to `") {
         Some(from) => invalid(words.get(from..).unwrap_or_default()),
-        None => invalid(format!("`schema` is no usable JSON Schema: {words}")),
+        None => invalid(format!("`schema` is not a valid JSON Schema: {words}")),
     }
 }
 

@@ -86,9 +86,8 @@ pub(super) fn program() -> Result<PathBuf, String> {
         .or_else(|| super::on_path("windlass"))
         .ok_or_else(|| {
             String::from(
-                "a Lua script runs in a process of its own, and there is no program for it: call \
-             `windlass::lua_worker` first in `main`, or put the `windlass` command on the \
-             PATH",
+                "a Lua script runs in a separate process, and no program for it was found: call \
+                 `windlass::lua_worker` first in `main`, or put the `windlass` command on the PATH",
             )
         })
 }

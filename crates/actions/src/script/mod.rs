@@ -49,7 +49,8 @@ pub fn interpreter(language: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "there is no `{program}` on this machine; install it (Debian: apt-get install {package})"
+        "`{program}` is not installed on this machine; install it (Debian: apt-get install \
+         {package})"
     ))
 }
 

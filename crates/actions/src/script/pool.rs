@@ -68,7 +68,7 @@ impl Pool {
         };
         let answer: Answer = self.read(&bytes)?;
         if answer.id != id {
-            let message = format!("the {} worker answered what nobody asked", self.language);
+            let message = format!("the {} worker sent an unexpected answer", self.language);
             return Err(broken(message));
         }
         if !answer.spent && worker.is_quiet() {

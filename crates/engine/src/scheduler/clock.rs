@@ -74,7 +74,8 @@ impl Clock {
             let behind = instant.since(now).as_secs();
             tracing::warn!(
                 behind,
-                "the clock is behind what is stored, by so many seconds: time goes on from there"
+                "the clock is behind the stored time by this many seconds: time continues from the \
+                 stored value"
             );
             not_before(instant);
         }

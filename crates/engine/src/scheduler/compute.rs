@@ -278,7 +278,7 @@ impl Pool {
             Ok(thread) => self.threads.push(thread),
             // Another thread does it later, or else this one now.
             Err(error) => {
-                tracing::warn!(%error, "there is no further thread that computes");
+                tracing::warn!(%error, "no further compute thread");
                 let alone = self.threads.is_empty();
                 let job = if alone {
                     self.shared.state().waiting.next()

@@ -103,8 +103,8 @@ pub enum ScheduleError {
     },
     /// Secure values of the run are sealed with a key that this process does not have.
     #[error(
-        "run {0} has secure values that are sealed with a key that this process does not have: \
-         give the key with --state-key FILE and resume it"
+        "run {0} has secure values encrypted with a key that this process does not have: pass the \
+         key with --state-key FILE and resume the run"
     )]
     Sealed(Name),
     /// The run has ended.
@@ -137,7 +137,7 @@ pub enum ScheduleError {
         reason: String,
     },
     /// There is as much to do as the operator allows: later there may be room.
-    #[error("the engine has as many runs or requests as it takes at a time")]
+    #[error("engine at capacity, retry later")]
     Busy,
     /// The scheduler has stopped.
     #[error("the engine has stopped")]

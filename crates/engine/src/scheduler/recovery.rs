@@ -220,7 +220,7 @@ impl Driver {
 
     /// A run could not go on: it is loaded again later, or parked after too many failures.
     pub(super) fn failed(&mut self, run: &Name, error: ScheduleError) {
-        tracing::error!(%run, %error, "the run cannot go on");
+        tracing::error!(%run, %error, "the run cannot continue");
         self.watchers.notify(run, || Update::Stuck(error.clone()));
         if self.commands_only {
             return;
@@ -303,7 +303,7 @@ impl Driver {
                 // and again.
                 let tries = self.outage.take().map_or(0, |outage| outage.tries);
                 self.reopened = tries.saturating_add(1);
-                tracing::warn!(runs = runs.len(), "the store takes writes again");
+                tracing::warn!(runs = runs.len(), "the store accepts writes again");
             }
             Err(error) => {
                 if let Some(outage) = &mut self.outage {

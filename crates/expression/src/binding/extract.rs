@@ -176,7 +176,7 @@ fn next_hop(rest: &str, first: bool) -> Result<(Hop, &str), String> {
             .split_once(']')
             .ok_or_else(|| format!("`{rest}` has no closing `]`"))?;
         let index = index.trim().parse().map_err(|_| {
-            format!("`[{index}]` is no element: paths know names, numbers and nothing else")
+            format!("`[{index}]` is not a valid element: paths accept only names and numbers")
         })?;
         return Ok((Hop::Element(index), after));
     }

@@ -138,7 +138,7 @@ impl Binding {
                         .accept(&from)
                         .map(|value| Object::from_iter([(only.name.clone(), value)])),
                     (_, [first, ..]) => Err(format!(
-                        "{} was not given: the result is no map but {}",
+                        "{} was not given: the result is not a map but {}",
                         first.shown,
                         from.kind()
                     )),

@@ -130,7 +130,7 @@ pub(super) fn describe(
             Some(hint) => (format!("{plain}; {hint}"), None),
             None => (plain, None),
         },
-        ErrorKind::OutOfFuel => (format!("the template takes more than {FUEL} steps"), None),
+        ErrorKind::OutOfFuel => (format!("the template needs more than {FUEL} steps"), None),
         _ => (plain, None),
     }
 }

@@ -184,7 +184,7 @@ fn convert(value: &Jinja, depth: usize) -> Result<Value, Error> {
         },
         _ => Err(Error::new(
             ErrorKind::InvalidOperation,
-            format!("a {} is no value to keep", value.kind()),
+            format!("a {} cannot be stored", value.kind()),
         )),
     }
 }
@@ -193,7 +193,7 @@ fn number(value: &Jinja) -> Result<Value, Error> {
     if !value.is_integer() {
         let float = f64::try_from(value.clone())?;
         if !float.is_finite() {
-            let message = "infinity and not-a-number are no values";
+            let message = "infinity and not-a-number are not valid values";
             return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
         return Ok(Value::Float(float));

@@ -158,7 +158,7 @@ fn places(
 
 /// Whether an operation did not take the kinds of its operands: Python's `TypeError`.
 pub(super) fn is_ill_typed(error: &Error) -> bool {
-    let words = ["` does not compare ", "` does not take ", "`in` looks "];
+    let words = ["` does not compare ", "` does not accept ", "`in` looks "];
     let says = |detail: &str| words.iter().any(|word| detail.contains(word));
     error.kind() == ErrorKind::InvalidOperation && error.detail().is_some_and(says)
 }
@@ -377,7 +377,7 @@ fn whole(value: Option<i128>) -> Result<Value, Error> {
 
 fn impossible(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Error {
     invalid(format!(
-        "`{op}` does not take {} and {}",
+        "`{op}` does not accept {} and {}",
         named(a, x),
         named(b, y)
     ))

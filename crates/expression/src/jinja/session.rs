@@ -90,7 +90,7 @@ pub(super) fn work(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.work = session.work.saturating_add(count);
         if session.work > MAX_WORK {
-            let message = format!("the template takes more than {MAX_WORK} steps");
+            let message = format!("the template needs more than {MAX_WORK} steps");
             return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
         session.charge(count)

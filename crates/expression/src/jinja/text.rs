@@ -10,14 +10,14 @@ fn invalid(message: impl Into<String>) -> Error {
 
 fn string<'a>(args: &'a [Value], index: usize, method: &str) -> Result<&'a str, Error> {
     let text = args.get(index).and_then(Value::as_str);
-    text.ok_or_else(|| invalid(format!("`{method}` takes text as argument {}", index + 1)))
+    text.ok_or_else(|| invalid(format!("`{method}` needs text as argument {}", index + 1)))
 }
 
 fn width(args: &[Value], method: &str) -> Result<usize, Error> {
     let width = args.first().map(|width| i64::try_from(width.clone()));
     match width {
         Some(Ok(width)) => Ok(usize::try_from(width).unwrap_or(0)),
-        _ => Err(invalid(format!("`{method}` takes a width"))),
+        _ => Err(invalid(format!("`{method}` needs a width"))),
     }
 }
 
@@ -129,7 +129,7 @@ fn from_the_end(text: &str, args: &[Value]) -> Result<Value, Error> {
         Some(separator) => {
             let separator = separator.as_str().filter(|separator| !separator.is_empty());
             let separator =
-                separator.ok_or_else(|| invalid("`rsplit` takes text that is not empty"))?;
+                separator.ok_or_else(|| invalid("`rsplit` needs text that is not empty"))?;
             text.rsplitn(most, separator).map(Value::from).collect()
         }
         None => {

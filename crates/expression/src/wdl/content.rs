@@ -65,7 +65,7 @@ pub(crate) fn decode(text: &str) -> Outcome<Vec<u8>> {
         .collect();
     LENIENT
         .decode(compact)
-        .map_err(|error| Fail::new(format!("this is no base64: {error}")))
+        .map_err(|error| Fail::new(format!("this is not valid base64: {error}")))
 }
 
 /// A data URI in its pieces.
@@ -87,7 +87,8 @@ const PLAIN: &str = "text/plain";
 
 impl<'t> DataUri<'t> {
     pub(crate) fn read(text: &'t str) -> Outcome<Self> {
-        let no = || Fail::new("this is no data URI such as 'data:text/plain;base64,aGVsbG8='");
+        let no =
+            || Fail::new("this is not a valid data URI such as 'data:text/plain;base64,aGVsbG8='");
         let rest = match text.trim_start().split_at_checked(5) {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("data:") => rest,
             _ => return Err(no()),

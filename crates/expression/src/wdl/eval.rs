@@ -93,7 +93,7 @@ impl<'e> Ctx<'e> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
             return Err(Fail::new(format!(
-                "the expression takes more than {MAX_STEPS} steps"
+                "the expression needs more than {MAX_STEPS} steps"
             )));
         }
         Ok(self.budget.charge(steps)?)

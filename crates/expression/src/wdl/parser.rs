@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         let expr = match self.peek() {
             Some('\'') => self.string()?,
             Some('"') => {
-                let mut error = self.error(self.at, 1, "text stands in single quotes");
+                let mut error = self.error(self.at, 1, "text needs single quotes");
                 error.hint = Some("write 'text', and '' for a quote inside".into());
                 return Err(error);
             }
@@ -142,7 +142,7 @@ impl<'t> Parser<'t> {
                 self.named()?
             }
             Some('@') => {
-                let mut error = self.error(self.at, 1, "`@` stands only before the expression");
+                let mut error = self.error(self.at, 1, "`@` is only allowed before the expression");
                 error.hint = Some("leave it out here".into());
                 return Err(error);
             }
@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
         self.at += end;
         let digits = rest.get(..end).unwrap_or_default();
         let bad = |parser: &Self, why: &str| {
-            Err(parser.error(start, end, format!("`{digits}` is no number: {why}")))
+            Err(parser.error(start, end, format!("`{digits}` is not a number: {why}")))
         };
         let ended = |last: char| last.is_ascii_digit() || last == '.';
         if self.peek().is_some_and(in_name) || !digits.ends_with(ended) {
@@ -251,7 +251,7 @@ impl<'t> Parser<'t> {
         error.hint = Some(match functions::find(name) {
             Some(function) => format!("a call has parentheses: `{}(…)`", function.name),
             None => {
-                format!("a variable is variables('{name}'), text stands in single quotes: '{name}'")
+                format!("a variable is variables('{name}'), text needs single quotes: '{name}'")
             }
         });
         Err(error)

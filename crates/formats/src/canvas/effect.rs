@@ -87,7 +87,7 @@ impl Canvas<'_> {
         if runner == Some(OPENAI) {
             if let Some(entry) = session.filter(|_| asks) {
                 let what = format!(
-                    "`{}` has no session: an endpoint remembers nothing",
+                    "`{}` has no session: an endpoint does not remember earlier calls",
                     node.id
                 );
                 let hint = "sessions are those of runners; leave `session` out";

@@ -120,7 +120,7 @@ impl Canvas<'_> {
             return;
         };
         if items.is_empty() {
-            let what = "there is no node in `nodes`";
+            let what = "no node in `nodes`";
             self.error("empty-workflow", entry.key_span, what, NODES);
         }
         let mut seen: HashMap<String, Span> = HashMap::new();
@@ -190,7 +190,7 @@ impl Canvas<'_> {
                             input.0, first.line
                         );
                         let hint =
-                            "an input has one value: give the other edge an input of its own";
+                            "an input has one value: connect the other edge to its own input";
                         self.error("two-values", input.1, what, hint);
                         continue;
                     }
@@ -259,11 +259,11 @@ impl Canvas<'_> {
 
     pub(super) fn unknown_node(&mut self, graph: &Graph, id: &str, span: Span) {
         let known = graph.nodes.iter().map(|node| &*node.id);
-        let what = format!("there is no node `{id}` here");
+        let what = format!("unknown node `{id}` here");
         self.error_with("unknown-node", span, what, || {
             match nearest(id, known.clone()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if graph.nodes.is_empty() => String::from("there are no nodes here at all"),
+                None if graph.nodes.is_empty() => String::from("no nodes here"),
                 None => {
                     let some: Vec<&str> = known.take(8).collect();
                     format!("nodes here are: {}", some.join(", "))
@@ -331,10 +331,10 @@ impl Canvas<'_> {
         if !kind.may_become(target.port.kind) {
             let (given, taken) = (kind.as_str(), target.port.kind.as_str());
             let what = format!(
-                "output `{output}` of `{}` is a {given}, and {} takes a {taken}",
+                "output `{output}` of `{}` is a {given}, and {} accepts a {taken}",
                 from.id, target.port.shown
             );
-            let hint = "give both the same type, or put a function between them";
+            let hint = "use the same type for both, or put a function between them";
             self.error("type-mismatch", span, what, hint);
         }
     }
@@ -408,7 +408,7 @@ impl Canvas<'_> {
         let name = self.text(entry, hint)?;
         let mut known = self.whole.components.iter().rev();
         let Some((_, component)) = known.find(|(known, _)| known == name) else {
-            let what = format!("there is no component `{name}` in this file");
+            let what = format!("unknown component `{name}` in this file");
             self.error("unknown-component", entry.value.span, what, hint);
             return None;
         };

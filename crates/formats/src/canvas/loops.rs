@@ -32,7 +32,7 @@ impl Canvas<'_> {
 
     pub(super) fn map(&mut self, node: &mut Reading<'_>) -> Body {
         let count = self.count(&mut node.data);
-        let hint = "over: items, an input of this node that takes a list";
+        let hint = "over: items, an input of this node that accepts a list";
         let over = node.data.need(self, "over", node.span, hint);
         let over = over.and_then(|entry| self.over(entry, node, hint));
         let concurrency = self.concurrency(&mut node.data);
@@ -152,7 +152,7 @@ impl Canvas<'_> {
         if !matches!(socket.port.kind, PortKind::Json | PortKind::Any) {
             let kind = socket.port.kind.as_str();
             let what = format!("{} is a {kind}: it never is a list", socket.port.shown);
-            self.error("type-mismatch", span, what, "give it the type json");
+            self.error("type-mismatch", span, what, "set its type to json");
         }
         Some(name)
     }
@@ -265,7 +265,7 @@ impl Canvas<'_> {
                 None
             }
             (None, None) => {
-                let what = format!("`{text}` names no output of an inner node");
+                let what = format!("`{text}` does not name an output of an inner node");
                 self.error(
                     "unknown-port",
                     span,

@@ -155,8 +155,9 @@ impl Lowerer<'_> {
                 None => {
                     if required {
                         let container = around.container.map_or("", |name| name);
-                        let hint = format!("connect it, or give `{container}` an input `{input}`");
-                        self.no_value(socket, "nothing gives it one", hint);
+                        let hint =
+                            format!("connect it, or add an input `{input}` to `{container}`");
+                        self.no_value(socket, "nothing is connected to it", hint);
                     }
                     nothing
                 }
@@ -169,7 +170,8 @@ impl Lowerer<'_> {
                         (false, _) => Some("has none in the first iteration"),
                     };
                     if let Some(missing) = missing.filter(|_| required) {
-                        let hint = "let a mapping hold in `all` iterations, or give it a default";
+                        let hint =
+                            "use a mapping that applies in `all` iterations, or set a default";
                         self.no_value(socket, missing, hint.to_owned());
                     }
                     return mapped.value.clone();
@@ -181,7 +183,7 @@ impl Lowerer<'_> {
                 }
                 if required {
                     let hint = "connect it, or map something to it under inputMappings";
-                    self.no_value(socket, "nothing gives it one", hint.to_owned());
+                    self.no_value(socket, "nothing is connected to it", hint.to_owned());
                 }
                 nothing
             }

@@ -183,9 +183,7 @@ impl Lowerer<'_> {
             let hint = if input {
                 format!("a value could be read as code: write \"${variable}\" instead")
             } else {
-                format!(
-                    "a value could be read as code: give it an input, and write \"${variable}\""
-                )
+                format!("a value could be read as code: add an input, and write \"${variable}\"")
             };
             let warning = Diagnostic::warning("data-in-command", mention.span, what).hint(hint);
             self.diagnostics.push(warning);
@@ -213,12 +211,12 @@ impl Lowerer<'_> {
                     members.push((name.clone(), Template::binding(port)));
                 }
                 None => {
-                    let what = format!("no inner node gives {}", socket.port.shown);
+                    let what = format!("no inner node returns {}", socket.port.shown);
                     let exits = graph.exits();
                     let names: Vec<&str> = exits.iter().map(|exit| &*exit.port.name).collect();
                     let hint = match names.as_slice() {
-                        [] => String::from("give the inner workflow an interface-output"),
-                        names => format!("the inner workflow gives: {}", names.join(", ")),
+                        [] => String::from("add an interface-output to the inner workflow"),
+                        names => format!("the inner workflow returns: {}", names.join(", ")),
                     };
                     let error = Diagnostic::error("unknown-port", socket.span, what);
                     self.diagnostics.push(error.hint(hint));
@@ -233,8 +231,8 @@ impl Lowerer<'_> {
                 .any(|entrance| entrance.port.name == *name);
             let whole = |node: &Node| matches!(node.what, What::Source { whole: true });
             if !taken && !graph.nodes.iter().any(whole) {
-                let what = format!("no inner node takes {}", socket.port.shown);
-                let hint = "give an interface-input of the inner workflow an output of this name";
+                let what = format!("no inner node accepts {}", socket.port.shown);
+                let hint = "add an output of this name to an interface-input of the inner workflow";
                 let warning = Diagnostic::warning("unused-input", socket.span, what);
                 self.diagnostics.push(warning.hint(hint));
             }

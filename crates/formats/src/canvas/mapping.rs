@@ -104,7 +104,7 @@ impl Canvas<'_> {
             "two mappings lead to input `{}` of `{id}` in {when}, the first at line {}",
             to.port, before.line
         );
-        let hint = "let one hold in the `first` iteration and the other in `subsequent` ones";
+        let hint = "use one in the `first` iteration and the other in `subsequent` ones";
         self.error("two-values", span, what, hint);
     }
 
@@ -128,7 +128,7 @@ impl Canvas<'_> {
         let (to, span) = target?;
         let when = when?;
         if let (Origin::Previous(_), When::First, Some(span)) = (&from, when, when_span) {
-            let what = "there is no iteration before the first: this is always null";
+            let what = "the first iteration has no previous one: this is always null";
             let hint = "iterations: subsequent";
             self.warning("always-null", span, what, hint);
         }
@@ -137,10 +137,10 @@ impl Canvas<'_> {
         {
             let (given, taken) = (kind.as_str(), target.port.kind.as_str());
             let what = format!(
-                "the source is a {given}, and {} takes a {taken}",
+                "the source is a {given}, and {} accepts a {taken}",
                 target.port.shown
             );
-            let hint = "give both the same type";
+            let hint = "use the same type for both";
             self.error("type-mismatch", entry.value.span, what, hint);
         }
         Some((Mapping { from, to, when }, span))
@@ -177,7 +177,8 @@ impl Canvas<'_> {
                 let output = fields.need(self, "output", entry.key_span, hint);
                 fields.finish(self);
                 if around.map {
-                    let what = "the items of a map run side by side: there is no iteration before";
+                    let what =
+                        "the items of a map run concurrently: they have no previous iteration";
                     let hint = "use a node of type loop";
                     self.error("no-previous", kind.value.span, what, hint);
                     return None;
@@ -194,7 +195,7 @@ impl Canvas<'_> {
                 let name = name?;
                 let text = self.text(name, hint)?;
                 if text != "iteration_count" {
-                    let what = format!("there is no builtin `{text}` on the way in");
+                    let what = format!("unknown builtin `{text}` of an input mapping");
                     let hint = "the only one is iteration_count";
                     self.error("unknown-value", name.value.span, what, hint);
                     return None;
@@ -202,7 +203,7 @@ impl Canvas<'_> {
                 Some((Origin::Iteration, PortKind::Number))
             }
             other => {
-                let what = format!("`{other}` is no source of a mapping");
+                let what = format!("`{other}` is not a valid source of a mapping");
                 self.error("unknown-value", kind.value.span, what, hint);
                 None
             }
@@ -289,7 +290,7 @@ impl Canvas<'_> {
             let target = &result.target;
             if let Some(twice) = results.iter().find(|other| other.target == *target) {
                 let what = format!("two mappings lead to output `{}`", twice.target);
-                let hint = "give one of them another target";
+                let hint = "use another target for one of them";
                 self.error("two-values", span, what, hint);
                 continue;
             }
@@ -297,18 +298,18 @@ impl Canvas<'_> {
                 Some(socket) if !kind.may_become(socket.port.kind) => {
                     let (given, taken) = (kind.as_str(), socket.port.kind.as_str());
                     let what = format!(
-                        "the source is a {given}, and {} takes a {taken}",
+                        "the source is a {given}, and {} accepts a {taken}",
                         socket.port.shown
                     );
-                    let hint = "give both the same type";
+                    let hint = "use the same type for both";
                     self.error("type-mismatch", span, what, hint);
                 }
                 Some(socket) if result.take == Take::All && is_single(&socket.port) => {
                     let what = format!(
-                        "{} takes one value, and `take: all` gives a list",
+                        "{} accepts one value, and `take: all` returns a list",
                         socket.port.shown
                     );
-                    let hint = "give it the type json, or take: last";
+                    let hint = "set its type to json, or take: last";
                     self.error("type-mismatch", span, what, hint);
                 }
                 Some(_) => {}
@@ -384,7 +385,7 @@ impl Canvas<'_> {
             ("first", Take::First),
             ("all", Take::All),
         ];
-        self.choice(entry, &known, |text| format!("`{text}` takes nothing"))
+        self.choice(entry, &known, |text| format!("`{text}` accepts no inputs"))
     }
 
     /// `{node, output}` or `{type: builtin, name}`.
@@ -414,9 +415,8 @@ impl Canvas<'_> {
         let name = fields.need(self, "name", entry.key_span, hint);
         fields.finish(self);
         let known = BUILT_IN.map(|known| (known.0, known));
-        let (known, kind) = self.choice(name?, &known, |text| {
-            format!("there is no builtin `{text}`")
-        })?;
+        let (known, kind) =
+            self.choice(name?, &known, |text| format!("unknown builtin `{text}`"))?;
         Some((None, known, kind))
     }
 }

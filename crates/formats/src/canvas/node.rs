@@ -150,7 +150,7 @@ impl Canvas<'_> {
     fn kind(&mut self, entry: &Entry) -> Option<&'static str> {
         let known = TYPES.map(|kind| (kind, kind));
         self.choice_as("unknown-type", entry, &known, |text| {
-            format!("`{text}` is no type of node")
+            format!("`{text}` is not a valid type of node")
         })
     }
 
@@ -161,7 +161,7 @@ impl Canvas<'_> {
             && text != kind
         {
             let what = format!("`{id}` is of type {kind}, and its `nodeType` says {text}");
-            let hint = "the `type` beside the id counts: make them the same";
+            let hint = "the `type` next to the id counts: make them the same";
             self.warning("type-differs", entry.value.span, what, hint);
         }
         let entry = data.get("label")?;

@@ -60,7 +60,7 @@ impl Canvas<'_> {
             let name = &socket.port.name;
             if sockets.iter().any(|other| other.port.name == *name) {
                 let what = format!("`{id}` has two {}s `{name}`", side.word());
-                let hint = "give one of them another name";
+                let hint = "rename one of them";
                 self.error("duplicate-name", socket.span, what, hint);
                 continue;
             }
@@ -136,7 +136,9 @@ impl Canvas<'_> {
     fn port_kind(&mut self, entry: &Entry) -> PortKind {
         let mut known = PortKind::ALL.map(|kind| (kind.as_str(), kind)).to_vec();
         known.extend(OTHERS);
-        let found = self.choice(entry, &known, |text| format!("`{text}` is no type of port"));
+        let found = self.choice(entry, &known, |text| {
+            format!("`{text}` is not a valid type of port")
+        });
         found.unwrap_or(PortKind::Any)
     }
 
@@ -183,7 +185,7 @@ impl Canvas<'_> {
         ];
         let kind = kind.and_then(|kind| {
             self.choice(kind, &known, |text| {
-                format!("`{text}` is no way to extract a value")
+                format!("`{text}` is not a valid extraction")
             })
         });
         let how = kind.and_then(|(key, parse)| {

@@ -66,7 +66,7 @@ impl Scope<'_> {
                     let what =
                         format!("a canvas has no variables, actions or parameters: `{name}`");
                     let hint =
-                        "values come through edges: {{ name }} of an input, {{ node.output }}";
+                        "values arrive through edges: {{ name }} of an input, {{ node.output }}";
                     diagnostics.push(Diagnostic::error("unknown-name", span, what).hint(hint));
                 }
                 Reference::Scope(_)
@@ -132,10 +132,12 @@ impl Scope<'_> {
             let other = node.map_or("", |node| &*node.id);
             let id = self.id();
             let (what, hint) = if index == self.node {
-                let what = format!("`{id}` reads its own outputs, which come later");
+                let what = format!("`{id}` reads its own outputs, which do not exist yet");
                 (
                     what,
-                    String::from("what it gave in the iteration before comes through a mapping"),
+                    String::from(
+                        "its output of the previous iteration is available through a mapping",
+                    ),
                 )
             } else {
                 let what = format!("`{id}` reads `{other}`, from which no edges lead to it");

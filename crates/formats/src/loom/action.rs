@@ -190,8 +190,7 @@ impl Loom<'_> {
         let near = nearest(text, known.iter().copied());
         if self.azure() && node.get_any_case("actions").is_none() {
             if let Some(near) = near {
-                let what =
-                    format!("`{text}` is no type of action that is known: a handler does it");
+                let what = format!("`{text}` is not a known type of action: a handler executes it");
                 let hint = format!("did you mean `{near}`?");
                 self.warning("unknown-type", entry.value.span, what, hint);
             }
@@ -201,7 +200,7 @@ impl Loom<'_> {
         let hint = other
             .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
             .unwrap_or_else(|| format!("types are {}", self.known_types()));
-        let what = format!("`{text}` is no type of action");
+        let what = format!("`{text}` is not a valid type of action");
         self.error("unknown-type", entry.value.span, what, hint);
         let near = near.filter(|_| node.get_any_case("actions").is_some());
         near.map(Cow::Borrowed)
@@ -245,7 +244,7 @@ impl Loom<'_> {
         let given = entry.value.as_str().unwrap_or_default().split(',');
         for word in given.map(str::trim).filter(|word| !word.is_empty()) {
             if !OPTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
-                let what = format!("`{word}` is no operation option that is known");
+                let what = format!("unknown operation option `{word}`");
                 let hint = did_you_mean(word, OPTIONS)
                     .unwrap_or_else(|| format!("it is ignored; known are: {}", OPTIONS.join(", ")));
                 self.warning("unknown-value", entry.value.span, what, hint);
@@ -302,7 +301,8 @@ impl Loom<'_> {
     /// without a word.
     fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
-            let what = "`paginationPolicy` is not supported here: what carries the action out gives all rows, or one page";
+            let what = "`paginationPolicy` is not supported here: the handler returns all rows, or one \
+                 page";
             let hint = "let its handler follow the links, or put it into an Until that does";
             self.warning("not-supported", policy.key_span, what, hint);
         }
@@ -313,7 +313,7 @@ impl Loom<'_> {
         let goes_on = fields.some(self, "continue_on_error");
         if let Some(entry) = fields.some(self, "catch") {
             if let Some(goes_on) = goes_on {
-                let what = "with `catch` the failure is handled, so the run goes on anyway";
+                let what = "with `catch` the failure is handled, so the run continues anyway";
                 let hint = "remove `continue_on_error`, or `catch`";
                 self.error("conflict", goes_on.key_span, what, hint);
             }

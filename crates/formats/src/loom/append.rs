@@ -54,7 +54,7 @@ impl Loom<'_> {
         let (first, second) = (given.next(), given.next());
         if let Some(second) = second {
             let what = format!("`{}` and another kind of rows", second.key);
-            let hint = "give one of row, rows and text";
+            let hint = "set one of row, rows and text";
             self.error("conflict", second.key_span, what, hint);
         }
         let Some(first) = first else {

@@ -48,7 +48,7 @@ impl Loom<'_> {
             // A deployment inside of the template may deploy it again, with more in it.
             let at = found.iter().rposition(is);
             if at.is_none() {
-                let what = format!("this template has no workflow `{wanted}`");
+                let what = format!("unknown workflow `{wanted}` in this template");
                 let hint = did_you_mean(wanted, &names)
                     .unwrap_or_else(|| format!("its workflows are: {}", names.join(", ")));
                 self.error("no-workflow", node.span, what, hint);

@@ -29,7 +29,7 @@ pub(super) fn check_count(name: &str, lower: &str, given: usize) -> Result<(), S
                 (least, most) if least == most => least.to_string(),
                 (least, most) => format!("{least} to {most}"),
             };
-            Err(format!("`{name}` takes {takes} arguments, and has {given}"))
+            Err(format!("`{name}` needs {takes} arguments, and has {given}"))
         }
         _ => Ok(()),
     }
@@ -38,7 +38,7 @@ pub(super) fn check_count(name: &str, lower: &str, given: usize) -> Result<(), S
 /// Refuses arguments that a function would have to leave out or to guess at.
 pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Result<(), String> {
     let wrong = |value: &Value, wanted: &str| {
-        Err(format!("`{name}` takes {wanted}, and has {}", value.kind()))
+        Err(format!("`{name}` needs {wanted}, and has {}", value.kind()))
     };
     match (lower, arguments) {
         ("concat", [first, ..]) => {
@@ -77,7 +77,7 @@ pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Resul
         }
         ("padleft", [_, _, with]) if with.as_str().is_none_or(|with| with.chars().count() != 1) => {
             Err(format!(
-                "`{name}` takes one character to fill with, and has {}",
+                "`{name}` needs one character to fill with, and has {}",
                 with.to_json()
             ))
         }

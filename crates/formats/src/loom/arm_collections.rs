@@ -16,7 +16,7 @@ pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Optio
         ("createobject", pairs) if pairs.len() % 2 == 1 => {
             let given = pairs.len();
             return Err(format!(
-                "`{name}` takes keys and values in turn, and has {given} arguments"
+                "`{name}` needs keys and values in turn, and has {given} arguments"
             ));
         }
         ("createobject", pairs) => {

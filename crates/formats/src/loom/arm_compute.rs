@@ -109,7 +109,7 @@ impl Deployment<'_, '_> {
             // Why it has no value is reported.
             _ if self.seen.since(before).misses > 0 => 0,
             _ => {
-                let what = "the `count` of a copy loop is no whole number from 0 to 800";
+                let what = "the `count` of a copy loop must be a whole number from 0 to 800";
                 let span = count.map_or(copy.span, |count| count.span);
                 let hint = "a deployment would refuse it, too";
                 self.loom.error("arm-copy", span, what, hint);
@@ -230,7 +230,7 @@ impl Deployment<'_, '_> {
                 node.clone()
             }
             Err(Miss::Text(why)) => {
-                let what = format!("`[{expression}]` is no deployment expression: {why}");
+                let what = format!("`[{expression}]` is not a valid deployment expression: {why}");
                 let hint = "it is taken as text; text in brackets begins with `[[`";
                 self.loom.warning("arm-expression", node.span, what, hint);
                 node.clone()
@@ -338,7 +338,7 @@ impl Deployment<'_, '_> {
                     _ if self.seen.since(before).misses > 0 => no,
                     other => {
                         let kind = other.kind();
-                        let why = format!("`if` takes true or false first, and has {kind}");
+                        let why = format!("`if` needs true or false first, and has {kind}");
                         return Err(Miss::Because(why));
                     }
                 };
@@ -397,7 +397,7 @@ impl Deployment<'_, '_> {
             }
             offset = given.as_int().unwrap_or(offset);
         }
-        let index = index.ok_or_else(|| String::from("there is no copy loop around it"))?;
+        let index = index.ok_or_else(|| String::from("no copy loop around it"))?;
         Ok(Value::Int(index.saturating_add(offset)))
     }
 
@@ -413,7 +413,7 @@ impl Deployment<'_, '_> {
         };
         let (takes, has) = (names.len(), values.len());
         if takes != has {
-            let why = format!("`{name}` takes {takes} arguments, and has {has}");
+            let why = format!("`{name}` needs {takes} arguments, and has {has}");
             return Err(Miss::Because(why));
         }
         let parameters = names.iter().zip(values).map(|(name, value)| {
@@ -448,7 +448,7 @@ impl Deployment<'_, '_> {
         let key = name.to_lowercase();
         let slots = self.frames.last_mut().map(of);
         let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) else {
-            let why = format!("the template has no {what} `{name}`");
+            let why = format!("unknown {what} `{name}` in the template");
             return Err(Miss::Because(why));
         };
         let written = match slot {
@@ -521,7 +521,7 @@ impl Deployment<'_, '_> {
             Slot::Open | Slot::Known(..) | Slot::Missing(..) => None,
         };
         self.depth -= 1;
-        found.ok_or_else(|| Miss::Because(format!("the deployment gives `{name}` no value")))
+        found.ok_or_else(|| Miss::Because(format!("the deployment sets no value for `{name}`")))
     }
 
     fn without_value(&mut self, name: &str, declared: &Node, span: Span) -> Outcome<Node> {
@@ -534,7 +534,7 @@ impl Deployment<'_, '_> {
         match (self.lenient, self.frames.len()) {
             (0, ..2) => self.loom.missing_parameter(name, span, value),
             (0, _) => {
-                let why = format!("the deployment gives its parameter `{name}` no value");
+                let why = format!("the deployment sets no value for its parameter `{name}`");
                 return Err(Miss::Because(why));
             }
             _ => {}

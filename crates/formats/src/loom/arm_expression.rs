@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
             Some(c) if c.is_ascii_digit() || c == '-' => {
                 let number = self.while_(|c| c.is_ascii_digit() || matches!(c, '-' | '.'));
                 let value =
-                    Value::from_json(number).map_err(|_| format!("`{number}` is no number"))?;
+                    Value::from_json(number).map_err(|_| format!("`{number}` is not a number"))?;
                 Ok(Expr::Literal(value))
             }
             Some(c) if is_word(c) => self.call(depth),
@@ -121,7 +121,7 @@ impl<'t> Parser<'t> {
         let mut rest = self.rest.strip_prefix('\'').unwrap_or_default();
         loop {
             let Some((before, after)) = rest.split_once('\'') else {
-                return Err(String::from("a text has no end"));
+                return Err(String::from("unterminated text"));
             };
             text.push_str(before);
             match after.strip_prefix('\'') {
@@ -193,7 +193,7 @@ mod tests {
     fn mistakes_say_where_reading_stopped() {
         for (text, said) in [
             ("concat('a'", "`,` or `)`"),
-            ("concat('a", "a text has no end"),
+            ("concat('a", "unterminated text"),
             ("a() b", "`b` was not expected"),
             ("a()[0", "`]` was expected"),
             ("name", "without brackets"),

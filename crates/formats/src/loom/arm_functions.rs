@@ -176,7 +176,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         shared_name if SHARED.contains(&shared_name) || MORE_SHARED.contains(&shared_name) => {
             shared(&lower, arguments)?
         }
-        _ => return Err(format!("there is no deployment function `{name}`")),
+        _ => return Err(format!("unknown deployment function `{name}`")),
     })
 }
 

@@ -21,13 +21,13 @@ pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Valu
 /// `dateTimeAdd(base, duration, format)`.
 pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, String> {
     let length = length(duration).ok_or_else(|| {
-        format!("`dateTimeAdd` takes a duration such as P1D or -PT1H30M, and has `{duration}`")
+        format!("`dateTimeAdd` needs a duration such as P1D or -PT1H30M, and has `{duration}`")
     })?;
     let (moment, zone) = moment(base)?;
     let moment = moment
         .checked_add_signed(length)
         .filter(|moment| (1..=9999).contains(&moment.year()))
-        .ok_or_else(|| String::from("`dateTimeAdd` gives a year outside of 1 to 9999"))?;
+        .ok_or_else(|| String::from("`dateTimeAdd` returns a year outside of 1 to 9999"))?;
     let moment = Value::text(format!("{}{zone}", moment.format(EXACT)));
     let form = if form.is_empty() { SECONDS } else { form };
     formatted("formatDateTime", moment, form)
@@ -51,7 +51,7 @@ fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
         return Ok((compact, "Z"));
     }
-    let none = || format!("`{text}` is no moment such as 2020-01-30T00:00:00Z");
+    let none = || format!("`{text}` is not a valid time such as 2020-01-30T00:00:00Z");
     let exact = formatted("formatDateTime", Value::text(text), "o").map_err(|_| none())?;
     let exact = exact.as_str().unwrap_or_default();
     let (wall, zone) = match exact.strip_suffix('Z') {

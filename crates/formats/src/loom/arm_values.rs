@@ -61,7 +61,7 @@ impl Loom<'_> {
             if !TYPES.contains(&type_of(node).as_str()) {
                 let what = match kind.and_then(Node::as_str) {
                     Some(kind) => {
-                        format!("the parameter `{}` has no known type: `{kind}`", own.key)
+                        format!("unknown type `{kind}` of the parameter `{}`", own.key)
                     }
                     None => format!("the parameter `{}` has no type", own.key),
                 };
@@ -99,7 +99,7 @@ impl Loom<'_> {
             return;
         }
         if !fits(&kind, value) {
-            let what = format!("the parameter `{}` takes {kind}", declared.key);
+            let what = format!("the parameter `{}` needs {kind}", declared.key);
             let hint = "the template declares its type";
             self.error("parameter-type", value.span, what, hint);
             return;

@@ -47,8 +47,8 @@ impl Loom<'_> {
                         "`{}` is a secret of a key vault, which is not read",
                         given.key
                     );
-                    let hint = "give its value in another file with --parameters, or write \
-                                @secret('NAME') where it is used";
+                    let hint = "set its value in another file with --parameters, or write @secret('NAME') \
+                         where it is used";
                     self.warning("not-supported", reference.span, what, hint);
                 }
             }
@@ -235,7 +235,7 @@ impl Loom<'_> {
             for given in values.entries().unwrap_or_default() {
                 let own = ["$schema", "contentVersion"].contains(&given.key.as_str());
                 if !is_declared(&given.key) && !own {
-                    let what = format!("the definition has no parameter `{}`", given.key);
+                    let what = format!("unknown parameter `{}` of the definition", given.key);
                     let names = entries.iter().map(|entry| entry.key.as_str());
                     let hint = did_you_mean(&given.key, names)
                         .unwrap_or_else(|| String::from("the value is not used"));
@@ -253,10 +253,7 @@ impl Loom<'_> {
         if gives(&given.value) || given.value.get_any_case("reference").is_some() {
             return;
         }
-        let what = format!(
-            "what is given for the parameter `{}` has no `value`",
-            given.key
-        );
+        let what = format!("the value of the parameter `{}` has no `value`", given.key);
         let hint = format!("write \"{}\": {{ \"value\": … }}", given.key);
         self.error("missing-key", given.key_span, what, hint);
     }
@@ -273,7 +270,8 @@ impl Loom<'_> {
             _ => ("the parameters", "are", "has their values"),
         };
         let what = format!(
-            "{parameters} {} {are} hidden from every view, but the store keeps the file that {have}",
+            "{parameters} {} {are} hidden from every view, but the store contains the file that \
+             {have}",
             names.join(", ")
         );
         let hint = "leave it out and write @secret('NAME') where it is used";
@@ -299,8 +297,8 @@ impl Loom<'_> {
         }
         let what = format!("the parameter `{name}` has no value");
         let hint = format!(
-            "give it a defaultValue, or a value with --parameters FILE: \
-             {{ \"{name}\": {{ \"value\": … }} }}"
+            "set a defaultValue, or a value with --parameters FILE: {{ \"{name}\": {{ \"value\": … \
+             }} }}"
         );
         self.error("missing-parameter", span, what, hint);
     }

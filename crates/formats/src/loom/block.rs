@@ -53,8 +53,8 @@ impl Loom<'_> {
     /// Makes a name known; twice is an error.
     pub(super) fn declare(&mut self, name: &Name, span: Span) {
         if name.trim().is_empty() {
-            let hint = "give the action a name before the colon";
-            self.error("empty-name", span, "an action has no name", hint);
+            let hint = "write the name of the action before the colon";
+            self.error("empty-name", span, "an action without a name", hint);
         }
         let first = self
             .names
@@ -189,7 +189,7 @@ impl Loom<'_> {
                 continue;
             }
             let what = format!(
-                "`{}` has no `runAfter`, and other actions beside it do",
+                "`{}` has no `runAfter`, and other actions next to it do",
                 placed.step.name
             );
             let hint = format!(
@@ -202,7 +202,7 @@ impl Loom<'_> {
 
     fn unknown_predecessor(&mut self, after: &After, own: &BTreeMap<String, usize>) {
         let name = &after.name;
-        let what = format!("there is no action `{name}` in this scope");
+        let what = format!("unknown action `{name}` in this scope");
         let names = &self.names;
         let hint = || {
             if names.contains_key(&name.to_lowercase()) {
@@ -254,7 +254,7 @@ impl Loom<'_> {
         let status = Status::parse(text);
         if status.is_none() {
             let what = if node.as_str().is_some() {
-                format!("`{text}` is no status")
+                format!("`{text}` is not a valid status")
             } else {
                 format!("a status is text, this is {}", node.kind_name())
             };

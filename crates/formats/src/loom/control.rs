@@ -142,7 +142,8 @@ impl Loom<'_> {
                 _ => {
                     if self.is_computed(&case.value) {
                         let what = "a case is one fixed value: no expression in it is evaluated";
-                        let hint = "compare in an if, or let `expression` give what is compared";
+                        let hint =
+                            "compare in an if, or let `expression` return the compared value";
                         self.warning("case-is-text", case.value.span, what, hint);
                     }
                     constant(&case.value)
@@ -186,7 +187,7 @@ impl Loom<'_> {
         }
         if branches.is_empty() {
             let what = format!("`{}` has no branch", act.name);
-            let hint = "give branches: { left: { actions: { … } }, … }, or actions";
+            let hint = "add branches: { left: { actions: { … } }, … }, or actions";
             self.error("empty-body", act.span, what, hint);
         }
         let kind = StepKind::Parallel {

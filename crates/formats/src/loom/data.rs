@@ -105,7 +105,7 @@ impl Loom<'_> {
         let from = self.from(fields, at, hint);
         let format = fields.need(self, "format", at, hint).and_then(|entry| {
             self.choice(entry, &TABLES, |text| {
-                format!("`{text}` is no format of a table")
+                format!("`{text}` is not a valid format of a table")
             })
         });
         let columns = match fields.some(self, "columns") {
@@ -138,7 +138,7 @@ impl Loom<'_> {
         let inputs = act.fields.some(self, "inputs");
         let kind = kind.and_then(|kind| {
             self.choice(kind, &known, |text| {
-                format!("`{text}` is no kind of expression action")
+                format!("`{text}` is not a valid kind of expression action")
             })
         });
         let Some(one) = kind else {

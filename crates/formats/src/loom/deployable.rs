@@ -48,18 +48,17 @@ impl Loom<'_> {
             return;
         }
         if within == Within::Loop {
-            let hint =
-                "to deploy it, keep what it answers in a variable, and respond after the loop";
+            let hint = "to deploy it, store its answer in a variable, and respond after the loop";
             self.no_deploy("Response inside of a loop", step.span, hint);
         }
         if self.answers == Some(false) {
-            let hint = "to deploy it, let a trigger of the type Request start it";
+            let hint = "to deploy it, start it with a trigger of the type Request";
             self.no_deploy("Response without a trigger Request", step.span, hint);
         }
     }
 
     pub(super) fn no_deploy(&mut self, what: &str, span: Span, hint: &str) {
-        let what = format!("Logic Apps takes no {what}");
+        let what = format!("Logic Apps does not support {what}");
         self.warning("not-deployable", span, what, hint);
     }
 }

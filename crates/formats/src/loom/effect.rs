@@ -56,8 +56,8 @@ impl<'n> Inputs<'n> {
         }
         let beside = act.fields.get(key);
         if let (Some(_), Some(beside)) = (under, beside) {
-            let what = format!("`{key}` is in `inputs` and beside it");
-            loom.error("conflict", beside.key_span, what, "keep one of the two");
+            let what = format!("`{key}` is in `inputs` and next to it");
+            loom.error("conflict", beside.key_span, what, "remove one of the two");
         }
         under.or(beside)
     }
@@ -195,7 +195,7 @@ impl Loom<'_> {
                 checks::tls(self, &entry.value);
             }
             if let Some(entry) = inputs.pass(act, self, "check") {
-                let hint = "check: false lets a call fail: read its `statusCode`";
+                let hint = "check: false allows a call to fail: read its `statusCode`";
                 self.check_flag(entry, hint);
             }
             match inputs.pass(act, self, "parse") {
@@ -228,7 +228,7 @@ impl Loom<'_> {
         within.into_iter().for_each(|node| self.no_callback(node));
         let text = node.as_str().filter(|_| self.azure());
         if text.is_some_and(|text| text.to_ascii_lowercase().contains("listcallbackurl(")) {
-            let what = "nobody answers at the address that `listCallbackUrl` gives here";
+            let what = "`listCallbackUrl` has no endpoint outside Azure";
             let hint = "make it an HttpWebhook, whose handler waits for the answer itself";
             self.warning("not-supported", node.span, what, hint);
         }
@@ -289,7 +289,7 @@ impl Loom<'_> {
                     return;
                 };
                 if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(text)) {
-                    let what = format!("`{text}` is no HTTP method");
+                    let what = format!("`{text}` is not a valid HTTP method");
                     let hint = nearest(text, METHODS)
                         .map_or(hint, |near| format!("did you mean `{near}`?"));
                     self.error("unknown-value", entry.value.span, what, hint);
@@ -300,7 +300,7 @@ impl Loom<'_> {
     }
 
     pub(super) fn check_uri(&mut self, entry: &Entry) {
-        let hint = "for example https://example.org/status, or an expression that gives text";
+        let hint = "for example https://example.org/status, or an expression that returns text";
         match &entry.value.kind {
             Kind::String(text) => {
                 let template = self.template(&entry.value);
@@ -363,7 +363,7 @@ impl Loom<'_> {
         if let Some(entry) = inputs.pass(act, self, "check") {
             self.check_flag(
                 entry,
-                "check: false lets a command fail: read its `exitCode`",
+                "check: false allows a command to fail: read its `exitCode`",
             );
         }
         let timeout = self.attempt_timeout(act, &mut inputs);
@@ -414,8 +414,8 @@ impl Loom<'_> {
                 kind.and_then(|kind| self.text(kind, &hint));
                 for (key, beside) in [(key, beside), ("input", input)] {
                     if let (Some(_), Some(beside)) = (fields.get(key), beside) {
-                        let what = format!("`{key}` is in `inputs` and beside it");
-                        let hint = "keep one of the two";
+                        let what = format!("`{key}` is in `inputs` and next to it");
+                        let hint = "remove one of the two";
                         self.error("conflict", beside.key_span, what, hint);
                     }
                 }
@@ -552,7 +552,7 @@ impl Loom<'_> {
             .value
             .get_any_case("timestamp")
             .unwrap_or(&entry.value);
-        let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that gives one";
+        let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that returns one";
         if node.as_str().is_none() {
             self.wrong_type(node, "`until`", "an instant", hint);
             return StepKind::Nothing;
@@ -560,7 +560,7 @@ impl Loom<'_> {
         let template = self.template(node);
         let known = template.as_constant().and_then(Value::as_str);
         if known.is_some_and(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
-            let what = format!("`{}` is no instant", known.unwrap_or_default());
+            let what = format!("`{}` is not a valid instant", known.unwrap_or_default());
             self.error("bad-timestamp", node.span, what, hint);
         }
         StepKind::Wait(Wait::Until(template))
@@ -597,7 +597,7 @@ impl Loom<'_> {
         };
         if self.template(&entry.value).as_constant().is_none() {
             let what = "a signal's name cannot be an expression";
-            let hint = "give a fixed name, and tell cases apart by what the signal carries";
+            let hint = "use a fixed name, and distinguish cases by the payload of the signal";
             self.error("computed-name", entry.value.span, what, hint);
             return StepKind::Nothing;
         }

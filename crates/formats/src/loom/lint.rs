@@ -179,7 +179,7 @@ impl Loom<'_> {
         };
         if let Some(polled) = spec.body.steps().find(polls) {
             let what = format!("`{}` polls `{}` without a pause", step.name, polled.name);
-            let hint = format!("give `{}` a delay: for example delay: 10s", step.name);
+            let hint = format!("set a delay for `{}`: for example delay: 10s", step.name);
             self.warning("poll-without-delay", polled.span, what, hint);
         }
     }

@@ -152,7 +152,8 @@ impl Loom<'_> {
             .whole(&entry.value)
             .and_then(|times| u64::try_from(times).ok());
         let Some(times) = times.filter(|times| *times > 1) else {
-            let hint = "how many iterations in a row may give the same: for example unchanged: 3";
+            let hint =
+                "number of iterations in a row with the same result, for example unchanged: 3";
             self.wrong_type(&entry.value, "`unchanged`", "a whole number from 2", hint);
             return None;
         };

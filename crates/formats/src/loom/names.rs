@@ -61,7 +61,7 @@ impl Loom<'_> {
             && self.is_set("env")
         {
             let what = "`env` is the environment, and a variable of this file is called so too";
-            let hint = "give the variable another name";
+            let hint = "rename the variable";
             self.error("conflict", read.span, what, hint);
         }
         let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
@@ -159,7 +159,7 @@ impl Loom<'_> {
         if has(known, name) {
             return;
         }
-        let message = format!("there is no {what} `{name}`");
+        let message = format!("unknown {what} `{name}`");
         self.error_with(code, span, message, || {
             did_you_mean(name, known).unwrap_or_else(|| {
                 if known.is_empty() {
@@ -211,7 +211,7 @@ impl Loom<'_> {
                 .map(|meant| format!("did you mean `{meant}`?"))
                 .or(near);
             let hint = near.unwrap_or_else(|| {
-                String::from("give it a value under `variables`, or set it with setVariable")
+                String::from("set a value under `variables`, or set it with setVariable")
             });
             match optional {
                 true => self.warning("unset-variable", span, message, hint),

@@ -38,7 +38,7 @@ impl Loom<'_> {
         let under = under.first()?.value.entries()?;
         for entry in under {
             if beside.iter().any(|other| other.key == entry.key) {
-                let what = format!("`{}` is beside `type` and under `inputs`", entry.key);
+                let what = format!("`{}` is next to `type` and under `inputs`", entry.key);
                 let hint = "leave one of them out";
                 self.error("conflict", entry.key_span, what, hint);
             }

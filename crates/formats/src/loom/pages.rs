@@ -110,7 +110,7 @@ impl Loom<'_> {
         let most = Template::constant(i64::try_from(self.max_count.min(PAGES)).unwrap_or(1).into());
         let body = Block::Sequence(vec![asking, counting]);
         let spec = Loop {
-            condition_text: String::from("no link to a next page, or as many rows as asked for"),
+            condition_text: String::from("no link to a next page, or a full page of rows"),
             timeout: Some(text(&format_duration(self.max_timeout))),
             on_limit: OnLimit::Fail,
             on_timeout: OnLimit::Fail,

@@ -62,7 +62,7 @@ impl Loom<'_> {
             Err(error) => error.message,
         };
         let what = format!("the recurrence cannot be computed: {why}");
-        let hint = "no run starts by it; give its parameters values with --parameters FILE";
+        let hint = "no run starts by it; set values of its parameters with --parameters FILE";
         self.warning("not-supported", entry.key_span, what, hint);
         None
     }
@@ -127,7 +127,7 @@ impl Loom<'_> {
         let entry = entry?;
         if !used {
             let what = format!("`{}` counts with the frequency {by} only", entry.key);
-            let hint = "it is left out; `startTime` gives the time of the day, or of the hour";
+            let hint = "it is ignored; `startTime` sets the time of the day, or of the hour";
             self.warning("not-supported", entry.key_span, what, hint);
         }
         used.then_some(entry)
@@ -136,7 +136,7 @@ impl Loom<'_> {
     pub(super) fn zone(&mut self, entry: &Entry) -> Option<Name> {
         let text = self.text(entry, "for example Europe/Berlin")?;
         if time_zone(text).is_none() {
-            let what = format!("`{text}` is no time zone");
+            let what = format!("`{text}` is not a valid time zone");
             let hint = "an IANA or Windows name, for example Europe/Berlin or UTC";
             self.error("unknown-value", entry.value.span, what, hint);
         }
@@ -170,7 +170,9 @@ impl Loom<'_> {
 
     fn frequency(&mut self, entry: &Entry) -> Option<Frequency> {
         let known = FREQUENCIES.map(|word| (word, word));
-        let word = self.choice(entry, &known, |text| format!("`{text}` is no frequency"))?;
+        let word = self.choice(entry, &known, |text| {
+            format!("`{text}` is not a valid frequency")
+        })?;
         Frequency::parse(word)
     }
 
@@ -180,7 +182,7 @@ impl Loom<'_> {
         let text = self.text(entry, hint)?;
         let found = instant_of(text);
         if found.is_none() {
-            let what = format!("`{text}` is no instant");
+            let what = format!("`{text}` is not a valid instant");
             self.error("bad-timestamp", entry.value.span, what, hint);
         }
         found
@@ -197,7 +199,7 @@ impl Loom<'_> {
             match day.and_then(|day| u32::try_from(day).ok()) {
                 Some(day) => days.push(day),
                 None => {
-                    let what = format!("`{text}` is no day of the week");
+                    let what = format!("`{text}` is not a valid day of the week");
                     let hint = did_you_mean(text, DAYS).unwrap_or_else(|| DAYS.join(", "));
                     self.error("unknown-value", item.span, what, hint);
                 }

@@ -125,7 +125,7 @@ impl Loom<'_> {
                 .entries()
                 .and_then(|entries| entries.iter().find(|entry| entry.key == key))
             {
-                let what = format!("the action of a `retry` has no `{key}` of its own");
+                let what = format!("the action of a `retry` cannot have its own `{key}`");
                 let hint = "put it on the retry action, or remove one of the two";
                 self.error("conflict", entry.key_span, what, hint);
             }
@@ -198,12 +198,12 @@ impl Loom<'_> {
                 ("full", Jitter::Full),
             ];
             self.choice(entry, &known, |word| {
-                format!("`{word}` is no kind of jitter")
+                format!("`{word}` is not a valid kind of jitter")
             })
         });
         let kind = match kind {
             Some(entry) => self.choice(entry, &TYPES.map(|word| (word, word)), |text| {
-                format!("`{text}` is no type of retry policy")
+                format!("`{text}` is not a valid type of retry policy")
             })?,
             None => "exponential",
         };
@@ -312,7 +312,7 @@ impl Loom<'_> {
             .ok()
             .filter(|code| (100..=599).contains(code));
         if known.is_none() {
-            let what = format!("{code} is no status code");
+            let what = format!("{code} is not a valid status code");
             let hint = "status codes are from 100 to 599";
             self.error("out-of-range", node.span, what, hint);
         }
@@ -338,14 +338,14 @@ impl Loom<'_> {
                         .ok()
                         .filter(|class| (1..=5).contains(class));
                     if known.is_none() {
-                        let what = format!("`{text}` is no class of status codes");
+                        let what = format!("`{text}` is not a valid class of status codes");
                         let hint = "classes are 1xx, 2xx, 3xx, 4xx and 5xx";
                         self.error("out-of-range", node.span, what, hint);
                     }
                     return known.map(RetryOn::Class);
                 }
                 if !KINDS.contains(&text.as_str()) {
-                    let what = format!("`{text}` is no kind of error that the engine makes");
+                    let what = format!("`{text}` is not a kind of error that the engine raises");
                     match nearest(&text, KINDS) {
                         Some(near) => {
                             let hint = format!("did you mean `{near}`?");

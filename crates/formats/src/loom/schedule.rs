@@ -49,7 +49,7 @@ impl Loom<'_> {
     fn cron(&mut self, entry: &Entry) -> Option<windlass_model::model::Name> {
         let text = self.text(entry, HINT)?;
         if let Some(error) = cron_mistake(text) {
-            let what = format!("`{text}` is no cron pattern: {error}");
+            let what = format!("`{text}` is not a valid cron pattern: {error}");
             let hint = "minute, hour, day of the month, month, day of the week: \"0 3 * * 1-5\"";
             self.error("bad-schedule", entry.value.span, what, hint);
             return None;
@@ -59,7 +59,7 @@ impl Loom<'_> {
 
     fn word<T: Copy>(&mut self, entry: &Entry, known: &[(&str, T)]) -> Option<T> {
         self.choice(entry, known, |text| {
-            format!("`{text}` is no value of `{}`", entry.key)
+            format!("`{text}` is not a valid value of `{}`", entry.key)
         })
     }
 }

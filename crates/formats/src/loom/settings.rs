@@ -202,8 +202,8 @@ impl Loom<'_> {
             .insert(name.to_owned(), Value::text(name));
         let what = format!("the app setting `{name}` has no value");
         let hint = format!(
-            "give it in local.settings.json, in a file of --app-settings, or let the environment \
-             give it with --allow-env {name}"
+            "set it in local.settings.json, in a file of --app-settings, or allow it from the \
+             environment with --allow-env {name}"
         );
         self.error("missing-setting", span, what, hint);
     }

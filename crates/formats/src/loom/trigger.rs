@@ -82,7 +82,8 @@ impl Loom<'_> {
         {
             let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
                         the store";
-            let hint = "declare a parameter of type `securestring` for what nobody is to see";
+            let hint =
+                "declare a parameter of type `securestring` for values that must stay hidden";
             self.warning("not-supported", data.key_span, what, hint);
         }
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));

@@ -183,7 +183,7 @@ impl Loom<'_> {
                 && !(value.is_null() || kind.accepts(&value.revealed()))
             {
                 let what = format!("the value of `{name}`");
-                let hint = "its `type` says so, and the variable takes nothing else";
+                let hint = "its `type` says so, and the variable accepts nothing else";
                 self.wrong_type(&given.value, &what, kind.described(), hint);
             }
             self.makes(name, item.span);

@@ -152,7 +152,7 @@ impl Loom<'_> {
                 .any(|name| name.eq_ignore_ascii_case(FAILURE))
         {
             let what = format!("the variable `{FAILURE}` says how the run failed");
-            let hint = "give your own variable of that name another one";
+            let hint = "rename your own variable";
             self.error("conflict", span, what, hint);
         }
         let none = Template::constant(Value::Null);
@@ -188,7 +188,7 @@ impl Loom<'_> {
     fn scheduled_inputs(&mut self, inputs: &[Input]) {
         for input in inputs.iter().filter(|input| input.default.is_none()) {
             let what = format!(
-                "the schedule starts no run: the input `{}` has no default",
+                "the schedule cannot start runs: the input `{}` has no default",
                 input.name
             );
             let hint = format!("for example {}: {{ default: \"…\" }}", input.name);
@@ -228,7 +228,7 @@ impl Loom<'_> {
         };
         let kind = fields.some(self, "type").and_then(|entry| {
             self.choice(entry, &KINDS, |text| {
-                format!("`{text}` is no type of input")
+                format!("`{text}` is not a valid type of input")
             })
         });
         let kind = kind.unwrap_or(InputKind::Any);

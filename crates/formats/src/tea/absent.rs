@@ -263,7 +263,7 @@ impl<'n> Tea<'_, 'n> {
             "llm.call" => "`llm.call` has no `prompt` and no `messages`".to_owned(),
             _ => format!("`{name}` is not supported"),
         };
-        let hint = "its result is an error with `success: false`, as TEA gives without its service";
+        let hint = "its result is an error with `success: false`, as in TEA without its service";
         self.warning("no-service", named.value.span, what, hint);
         let mut seen = Vec::with_capacity(SEEN.len());
         if name == "llamaextract.extract" {

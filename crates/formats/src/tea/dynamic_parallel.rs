@@ -78,7 +78,7 @@ impl<'n> Tea<'_, 'n> {
         let work = match (action, steps) {
             (Some(_), Some(second)) => {
                 let what = format!("`{}` has more than one thing to do", place.shown());
-                let hint = "keep one of `action` and `steps`";
+                let hint = "remove one of `action` and `steps`";
                 self.error("conflict", second.key_span, what, hint);
                 return None;
             }
@@ -143,7 +143,7 @@ impl<'n> Tea<'_, 'n> {
             return;
         };
         if !self.nodes.iter().any(|(known, _)| *known == name) {
-            let what = format!("there is no node '{name}' to collect the results");
+            let what = format!("unknown node '{name}' to collect the results");
             let known = self.node_names();
             self.unknown("fan_in-undefined", what, entry.value.span, name, known);
         }

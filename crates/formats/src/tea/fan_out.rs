@@ -62,7 +62,7 @@ impl<'n> Tea<'_, 'n> {
             let span = wish.map_or(span, |wish| wish.span);
             if from == START {
                 let what = format!("'{START}' cannot start several nodes at once");
-                let hint = "let a first node start them: { name: begin, run: \"return {}\" }";
+                let hint = "start them from a first node: { name: begin, run: \"return {}\" }";
                 self.error("fan_out-from-start", span, what, hint);
                 continue;
             }
@@ -85,7 +85,8 @@ impl<'n> Tea<'_, 'n> {
             let known = self.joins.insert(join.to_string(), place.name.clone());
             if known.is_some() {
                 let what = format!("`{join}` joins the branches of more than one node");
-                let hint = "parallel_results are those of one: give each its own joining node";
+                let hint =
+                    "parallel_results are those of one: add a separate joining node for each";
                 self.error("fan_out-in-shared", span, what, hint);
             }
             fan_outs.push(FanOut {

@@ -78,12 +78,12 @@ impl<'n> Tea<'_, 'n> {
                 let lower = name.to_lowercase();
                 if self.used.contains(&lower) {
                     let what = format!("there is a node named '{name}' already");
-                    let hint = "names are compared without case; give this one another";
+                    let hint = "names are compared without case; rename this one";
                     self.error("duplicate-node", named.span, what, hint);
                     return None;
                 }
                 if name == START || name == END {
-                    let what = format!("'{name}' is no name for a node");
+                    let what = format!("'{name}' is not a valid name for a node");
                     self.error(
                         "bad-name",
                         named.span,
@@ -158,7 +158,7 @@ impl<'n> Tea<'_, 'n> {
             let hint = "simple, conditional or parallel";
             let word = self.text(kind, hint).unwrap_or("simple");
             if !known.contains(&word) {
-                let what = format!("`{word}` is no type of edge");
+                let what = format!("`{word}` is not a valid type of edge");
                 self.unknown("unknown-type", what, kind.value.span, word, known);
             }
         }
@@ -193,7 +193,7 @@ impl<'n> Tea<'_, 'n> {
         if name == START || self.nodes.iter().any(|(known, _)| *known == name) {
             return Some(name);
         }
-        let message = format!("there is no node '{name}' for this edge to leave");
+        let message = format!("unknown node '{name}' as the source of this edge");
         let known = self.node_names();
         self.unknown(
             "edge-from-undefined",
@@ -213,7 +213,7 @@ impl<'n> Tea<'_, 'n> {
         if self.nodes.iter().any(|(known, _)| *known == name) {
             return Some(Some(Name::from(name)));
         }
-        let message = format!("there is no node '{name}' to go to");
+        let message = format!("unknown node '{name}' as the target of this edge");
         let known = self.node_names();
         self.unknown(code, message, span, name, known);
         None
@@ -234,7 +234,7 @@ impl<'n> Tea<'_, 'n> {
             Some(_) => {
                 let span = when.map_or(condition.key_span, |when| when.key_span);
                 let what = "an edge has either `condition` or `when`";
-                let hint = "beside `condition`, `when` is true or false";
+                let hint = "next to `condition`, `when` must be true or false";
                 self.error("conflict", span, what, hint);
                 false
             }

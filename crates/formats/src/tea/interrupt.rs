@@ -63,7 +63,7 @@ impl<'n> Tea<'_, 'n> {
         let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
         for (name, span) in names {
             if !self.nodes.iter().any(|(known, _)| *known == name) {
-                let what = format!("there is no node '{name}' to wait at");
+                let what = format!("unknown node '{name}' to wait at");
                 let known = self.node_names();
                 self.unknown("interrupt-undefined", what, span, &name, known);
             }

@@ -58,7 +58,7 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn node(&mut self, node: &'n Node, place: &Place) -> Step {
         let nothing = || step(place.clone(), "node", StepKind::Nothing);
         if self.used.len() > MAX_STEPS {
-            let message = format!("the nodes come to more than {MAX_STEPS} steps");
+            let message = format!("the nodes need more than {MAX_STEPS} steps");
             let hint = "a loop does the same many times";
             self.error("too-large", place.span, message, hint);
             return nothing();
@@ -147,7 +147,7 @@ impl<'n> Tea<'_, 'n> {
         let first = forms.next();
         if let Some(second) = forms.next() {
             let what = format!("`{}` has more than one thing to do", place.shown());
-            let hint = "keep one of `run`, `uses`, `action` and `steps`";
+            let hint = "use only one of `run`, `uses`, `action` and `steps`";
             self.error("conflict", second.key_span, what, hint);
             return None;
         }

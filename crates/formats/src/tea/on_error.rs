@@ -129,7 +129,7 @@ impl<'n> Tea<'_, 'n> {
         let mode = fields.some(self, "mode");
         let mode = mode.and_then(|entry| {
             self.choice(entry, &MODES, |text| {
-                format!("`{text}` is no mode of `on_error`")
+                format!("`{text}` is not a valid mode of `on_error`")
             })
         });
         let retries = fields.some(self, "max_retries");

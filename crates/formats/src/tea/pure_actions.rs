@@ -269,7 +269,7 @@ impl<'n> Tea<'_, 'n> {
             _ => {
                 let entry = self.argument(with, "format", hint)?;
                 let format = self.choice(entry, &TABLES, |text| {
-                    format!("`{text}` is no format of a table")
+                    format!("`{text}` is not a valid format of a table")
                 })?;
                 Some(Template::table(from, format, None))
             }

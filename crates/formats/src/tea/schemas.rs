@@ -95,7 +95,7 @@ impl Tea<'_, '_> {
                     match entry.value.as_str() {
                         Some(to) if entry.key == "$ref" && is_remote(to) => {
                             let what = format!("`{to}` would have to be fetched");
-                            let hint = "put the schema into a file beside the workflow";
+                            let hint = "put the schema into a file next to the workflow";
                             self.error("remote-schema", entry.value.span, what, hint);
                         }
                         _ => self.check_schema(&entry.value),

@@ -45,7 +45,10 @@ impl<'n> Tea<'_, 'n> {
         fields.allow(&["with"]);
         for key in ["output", "output_key"] {
             if let Some(entry) = fields.get(key) {
-                self.ignored(entry, "what code gives is merged into the state, as in TEA");
+                self.ignored(
+                    entry,
+                    "the output of code is merged into the state, as in TEA",
+                );
             }
         }
         let (language, code) = match &entry.value.kind {
@@ -80,7 +83,7 @@ impl<'n> Tea<'_, 'n> {
             return Some(Language::Python);
         };
         self.choice_as("unknown-language", entry, &LANGUAGES, |text| {
-            format!("`{text}` is no language of scripts")
+            format!("`{text}` is not a valid language of scripts")
         })
     }
 

@@ -20,7 +20,7 @@ impl<'n> Tea<'_, 'n> {
         let body = fields.get("body");
         for key in ["output", "output_key", "with"] {
             if let Some(entry) = fields.get(key) {
-                self.ignored(entry, "a while_loop gives the state as its body left it");
+                self.ignored(entry, "a while_loop returns the state as its body left it");
             }
         }
         let condition = self.loop_condition(condition, place);

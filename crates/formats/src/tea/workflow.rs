@@ -110,7 +110,7 @@ impl<'n> Tea<'_, 'n> {
             return self.ignored(entry, "it is not supported, and empty");
         }
         let what = format!("`{}` is not supported", entry.key);
-        let hint = "it would change what a run gives, so it is not ignored; remove it";
+        let hint = "it would change the result of a run, so it is not ignored; remove it";
         self.error("not-supported", entry.key_span, what, hint);
     }
 

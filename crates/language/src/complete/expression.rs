@@ -317,7 +317,7 @@ fn function_item(function: &Function) -> CompletionItem {
 pub(crate) fn told(function: &Function) -> String {
     let example = match function.gives {
         "" => function.example.to_owned(),
-        gives => format!("{} gives {gives}", function.example),
+        gives => format!("{} returns {gives}", function.example),
     };
     match function.about {
         "" => format!("for example {example}"),

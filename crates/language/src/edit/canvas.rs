@@ -56,7 +56,7 @@ fn end(document: &Document, graph: &str, text: &str) -> Result<End, String> {
             });
         }
     }
-    longest.ok_or_else(|| format!("`{text}` names no node of this graph: write `node.port`"))
+    longest.ok_or_else(|| format!("`{text}` does not name a node of this graph: write `node.port`"))
 }
 
 fn edge_of(from: &End, to: &End) -> Value {
@@ -159,7 +159,7 @@ pub(super) fn place(document: &mut Document, node: &str, x: f64, y: f64) -> Resu
     let own = value
         .pointer_mut(&found.pointer)
         .and_then(Value::as_object_mut);
-    let own = own.ok_or_else(|| format!("`{node}` is no map"))?;
+    let own = own.ok_or_else(|| format!("`{node}` is not a map"))?;
     let at = own
         .keys()
         .position(|key| key == "type")

@@ -267,7 +267,7 @@ impl Document {
     fn rename_key(&mut self, map: &str, old: &str, new: &str) -> Result<(), String> {
         let mut meant = self.value.clone();
         let members = meant.pointer_mut(map).and_then(Value::as_object_mut);
-        let members = members.ok_or_else(|| format!("`{map}` is no map"))?;
+        let members = members.ok_or_else(|| format!("`{map}` is not a map"))?;
         if members.contains_key(new) {
             return Err(format!("there is a `{new}` already"));
         }
@@ -372,7 +372,7 @@ fn keys(pointer: &str) -> Result<Vec<String>, String> {
     match pointer.strip_prefix('/') {
         None if pointer.is_empty() => Ok(Vec::new()),
         None => Err(format!(
-            "`{pointer}` is no JSON pointer: it begins with `/`"
+            "`{pointer}` is not a valid JSON pointer: it begins with `/`"
         )),
         Some(keys) => Ok(keys
             .split('/')
@@ -401,7 +401,7 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> 
                 let missing = || format!("`{pointer}` names no item of the list");
                 items.get_mut(index).ok_or_else(missing)?
             }
-            _ => return Err(format!("`{pointer}` leads into a value that is no map")),
+            _ => return Err(format!("`{pointer}` leads into a value that is not a map")),
         };
     }
     *at = value;

@@ -57,9 +57,9 @@ pub(super) fn find(nodes: &[Found], asked: &str) -> Result<Found, String> {
     match (named.next(), named.next()) {
         (Some(found), None) => Ok(found.clone()),
         (Some(_), Some(_)) => Err(format!(
-            "several nodes are called `{name}`: give the path of one"
+            "several nodes are called `{name}`: use the path of one"
         )),
-        (None, _) => Err(format!("there is no node `{asked}`")),
+        (None, _) => Err(format!("unknown node `{asked}`")),
     }
 }
 

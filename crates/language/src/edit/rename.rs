@@ -13,7 +13,7 @@ const READERS: &str = "actions|body|outputs|result|items|iterationIndexes|action
 pub(super) fn rename(document: &mut Document, asked: &str, name: &str) -> Result<String, String> {
     let found = document.find(asked)?;
     if name.is_empty() || name == found.name {
-        return Err(String::from("give the node another name"));
+        return Err(String::from("rename the node"));
     }
     let all = document.nodes();
     let others = |one: &&Found| one.pointer != found.pointer;

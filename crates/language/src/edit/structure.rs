@@ -22,7 +22,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
     let mut new = match value {
         Some(value) => value.clone(),
         None => types::smallest(document.dialect, kind)
-            .ok_or_else(|| format!("`{kind}` is no type that can be added here"))?,
+            .ok_or_else(|| format!("the type `{kind}` cannot be added here"))?,
     };
     let beside = match node.as_str() {
         "" => None,
@@ -189,7 +189,7 @@ fn add_action(
         set(value, among, Value::Object(Map::new()))?;
     }
     let actions = value.pointer_mut(among).and_then(Value::as_object_mut);
-    let actions = actions.ok_or_else(|| format!("`{among}` is no map of actions"))?;
+    let actions = actions.ok_or_else(|| format!("`{among}` is not a map of actions"))?;
     let beside = beside
         .filter(|_| place != Where::Inside)
         .map(|beside| beside.name.as_str());
@@ -243,7 +243,7 @@ fn add_item(
         set(value, among, Value::Array(Vec::new()))?;
     }
     let items = value.pointer_mut(among).and_then(Value::as_array_mut);
-    let items = items.ok_or_else(|| format!("`{among}` is no list of nodes"))?;
+    let items = items.ok_or_else(|| format!("`{among}` is not a list of nodes"))?;
     let index = beside.and_then(|beside| keys(&beside.pointer).ok()?.pop()?.parse::<usize>().ok());
     let index = match (place, index) {
         (Where::Before, Some(index)) => index,

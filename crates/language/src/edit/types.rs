@@ -127,7 +127,7 @@ fn loom() -> Vec<Row> {
         (
             "setVariable",
             "Set variable",
-            "Gives a variable a value",
+            "Sets a variable",
             json!({ "type": "setVariable", "inputs": { "name": "result", "value": "" } }),
         ),
         (
@@ -163,7 +163,7 @@ fn loom() -> Vec<Row> {
         (
             "waitForSignal",
             "Wait for signal",
-            "Waits until somebody sends a signal",
+            "Waits for a signal",
             json!({ "type": "waitForSignal", "inputs": { "signal": "approved" } }),
         ),
         (
@@ -314,13 +314,13 @@ fn canvas() -> Vec<Row> {
         (
             "interface-input",
             "Input",
-            "What the graph takes",
+            "Inputs of the graph",
             json!({ "type": "interface-input", "data": { "outputs": [{ "name": "input", "type": "any" }] } }),
         ),
         (
             "interface-output",
             "Output",
-            "What the graph gives",
+            "Outputs of the graph",
             json!({ "type": "interface-output", "data": { "inputs": [{ "name": "output", "type": "any" }] } }),
         ),
     ]

@@ -109,7 +109,7 @@ impl Scope {
                 }
                 title.push_str(match spec.on_limit {
                     OnLimit::Fail => ", else fails",
-                    OnLimit::Continue => ", else goes on",
+                    OnLimit::Continue => ", else continues",
                     OnLimit::Pause => ", else pauses",
                 });
                 title

@@ -11,7 +11,7 @@ pub fn cron_mistake(pattern: &str) -> Option<String> {
         return Some(error.to_string());
     }
     let never = next_of_cron(pattern, &DateTime::UNIX_EPOCH).is_none();
-    never.then(|| String::from("it never comes, because no year has such a day"))
+    never.then(|| String::from("it never fires, because no year has such a day"))
 }
 
 /// The first time of a pattern after `after`, on the clock of its zone.

@@ -50,7 +50,7 @@ impl StateDirectory {
         let directory = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
         if !directory.exists() {
             let message = format!(
-                "{} is too long for a socket: give a shorter --state",
+                "{} is too long for a socket: use a shorter --state",
                 self.path.display()
             );
             return Err(Error::new(ErrorKind::InvalidFilename, message));

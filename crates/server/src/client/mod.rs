@@ -76,15 +76,18 @@ impl Client {
     /// When the URL is none of http or https, or when the token would go to another machine as plain
     /// text and nobody allowed that, in words.
     pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
-        let parsed = Url::parse(url).map_err(|error| format!("`{url}` is no URL: {error}"))?;
+        let parsed =
+            Url::parse(url).map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
-            return Err(format!("`{url}` is no URL of a server: http://HOST:PORT"));
+            return Err(format!(
+                "`{url}` is not a valid URL of a server: http://HOST:PORT"
+            ));
         }
         if token.is_some() && parsed.scheme() == "http" && !allow_plain && !is_here(&parsed) {
             let host = parsed.host_str().unwrap_or_default();
             return Err(format!(
-                "the token would go to {host} as plain text: ask https://{host}, or say \
-                 --allow-plain-http where nobody listens on the way"
+                "the token would be sent to {host} in plain text: use https://{host}, or \
+                 --allow-plain-http on a trusted network"
             ));
         }
         let http = builder().connect_timeout(CONNECT_TIME).build();
@@ -568,7 +571,7 @@ fn part(name: &str, unknown: ErrorCode) -> Result<PercentEncode<'_>, ClientError
     match name {
         "" | "." | ".." => Err(ClientError::Refused {
             code: unknown,
-            message: format!("`{name}` is not a valid name: give that of a run or a workflow"),
+            message: format!("`{name}` is not a valid name: use the name of a run or a workflow"),
         }),
         _ => Ok(utf8_percent_encode(name, PATH)),
     }

@@ -215,7 +215,10 @@ pub(super) async fn read(request: Request) -> Result<Bytes, Problem> {
     match tokio::time::timeout(time, whole).await {
         Ok(read) => read,
         Err(_) => {
-            let detail = format!("a body comes within {} seconds", time.as_secs_f64());
+            let detail = format!(
+                "the body did not arrive within {} seconds",
+                time.as_secs_f64()
+            );
             Err(Problem::new(ErrorCode::TooSlow, detail))
         }
     }

@@ -86,7 +86,7 @@ pub(super) struct TryOf {
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
         (status = 200, description = "What it would do", body = Tried),
-        (status = "4XX", description = "422: there is no such action, or the text is refused", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "422: unknown action, or the text is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn attempt(
     State(app): State<Arc<App>>,
@@ -178,7 +178,7 @@ fn refused(why: String) -> Problem {
 #[utoipa::path(post, path = "/v1/language/panel", operation_id = "get_panel", tag = "language", request_body = PanelOf,
     responses(
         (status = 200, description = "The panel", body = Panel),
-        (status = "4XX", description = "422: there is no such node, or the text cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "422: unknown node, or the text is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn panel(
     State(app): State<Arc<App>>,
@@ -218,7 +218,7 @@ pub(super) async fn edit(
 #[utoipa::path(post, path = "/v1/language/types", operation_id = "get_types", tag = "language", request_body = TypesOf,
     responses(
         (status = 200, description = "The types", body = Types),
-        (status = "4XX", description = "There is no such format", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Unknown format", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn types(Json(asked): Json<TypesOf>) -> Result<axum::Json<Types>, Problem> {
     let dialect = dialect(Some(&asked.dialect))?.unwrap_or(Dialect::Loom);

@@ -47,8 +47,8 @@ pub(super) struct EventsQuery {
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
     responses(
         (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
-        (status = 204, description = "The run has ended and everything was told"),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 204, description = "The run has ended and every event was sent"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn events(
     State(app): State<Arc<App>>,
@@ -68,7 +68,7 @@ pub(super) async fn events(
         None => (known.as_str(), false),
     };
     let Ok(after) = number.parse::<u64>() else {
-        let detail = format!("`{known}` is no event's id");
+        let detail = format!("`{known}` is not a valid event's id");
         return Err(Problem::new(ErrorCode::BadRequest, detail));
     };
     let events = query.history.unwrap_or(true).then_some(after);
@@ -77,7 +77,7 @@ pub(super) async fn events(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let Some(streaming) = info.connection.stream() else {
-        let detail = "as many streams of events as there may be connections: try again";
+        let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
     let telling = Telling {

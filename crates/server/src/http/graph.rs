@@ -37,7 +37,7 @@ pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
     responses(
         (status = 200, description = "Nodes and edges with their places", body = Graph),
         (status = 400, description = "No node that is asked for is there, or it has no inside", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn graph(
     State(app): State<Arc<App>>,

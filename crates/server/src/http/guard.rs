@@ -217,9 +217,8 @@ impl Guard {
         let asked = [Some(host.as_str()), uri.authority().map(|one| one.as_str())];
         for one in asked.into_iter().flatten() {
             if !self.is_known(one) {
-                let detail = format!(
-                    "`{one}` is no name of this server; --allow-host says which names it has"
-                );
+                let detail =
+                    format!("`{one}` is not a host name of this server; --allow-host adds names");
                 return Err(Problem::new(ErrorCode::Forbidden, detail));
             }
         }

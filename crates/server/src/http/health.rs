@@ -27,7 +27,7 @@ pub(super) async fn healthz() -> &'static str {
 /// not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(
-        (status = 200, description = "It takes work", body = String, content_type = "text/plain"),
+        (status = 200, description = "The server accepts work", body = String, content_type = "text/plain"),
         (status = 503, description = "It is starting or stopping, its runs do not move, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {

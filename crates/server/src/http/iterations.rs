@@ -29,8 +29,8 @@ const CELLS: u64 = 400;
 /// The loops and foreaches that a run came to, the newest first.
 #[utoipa::path(get, path = "/v1/runs/{run}/loops", operation_id = "get_loops", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
-        (status = 200, description = "The loops of which something is kept, 1000 at most", body = LoopsReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Loops with stored iterations, at most 1000", body = LoopsReport),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn loops(
     State(app): State<Arc<App>>,
@@ -45,7 +45,7 @@ pub(super) async fn loops(
 #[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The run in one document", body = ExportReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn export(
     State(app): State<Arc<App>>,
@@ -138,7 +138,9 @@ pub(super) async fn list(
     let words = query.status.as_deref().unwrap_or_default().split(',');
     let words = words.map(str::trim).filter(|word| !word.is_empty());
     let status: Result<Vec<Status>, Problem> = words
-        .map(|word| Status::parse(word).ok_or_else(|| bad(format!("`{word}` is no status"))))
+        .map(|word| {
+            Status::parse(word).ok_or_else(|| bad(format!("`{word}` is not a valid status")))
+        })
         .collect();
     let newest_first = match query.order.as_deref() {
         None | Some("asc") => false,
@@ -175,7 +177,7 @@ pub(super) struct IterationQuery {
 /// end. With `pointer`, the answer is the value at that place.
 #[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "The run"), IterationQuery),
     responses(
-        (status = 200, description = "The iteration, as far as it is kept", body = IterationReport),
+        (status = 200, description = "The iteration, as far as it is stored", body = IterationReport),
         (status = "4XX", description = "404 unknown run or iteration, 400 unknown loop", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn one(

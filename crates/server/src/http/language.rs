@@ -81,7 +81,7 @@ pub(super) struct Symbols {
 #[utoipa::path(post, path = "/v1/language/complete", operation_id = "complete", tag = "language",
     request_body = TextPlace,
     responses(
-        (status = 200, description = "What may stand there", body = Completion),
+        (status = 200, description = "Possible completions", body = Completion),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn complete(
@@ -98,7 +98,7 @@ async fn complete(
     request_body = TextPlace,
     responses(
         (status = 200, description = "What there is to say; null for nothing", body = Option<Hover>),
-        (status = 404, description = "There is no such run or iteration", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run or iteration", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn hover(
@@ -146,8 +146,8 @@ pub(super) struct TestOf {
     request_body = TestOf,
     responses(
         (status = 200, description = "What it would have said", body = ConditionTest),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "There is no such loop, or the condition cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Unknown loop, or the condition is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn test(
     State(app): State<Arc<App>>,

@@ -116,12 +116,12 @@ pub(super) async fn live(
     };
     let known = match known.as_deref() {
         None | Some("") => None,
-        Some(text) => {
-            Some(Mark::parse(text).ok_or_else(|| bad(format!("`{text}` is no event's id")))?)
-        }
+        Some(text) => Some(
+            Mark::parse(text).ok_or_else(|| bad(format!("`{text}` is not a valid event's id")))?,
+        ),
     };
     let Some(streaming) = info.connection.stream() else {
-        let detail = "as many streams of events as there may be connections: try again";
+        let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
     let telling = Telling {

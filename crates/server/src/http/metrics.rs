@@ -98,7 +98,8 @@ impl Metrics {
             ("runs_started", "Runs that were started", &of.runs_started),
             (
                 "failed_endings",
-                "on_failure and on_finish of runs that failed, such as alerts that nobody received",
+                "on_failure and on_finish of runs that failed, such as alerts that were not \
+                 delivered",
                 &of.failed_endings,
             ),
         ] {

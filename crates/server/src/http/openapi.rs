@@ -15,7 +15,8 @@ use utoipa::{Modify, OpenApi};
 #[openapi(
     info(
         title = "Windlass",
-        description = "Durable workflows: start runs, look at them, and tell them what to do. Errors are problem details (RFC 9457).",
+        description = "Durable workflows: start, inspect and control runs. Errors are problem details (RFC \
+             9457).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
@@ -32,9 +33,9 @@ use utoipa::{Modify, OpenApi};
         health::healthz, health::readyz, health::metrics,
     ),
     tags(
-        (name = "workflows", description = "Workflows that are kept under a name"),
+        (name = "workflows", description = "Saved workflows"),
         (name = "runs", description = "Runs of workflows"),
-        (name = "language", description = "What an editor asks about a text; nothing is kept"),
+        (name = "language", description = "Language services for editors; nothing is stored"),
         (name = "server", description = "The server itself, and all of its runs at once"),
     ),
     modifiers(&Bearer, &Refusals),

@@ -95,7 +95,7 @@ pub(super) async fn start(
     };
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
-            let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
+            let detail = "a run's id is a key itself: send either `run` or an Idempotency-Key";
             return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
         (Some(key), None) => {
@@ -318,13 +318,13 @@ pub(super) async fn list(
         return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
     }
     for word in words(&query.status) {
-        let status =
-            RunStatus::parse(&word).ok_or_else(|| bad(format!("`{word}` is no status")))?;
+        let status = RunStatus::parse(&word)
+            .ok_or_else(|| bad(format!("`{word}` is not a valid status")))?;
         filter.status.push(status);
     }
     let label = query.label.as_deref().unwrap_or_default();
     filter.labels =
-        labels(label).ok_or_else(|| bad(format!("`{label}` is no label: NAME=TEXT")))?;
+        labels(label).ok_or_else(|| bad(format!("`{label}` is not a valid label: NAME=TEXT")))?;
     let report = app
         .inspect(move |store| list_report(store, &filter))
         .await?;
@@ -354,7 +354,7 @@ fn labels(text: &str) -> Option<BTreeMap<String, String>> {
 #[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn status(
     State(app): State<Arc<App>>,
@@ -378,7 +378,7 @@ pub(super) struct ResultQuery {
     responses(
         (status = 200, description = "The run has ended", body = OutcomeReport),
         (status = 202, description = "The run has not ended", body = RunState),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn result(
     State(app): State<Arc<App>>,
@@ -437,7 +437,7 @@ pub(super) struct HistoryQuery {
 #[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
     responses(
         (status = 200, description = "Its iterations and events", body = HistoryReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn history(
     State(app): State<Arc<App>>,
@@ -466,7 +466,7 @@ pub(super) async fn history(
 #[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Its files: the workflow first", body = SourceReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn source(
     State(app): State<Arc<App>>,
@@ -481,7 +481,7 @@ pub(super) async fn source(
 #[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The lines", body = PrintedReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn printed(
     State(app): State<Arc<App>>,
@@ -513,7 +513,7 @@ pub(super) struct PlacesQuery {
 #[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
     responses(
         (status = 200, description = "The places", body = PlacesReport),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn places(
     State(app): State<Arc<App>>,
@@ -539,7 +539,7 @@ pub(super) struct DumpQuery {
 #[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
     responses(
         (status = 200, description = "The checkpoint", body = serde_json::Value),
-        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn dump(
     State(app): State<Arc<App>>,

@@ -42,8 +42,7 @@ pub(super) async fn begin(
     let access = match asked.ticket {
         Some(ticket) if app.tickets.take(&ticket) => Access::Full,
         Some(_) => {
-            let detail =
-                "the ticket was used, or is older than a minute: `windlass ui` gives another";
+            let detail = "the ticket was used, or is older than a minute: get another one with `windlass ui`";
             return Err(Problem::new(ErrorCode::Unauthorized, detail));
         }
         None => access,

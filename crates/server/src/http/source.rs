@@ -115,7 +115,7 @@ pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
     match Dialect::parse(word) {
         Some(dialect) => Ok(Some(dialect)),
         None => {
-            let detail = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
+            let detail = format!("unknown format `{word}` (expected loom, azure, tea or canvas)");
             Err(Problem::new(ErrorCode::BadRequest, detail))
         }
     }

@@ -32,7 +32,7 @@ pub(super) struct ResumeQuery {
 /// Goes on with every run that has not ended; what is paused stays so unless that is asked for.
 #[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
     responses(
-        (status = 200, description = "They go on", body = Resumed),
+        (status = 200, description = "They continue", body = Resumed),
         (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The server is not ready, or the store cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
@@ -94,7 +94,7 @@ fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
     let chosen = !asked.labels.is_empty() || !asked.status.is_empty();
     if asked.older_than.is_none() && asked.keep.is_none() && !chosen {
         return Err(bad(String::from(
-            "`older_than`, `keep`, `labels` or `status` says what is forgotten",
+            "one of `older_than`, `keep`, `labels` or `status` is required",
         )));
     }
     let age = asked.older_than.as_deref().map(parse_duration).transpose();
@@ -112,7 +112,7 @@ fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
 /// Forgets runs that have ended, while others go on.
 #[utoipa::path(post, path = "/v1/prune", operation_id = "prune_runs", tag = "server", request_body = PruneRuns,
     responses(
-        (status = 200, description = "What was forgotten", body = Pruned),
+        (status = 200, description = "The deleted runs", body = Pruned),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn prune(

@@ -97,14 +97,14 @@ pub(super) struct ValidateQuery {
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(
         ("name" = String, Path, description = "Its name: letters, digits and -_."),
-        ("If-Match" = Option<String>, Header, description = "Only when this version is kept there now, as `ETag` says it"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only when none is kept there"),
+        ("If-Match" = Option<String>, Header, description = "Only if this is the current version, as in `ETag`"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the name is unused"),
     ),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
-        (status = 201, description = "It is kept", body = WorkflowReport),
-        (status = 200, description = "It is kept in place of another one", body = WorkflowReport),
-        (status = "4XX", description = "422: it is refused, with all of its mistakes; 412: another version is kept there, which is in `current`", body = Problem, content_type = "application/problem+json"),
+        (status = 201, description = "Saved", body = WorkflowReport),
+        (status = 200, description = "Saved; it replaced an earlier version", body = WorkflowReport),
+        (status = "4XX", description = "422: invalid, with all diagnostics; 412: another version is current, see `current`", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn put(
     State(app): State<Arc<App>>,
@@ -144,12 +144,12 @@ fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     match (given(header::IF_MATCH), given(header::IF_NONE_MATCH)) {
         (None, None) => Ok(PutIf::Always),
         (None, Some("*")) => Ok(PutIf::Absent),
-        (None, Some(_)) => refused("If-None-Match is `*`: only when nothing is kept there"),
+        (None, Some(_)) => refused("If-None-Match is `*`: only if the name is unused"),
         (Some(tag), None) => match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
             Some(version) => Ok(PutIf::Version(version.to_owned())),
             None => refused("If-Match is one version in quotes, as the header `ETag` has it"),
         },
-        (Some(_), Some(_)) => refused("give either If-Match or If-None-Match"),
+        (Some(_), Some(_)) => refused("send either If-Match or If-None-Match"),
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) struct VersionQuery {
 #[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
     responses(
         (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
-        (status = 404, description = "There is no such workflow, or no such version", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown workflow or version", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn get(
     State(app): State<Arc<App>>,
@@ -223,7 +223,7 @@ pub(super) async fn get(
 #[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "Its versions", body = VersionsReport),
-        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn versions(
     State(app): State<Arc<App>>,
@@ -237,7 +237,7 @@ pub(super) async fn versions(
 #[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
-        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn schedule(
     State(app): State<Arc<App>>,
@@ -250,8 +250,8 @@ pub(super) async fn schedule(
 /// Forgets a workflow and its former versions. Its runs go on.
 #[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
-        (status = 204, description = "It is forgotten"),
-        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+        (status = 204, description = "Deleted"),
+        (status = 404, description = "Unknown workflow", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn remove(
     State(app): State<Arc<App>>,

@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
             (Some(b'}' | b']'), "a value" | "a key in quotes") => {
                 mistake.hint("JSON allows no comma before a closing bracket")
             }
-            (Some(b'\''), _) => mistake.hint("JSON text stands in double quotes"),
+            (Some(b'\''), _) => mistake.hint("JSON text needs double quotes"),
             _ => mistake.hint("this is read as JSON"),
         }
     }
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
-            let what = format!("a comma stands before `{}`", char::from(bracket));
+            let what = format!("missing comma before `{}`", char::from(bracket));
             let mistake = Mistake::new("syntax", self.span(), what);
             let hint = "JSON allows no comma before a closing bracket";
             self.mistakes
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
             Mistake::new(
                 "syntax",
                 span,
-                format!("`{raw}` is no number that can be kept"),
+                format!("the number `{raw}` cannot be stored exactly"),
             )
             .hint("numbers look like 7, -0.5 or 1e3")
         })?;
@@ -303,8 +303,10 @@ impl<'a> Reader<'a> {
             "true" => Kind::Bool(true),
             "false" => Kind::Bool(false),
             _ => {
-                return Err(Mistake::new("syntax", span, format!("`{raw}` is no value"))
-                    .hint("text stands in double quotes; the other words are true, false, null"));
+                return Err(
+                    Mistake::new("syntax", span, format!("`{raw}` is not a valid value"))
+                        .hint("text needs double quotes; the other words are true, false, null"),
+                );
             }
         };
         Ok((span, kind))

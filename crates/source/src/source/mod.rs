@@ -116,7 +116,7 @@ fn parse_with(bundle: &Bundle, file: u16, schema: Schema) -> Parsed {
         ..Span::START
     };
     let Some(source) = bundle.file(file) else {
-        let missing = Mistake::new("no-file", start, "there is no file to read");
+        let missing = Mistake::new("no-file", start, "no file to read");
         return (None, vec![missing]);
     };
     let content = source.content();

@@ -192,7 +192,7 @@ impl Builder<'_> {
             ),
             length: 1,
         };
-        let told = "too much stands in one pair of brackets where a key may begin";
+        let told = "too much text in one pair of brackets where a key may begin";
         Err(Mistake::new("too-many-values", span, told)
             .hint("write it in lines that begin with `- `, or as JSON"))
     }

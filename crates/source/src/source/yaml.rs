@@ -321,7 +321,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         if value.is_finite() {
             return Ok(self.node(Kind::Float(value)));
         }
-        let what = "infinity and not-a-number are no values of a workflow";
+        let what = "infinity and not-a-number are not valid values of a workflow";
         Err(self.state.stop(
             Mistake::new("number", self.span(), what).hint("quote it if it is meant as text"),
         ))
@@ -424,8 +424,8 @@ impl Seed<'_> {
                 }
             }
             _ => self.state.note(
-                Mistake::new("merge", from.span, "`<<` takes a map or a list of maps")
-                    .hint("give an alias of a map, as in `<<: *defaults`"),
+                Mistake::new("merge", from.span, "`<<` accepts a map or a list of maps")
+                    .hint("use an alias of a map, as in `<<: *defaults`"),
             ),
         }
     }

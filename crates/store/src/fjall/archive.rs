@@ -82,7 +82,10 @@ pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> 
     let name = file.strip_prefix(folder).unwrap_or(file);
     match about.is_file() {
         true => Ok(()),
-        false => Err(corrupt(&format!("`{}` is no plain file", name.display()))),
+        false => Err(corrupt(&format!(
+            "`{}` is not a regular file",
+            name.display()
+        ))),
     }
 }
 

@@ -318,7 +318,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     }
     // A disk may be full. Then fjall reads all of it. What else is wrong is told when it opens.
     if let Err(error) = leave_out(&folder, &found, &journals) {
-        tracing::debug!(%error, "the journal keeps what is in tables");
+        tracing::debug!(%error, "the journal contains rows of tables");
     }
     Ok(())
 }
@@ -409,7 +409,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
         }
         if damaged {
             let name = journal.file_name().unwrap_or_default().display();
-            let error = corrupt(&format!("`{name}` has bytes that are no whole batch"));
+            let error = corrupt(&format!("`{name}` has bytes that are not a complete batch"));
             report.note(None, "a journal", &error);
         }
     }

@@ -64,7 +64,7 @@ const UNMERGED: usize = 19;
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The error of a database of which a worker ended with an error.
-const POISONED: &str = "a write in the background failed, so it takes no more";
+const POISONED: &str = "a background write failed, so no more writes are accepted";
 
 /// A store on disk.
 pub type FjallStore = Rows<Fjall>;

@@ -67,7 +67,7 @@ fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     let bytes = guard(|| {
         let list_of = sfa::Reader::new(&list).map_err(io::Error::other)?;
         let section = list_of.toc().section(b"tables");
-        let section = section.ok_or_else(|| io::Error::other("it names no tables"))?;
+        let section = section.ok_or_else(|| io::Error::other("it does not name any tables"))?;
         let mut bytes = Vec::new();
         section.reader(&list)?.read_to_end(&mut bytes)?;
         Ok::<_, fjall::Error>(bytes)
@@ -107,7 +107,7 @@ fn found(folder: &Path) -> BTreeSet<u64> {
 /// sequence number.
 fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {
-        return Err(KvError::Corrupt(String::from("it is no plain file")));
+        return Err(KvError::Corrupt(String::from("it is not a regular file")));
     }
     if !fits(path)? {
         return Err(KvError::Corrupt(String::from("it is not what was written")));

@@ -19,9 +19,9 @@ pub(super) struct Refused {
 
 #[derive(Debug, thiserror::Error)]
 enum What {
-    #[error("is a {0}, which is no JSON value")]
+    #[error("is a {0}, which is not a valid JSON value")]
     Kind(&'static str),
-    #[error("is {0}, which is no JSON number")]
+    #[error("is {0}, which is not a valid JSON number")]
     Number(f64),
     #[error("is text that is not valid UTF-8")]
     Bytes,

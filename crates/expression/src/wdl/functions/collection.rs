@@ -195,7 +195,10 @@ fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
                 find_member(map, name).cloned().unwrap_or_default()
             }
             (Some(_), other) => {
-                let message = format!("`sort` by a member takes objects, not {}", describe(other));
+                let message = format!(
+                    "`sort` by a member accepts objects, not {}",
+                    describe(other)
+                );
                 return Err(Fail::argument(0, message));
             }
         };

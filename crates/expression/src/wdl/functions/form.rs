@@ -82,7 +82,7 @@ fn form_values(
             Some(text) => text,
             None => {
                 let name = args.function.name;
-                return Err(Fail::new(format!("`{name}`: the body is no form")));
+                return Err(Fail::new(format!("`{name}`: the body is not a form")));
             }
         },
     };

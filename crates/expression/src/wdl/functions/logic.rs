@@ -106,7 +106,7 @@ fn flag(ctx: &mut Ctx<'_>, name: &str, index: usize, argument: &Expr) -> Outcome
         Value::Bool(value) => Ok(value),
         other => Err(Fail::argument(
             index,
-            format!("`{name}` takes booleans, not {}", describe(&other)),
+            format!("`{name}` accepts booleans, not {}", describe(&other)),
         )),
     }
 }
@@ -131,7 +131,7 @@ fn or(ctx: &mut Ctx<'_>, arguments: &[Expr]) -> Outcome {
 
 fn if_(ctx: &mut Ctx<'_>, arguments: &[Expr]) -> Outcome {
     let [test, yes, no] = arguments else {
-        return Err(Fail::new("`if` takes 3 arguments"));
+        return Err(Fail::new("`if` needs 3 arguments"));
     };
     if flag(ctx, "if", 0, test)? {
         ctx.eval(yes)

@@ -64,7 +64,7 @@ fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
         _ => best,
     };
     best.map(Value::from)
-        .ok_or_else(|| Fail::argument(0, format!("`{name}` takes at least one number")))
+        .ok_or_else(|| Fail::argument(0, format!("`{name}` needs at least one number")))
 }
 
 /// From the first argument on, below the second.
@@ -73,7 +73,7 @@ fn rand(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if low >= high {
         return Err(Fail::argument(
             1,
-            format!("`rand` takes a maximum above its minimum {low}, not {high}"),
+            format!("`rand` needs a maximum above its minimum {low}, not {high}"),
         ));
     }
     let width = u128::from(high.abs_diff(low));
@@ -86,7 +86,7 @@ fn rand(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn range(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (start, count) = (args.int(0)?, args.count(1)?);
     if count > MAX_RANGE {
-        let message = format!("`range` gives at most {MAX_RANGE} numbers, not {count}");
+        let message = format!("`range` returns at most {MAX_RANGE} numbers, not {count}");
         return Err(Fail::argument(1, message));
     }
     ctx.elements(count)?;

@@ -114,7 +114,7 @@ impl Function {
             (min, ANY) => format!("at least {min} argument{}", if min == 1 { "" } else { "s" }),
             (min, max) => format!("{min} to {max} arguments"),
         };
-        Some(format!("`{}` takes {takes}, not {given}", self.name))
+        Some(format!("`{}` needs {takes}, not {given}", self.name))
     }
 }
 
@@ -231,7 +231,7 @@ impl Args {
             (index, _) => format!(" as argument {}", index + 1),
         };
         let message = format!(
-            "`{}` takes {wanted}{place}, not {}",
+            "`{}` needs {wanted}{place}, not {}",
             self.function.name,
             describe(self.value(index))
         );

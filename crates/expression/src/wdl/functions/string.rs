@@ -278,7 +278,7 @@ fn substring(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         Some(part) => ctx.text(part),
         None => Err(Fail::argument(
             2,
-            format!("`substring` takes {length} characters from {start}, but the text has {total}"),
+            format!("`substring` reads {length} characters from {start}, but the text has {total}"),
         )),
     }
 }

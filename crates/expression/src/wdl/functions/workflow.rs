@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Function] = &[
             Some(value) => ctx.text(value),
             None => Err(Fail::argument(
                 0,
-                format!("there is no environment variable `{name}` that --allow-env lets through"),
+                format!("unknown environment variable `{name}`: --allow-env must allow it"),
             )),
         }
     }),
@@ -44,13 +44,12 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("items", 1, 1, |ctx, args| {
         let name = args.text(0)?;
-        let missing =
-            || Fail::argument(0, format!("there is no foreach `{name}` around this place"));
+        let missing = || Fail::argument(0, format!("no foreach `{name}` around this place"));
         ctx.env.item(Some(name)).ok_or_else(missing)
     }),
     passing("iterationIndexes", 1, 1, |ctx, args| {
         let name = args.text(0)?;
-        let missing = || Fail::argument(0, format!("there is no loop `{name}` around this place"));
+        let missing = || Fail::argument(0, format!("no loop `{name}` around this place"));
         ctx.env
             .iteration_index(name)
             .map(Value::Int)
@@ -59,7 +58,7 @@ pub(super) const TABLE: &[Function] = &[
     passing("outputs", 1, 1, outputs),
     passing("parameters", 1, 1, |ctx, args| {
         let name = args.text(0)?;
-        let missing = || Fail::argument(0, format!("there is no parameter `{name}`"));
+        let missing = || Fail::argument(0, format!("unknown parameter `{name}`"));
         ctx.env.parameter(name).ok_or_else(missing)
     }),
     passing("result", 1, 1, |ctx, args| {
@@ -71,7 +70,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("secret", 1, 1, |ctx, args| {
         let name = args.text(0)?;
-        let missing = || Fail::argument(0, format!("there is no secret `{name}`"));
+        let missing = || Fail::argument(0, format!("unknown secret `{name}`"));
         ctx.env.secret(name).ok_or_else(missing)
     }),
     passing("serverDelay", 1, 1, server_delay),
@@ -114,7 +113,7 @@ fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 }
 
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
-    let message = format!("there is no {what} `{name}`");
+    let message = format!("unknown {what} `{name}`");
     if let Some(hint) = did_you_mean(name, known) {
         return format!("{message}; {hint}");
     }

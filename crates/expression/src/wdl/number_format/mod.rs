@@ -36,7 +36,7 @@ pub(crate) fn format(number: Number, format: &str, culture: Culture) -> Result<S
 }
 
 fn bad(format: &str) -> String {
-    format!("`{format}` is no format of a number")
+    format!("`{format}` is not a valid format of a number")
 }
 
 fn joined(digits: &Digits, group: &str, point: &str) -> String {

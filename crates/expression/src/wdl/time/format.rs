@@ -48,7 +48,7 @@ pub(crate) fn format(stamp: Stamp, format: &str, culture: Culture) -> Result<Str
             };
             match standard(letter, culture) {
                 Some(pattern) => custom(stamp, &pattern, culture),
-                None => Err(format!("`{format}` is no format of a date")),
+                None => Err(format!("`{format}` is not a valid format of a date")),
             }
         }
         _ => custom(stamp, format, culture),

@@ -376,7 +376,7 @@ pub(crate) fn parse_exact(
     let mut letters = pattern.chars();
     let expanded = match (letters.next(), letters.next()) {
         (Some(letter), None) => standard(letter, culture)
-            .ok_or_else(|| format!("`{pattern}` is no format of a date"))?,
+            .ok_or_else(|| format!("`{pattern}` is not a valid format of a date"))?,
         _ => pattern.to_owned(),
     };
     let tokens = tokens(&expanded)?;

@@ -126,7 +126,7 @@ pub(crate) fn format(ticks: i64, format: &str, culture: Culture) -> Result<Strin
         _ => {}
     }
     if format.chars().count() == 1 {
-        return Err(format!("`{format}` is no format of a time span"));
+        return Err(format!("`{format}` is not a valid format of a time span"));
     }
     custom(&f, format)
 }

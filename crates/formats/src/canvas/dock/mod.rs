@@ -157,7 +157,7 @@ impl Canvas<'_> {
 
     fn no_parent(&mut self, parent: &Node, index: &HashMap<&str, usize>) {
         let id = parent.as_str().unwrap_or_default();
-        let what = format!("there is no node `{id}` here, so this one runs in no loop");
+        let what = format!("unknown node `{id}`, so this one does not run in a loop");
         let near = did_you_mean(id, index.keys().copied());
         let hint = near.unwrap_or_else(|| String::from("parentId names the loop around a node"));
         self.warning("unknown-node", parent.span, what, hint);
@@ -224,7 +224,7 @@ impl Canvas<'_> {
                 && !says("continueWhile")
                 && !says("breakWhen")
             {
-                let what = format!("nothing tells `{}` whether to go on", drawing.id(at));
+                let what = format!("`{}` has no condition to continue", drawing.id(at));
                 let hint = "draw an edge to dock:continue:input, or put a node of type \
                             interface-continue inside";
                 self.error("missing-key", node.span, what, hint);

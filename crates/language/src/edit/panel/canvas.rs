@@ -66,7 +66,7 @@ impl View<'_> {
         let mut inside = vec![label];
         inside.push(
             self.field("workflow_ref", "File", FieldKind::File, "/data/workflowRef")
-                .help("A file beside this one, instead of the graph that is drawn here"),
+                .help("A file next to this one, instead of the graph that is drawn here"),
         );
         if kind == "map" {
             let over = self.field("over", "Over", FieldKind::Choice, "/data/over");

@@ -92,7 +92,7 @@ impl View<'_> {
                 )
                 .help("The next page: the loop reads none twice"),
             );
-            let repeat = Field::new("on_repeat", "When a page comes again", FieldKind::Choice)
+            let repeat = Field::new("on_repeat", "If a page is repeated", FieldKind::Choice)
                 .choices(["fail", "stop"])
                 .usual("fail");
             further.push(self.at(repeat, &format!("{under}/on_repeat")));

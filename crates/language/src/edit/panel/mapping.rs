@@ -75,7 +75,7 @@ pub(super) fn output_row(mapping: &Value) -> Value {
 
 fn port(text: &str) -> Result<(&str, &str), String> {
     text.split_once('.')
-        .ok_or_else(|| format!("`{text}` is no port: write `node.port`"))
+        .ok_or_else(|| format!("`{text}` is not a valid port: write `node.port`"))
 }
 
 pub(super) fn input_mapping(row: &Value) -> Result<Value, String> {
