@@ -1,31 +1,25 @@
 //! The flags that say what workflows may do, and what they do to an engine.
 
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use windlass_engine::{EngineBuilder, Policy};
 
 /// Permissions of guest workflows.
 #[derive(Clone, Debug, Default, Args)]
 pub struct UntrustedArgs {
     /// Allow workflows received over HTTP or MCP to run commands and read the environment
-    #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub allow_shell: bool,
     /// Allow workflows received over HTTP or MCP to run Python and Prolog
-    #[arg(long, env = "WINDLASS_ALLOW_SCRIPTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub allow_scripts: bool,
     /// Allow workflows received over HTTP or MCP to write local files
-    #[arg(long, env = "WINDLASS_ALLOW_FILES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub allow_files: bool,
     /// Allow workflows received over HTTP or MCP to connect to private addresses
-    #[arg(long, env = "WINDLASS_ALLOW_PRIVATE_NETWORK", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub allow_private_network: bool,
     /// Secret that workflows received over HTTP or MCP can use; `*` matches any text, e.g. `ci-*`
-    #[arg(
-        long,
-        env = "WINDLASS_ALLOW_SECRET",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow_secret: Vec<String>,
 }
 
@@ -46,11 +40,6 @@ impl UntrustedArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub struct EnvArgs {
     /// Environment variable that expressions can read; `*` matches any text, e.g. `APP_*`
-    #[arg(
-        long,
-        env = "WINDLASS_ALLOW_ENV",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow_env: Vec<String>,
 }

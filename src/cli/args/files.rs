@@ -1,8 +1,7 @@
 //! The flags of commands that need no store.
 
 use super::{HandlerArgs, LoadArgs, Output};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use std::path::PathBuf;
 
 /// `windlass validate`.
@@ -12,11 +11,11 @@ pub struct ValidateArgs {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Treat warnings as errors
-    #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub strict: bool,
     /// Write a template of stubs to this file: an answer for each action that needs one, and a
     /// value for each missing parameter and app setting. Fill it in and pass it with --stub
-    #[arg(long, env = "WINDLASS_WRITE_STUBS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub write_stubs: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -30,7 +29,7 @@ pub struct ValidateArgs {
 #[derive(Debug, Args)]
 pub struct LspArgs {
     /// Use standard input and output (always the case; some editors pass this flag)
-    #[arg(long, env = "WINDLASS_STDIO", hide = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide = true)]
     pub stdio: bool,
 }
 
@@ -50,10 +49,10 @@ pub struct CompileArgs {
     )]
     pub output: Drawing,
     /// Draw the inside of a canvas's loops, maps and components
-    #[arg(long, env = "WINDLASS_EXPAND", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub expand: bool,
     /// Maximum depth of nested scopes; deeper ones become one box each
-    #[arg(long, env = "WINDLASS_DEPTH", value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -86,17 +85,17 @@ pub struct EvalArgs {
     /// Keys: vars (or variables), params (or parameters), inputs, actions, trigger, item, loops,
     /// results, workflow, current, state, loop, settings, data, env, secrets; now (the time); mode
     /// (loom or azure)
-    #[arg(long, env = "WINDLASS_CONTEXT", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub context: Option<PathBuf>,
     /// Read the expression as JSON whose strings are templates
-    #[arg(long, env = "WINDLASS_TEMPLATE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "condition")]
+    #[arg(long, conflicts_with = "condition")]
     pub template: bool,
     /// Read the expression as a condition, in text or object form
-    #[arg(long, env = "WINDLASS_CONDITION", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub condition: bool,
     /// Read one JSON object per line from standard input: `expr`, `template` or `cond`, and the
     /// keys of the context
-    #[arg(long, env = "WINDLASS_BATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub batch: bool,
     #[command(flatten)]
     pub output: Output,

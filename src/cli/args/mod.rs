@@ -10,6 +10,7 @@ mod serve;
 mod store;
 mod test;
 mod times;
+mod variables;
 #[cfg(feature = "temporal")]
 mod worker;
 mod workflows;
@@ -29,7 +30,6 @@ pub use workflows::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;
-use clap::builder::FalseyValueParser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub struct Arguments {
 
 /// The command line with all of its commands.
 pub fn command() -> clap::Command {
-    groups::grouped(Arguments::command())
+    groups::grouped(variables::named(Arguments::command()))
 }
 
 /// Default directory of the store.
@@ -60,55 +60,42 @@ const EVERYWHERE: &str = "Options of every command";
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// Directory of the store
-    #[arg(
-        long,
-        global = true, help_heading = EVERYWHERE,
-        env = "WINDLASS_STATE",
-        value_name = "DIR",
-        default_value = STATE
-    )]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "DIR", default_value = STATE)]
     pub state: PathBuf,
     /// Database for a new store: sled or fjall (an existing store keeps its own)
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STORE", value_name = "KIND", value_parser = store_kind())]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "KIND", value_parser = store_kind())]
     pub store: Option<StoreKind>,
     /// URL of a server to use instead of a local store, e.g. `http://127.0.0.1:7465`
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     pub server: Option<String>,
     /// Temporal service to use instead of a local store: temporal://HOST:PORT/NAMESPACE?queue=NAME
     #[cfg(feature = "temporal")]
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ENGINE", value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     pub engine: Option<String>,
     #[cfg(not(feature = "temporal"))]
     #[arg(skip)]
     pub engine: Option<String>,
     /// File with the server's token; WINDLASS_TOKEN contains the token itself
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Allow tokens over plain HTTP: to a --server on another machine or, with `serve`, from other
     /// machines behind a proxy that terminates TLS
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub allow_plain_http: bool,
     /// File with the key that encrypts secure values in the store: 32 random bytes
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STATE_KEY_FILE", value_name = "FILE")]
     pub state_key: Option<PathBuf>,
     /// Print more details on standard error; repeat for more (`-vv`)
-    #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE, action = ArgAction::Count)]
     pub verbose: u8,
     /// Print times in the local time zone (the default on a terminal)
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_LOCAL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub local: bool,
     /// Print times in UTC, ending with `Z` (the default elsewhere)
-    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_UTC", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "local")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, conflicts_with = "local")]
     pub utc: bool,
     /// Colour output: auto, always or never
-    #[arg(
-        long,
-        global = true, help_heading = EVERYWHERE,
-        env = "WINDLASS_COLOR",
-        value_name = "WHEN",
-        default_value = "auto",
-        value_enum
-    )]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: Colour,
 }
 
@@ -128,7 +115,6 @@ pub struct Output {
     #[arg(
         short,
         long,
-        env = "WINDLASS_OUTPUT",
         value_name = "FORMAT",
         default_value = "table",
         value_enum
@@ -229,24 +215,24 @@ impl Command {
 #[derive(Clone, Debug, Default, Args)]
 pub struct LoadArgs {
     /// Format of the file instead of the detected one: loom, azure, tea or canvas
-    #[arg(long, env = "WINDLASS_DIALECT", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     pub dialect: Option<String>,
     /// Maximum iterations that a loop can request, e.g. `100000`
-    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
     /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
-    #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION")]
     pub max_timeout: Option<Lasting>,
     /// JSON or YAML file with parameter values of a Logic Apps definition: {name: {value}},
     /// optionally inside `parameters`
-    #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub parameters: Option<PathBuf>,
     /// JSON or YAML file with app settings of a Logic Apps definition, like `Values` in
     /// local.settings.json
-    #[arg(long, env = "WINDLASS_APP_SETTINGS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub app_settings: Option<PathBuf>,
     /// Workflow to use, if an app's folder or a template has several
-    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
     #[command(flatten)]
     pub env: EnvArgs,
@@ -256,16 +242,16 @@ pub struct LoadArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub struct HandlerArgs {
     /// YAML or JSON file of handlers for activities and actors: a name with `command` or `url`
-    #[arg(long, env = "WINDLASS_HANDLERS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub handlers: Option<PathBuf>,
     /// Directory of secrets, one file per secret, named like the secret
-    #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub secrets: Option<PathBuf>,
     /// Command line for `sh` that prints a secret; the secret's name is its last word or `$1`
     #[arg(long, env = "WINDLASS_SECRETS_COMMAND", value_name = "LINE")]
     pub secret_command: Option<String>,
     /// JSON or YAML file of stubs for unregistered handlers and connectors: a value, {error: …}, or
     /// a list of these, by handler, connector/operation or action
-    #[arg(long, env = "WINDLASS_STUB", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub stub: Option<PathBuf>,
 }

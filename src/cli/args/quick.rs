@@ -1,8 +1,7 @@
 //! The flags of the one-line commands: `poll`, `try`, `paginate`.
 
 use super::{HandlerArgs, Lasting, Output};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use std::path::PathBuf;
 
 /// The interval between attempts.
@@ -35,10 +34,10 @@ impl std::str::FromStr for Every {
 #[derive(Clone, Debug, Args)]
 pub struct QuickArgs {
     /// Print the equivalent workflow file without running it
-    #[arg(long, env = "WINDLASS_PRINT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub print: bool,
     /// Run id (default: derived from the command line)
-    #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     #[command(flatten)]
     pub handlers: HandlerArgs,
@@ -50,22 +49,10 @@ pub struct QuickArgs {
 #[derive(Debug, Args)]
 pub struct RequestArgs {
     /// Request header, e.g. `Accept: application/json`
-    #[arg(
-        short = 'H',
-        long,
-        env = "WINDLASS_HEADER",
-        value_name = "HEADER",
-        requires = "url"
-    )]
+    #[arg(short = 'H', long, value_name = "HEADER", requires = "url")]
     pub header: Vec<String>,
     /// Request body, JSON or any text; the method becomes POST
-    #[arg(
-        short = 'd',
-        long,
-        env = "WINDLASS_DATA",
-        value_name = "DATA",
-        requires = "url"
-    )]
+    #[arg(short = 'd', long, value_name = "DATA", requires = "url")]
     pub data: Option<String>,
 }
 
@@ -77,31 +64,21 @@ pub struct RequestArgs {
 )]
 pub struct PollArgs {
     /// Interval between checks; `5s..1m` doubles it each time, up to a minute
-    #[arg(
-        long,
-        env = "WINDLASS_EVERY",
-        value_name = "TIME",
-        default_value = "5s"
-    )]
+    #[arg(long, value_name = "TIME", default_value = "5s")]
     pub every: Every,
     /// Maximum total duration
-    #[arg(
-        long,
-        env = "WINDLASS_TIMEOUT",
-        value_name = "TIME",
-        default_value = "1h"
-    )]
+    #[arg(long, value_name = "TIME", default_value = "1h")]
     pub timeout: Lasting,
     /// Maximum number of checks (default: 1000000, or 10000 on a server)
-    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
     /// Expression that ends the poll when it is true, e.g. `body.status == "done"`. It can read
     /// exitCode, stdout, stderr and body (the output, if that is JSON) of a command, or statusCode,
     /// headers and body of a URL
-    #[arg(long, env = "WINDLASS_UNTIL", value_name = "EXPRESSION")]
+    #[arg(long, value_name = "EXPRESSION")]
     pub until: Option<String>,
     /// URL to request instead of running a command
-    #[arg(long, env = "WINDLASS_URL", value_name = "URL", group = "what")]
+    #[arg(long, value_name = "URL", group = "what")]
     pub url: Option<String>,
     #[command(flatten)]
     pub request: RequestArgs,
@@ -119,16 +96,15 @@ pub struct TryArgs {
     #[arg(
         long,
         visible_alias = "exponential",
-        env = "WINDLASS_EVERY",
         value_name = "TIME",
         default_value = "1s..1m"
     )]
     pub every: Every,
     /// Maximum number of attempts
-    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: u64,
     /// Timeout of one attempt, e.g. `30s` (default: none)
-    #[arg(long, env = "WINDLASS_TIMEOUT", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub timeout: Option<Lasting>,
     /// Command to run; exit code 0 means success
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -144,50 +120,30 @@ pub struct PaginateArgs {
     pub url: String,
     /// How to find the next page: `link` (the header Link), `page` or `offset` (a number in the
     /// query), or an expression for its URL, e.g. `body.next`
-    #[arg(
-        long,
-        env = "WINDLASS_NEXT",
-        value_name = "WHAT",
-        default_value = "link"
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "link")]
     pub next: String,
     /// Query parameter that --next sets: the page number, the offset, or a token instead of a URL.
     /// With --data, a member of the body, e.g. `page.after`
-    #[arg(long, env = "WINDLASS_PARAM", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub param: Option<String>,
     /// Expression for the rows of a page, e.g. `body.items`
-    #[arg(
-        long,
-        env = "WINDLASS_ITEMS",
-        value_name = "EXPRESSION",
-        default_value = "body"
-    )]
+    #[arg(long, value_name = "EXPRESSION", default_value = "body")]
     pub items: String,
     /// Expression for the total number of rows, e.g. `body.found`; `none` skips the check. Default:
     /// the usual members and headers (total, total_count, X-Total-Count)
-    #[arg(long, env = "WINDLASS_TOTAL", value_name = "EXPRESSION")]
+    #[arg(long, value_name = "EXPRESSION")]
     pub total: Option<String>,
     /// Output file, one JSON document per line. It is created or replaced after the last page
-    #[arg(long, env = "WINDLASS_TO", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub to: PathBuf,
     /// Interval between pages
-    #[arg(
-        long,
-        env = "WINDLASS_EVERY",
-        value_name = "TIME",
-        default_value = "0s"
-    )]
+    #[arg(long, value_name = "TIME", default_value = "0s")]
     pub every: Every,
     /// Maximum total duration
-    #[arg(
-        long,
-        env = "WINDLASS_TIMEOUT",
-        value_name = "TIME",
-        default_value = "1d"
-    )]
+    #[arg(long, value_name = "TIME", default_value = "1d")]
     pub timeout: Lasting,
     /// Maximum number of pages (default: 1000000, or 10000 on a server)
-    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
     #[command(flatten)]
     pub request: RequestArgs,

@@ -1,31 +1,20 @@
 //! The flags of commands that read runs.
 
 use super::{Lasting, Output, When};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 
 /// `windlass list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only runs with this status: Running, Waiting, Paused, Succeeded, Failed, TimedOut or
     /// Cancelled
-    #[arg(
-        long,
-        env = "WINDLASS_STATUS",
-        value_name = "STATUS",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     pub status: Vec<String>,
     /// Only runs of this workflow
-    #[arg(
-        long,
-        env = "WINDLASS_WORKFLOW",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub workflow: Vec<String>,
     /// Only runs with this label, e.g. `team=data`
-    #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
+    #[arg(long, value_name = "NAME=TEXT")]
     pub label: Vec<String>,
     /// Only runs with this text in their id, workflow or labels (case-insensitive)
     #[arg(long, value_name = "TEXT")]
@@ -40,7 +29,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "DURATION")]
     pub stuck: Option<Lasting>,
     /// Maximum number of runs, or `all`
-    #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50", value_parser = some)]
+    #[arg(long, value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,
     #[command(flatten)]
     pub watch: WatchArgs,
@@ -65,18 +54,13 @@ pub struct HistoryArgs {
     /// Run id, or a unique prefix of it
     pub run: String,
     /// Only the loop with this path, e.g. `outer#2/inner`, or all loops with this name
-    #[arg(long = "loop", env = "WINDLASS_LOOP", value_name = "PATH")]
+    #[arg(long = "loop", value_name = "PATH")]
     pub loop_path: Option<String>,
     /// Number of latest iterations to show, or `all`
-    #[arg(
-        long,
-        env = "WINDLASS_ITERATIONS",
-        value_name = "K",
-        default_value = "20"
-    )]
+    #[arg(long, value_name = "K", default_value = "20")]
     pub iterations: Amount,
     /// Show events, too
-    #[arg(long = "events", env = "WINDLASS_WITH_EVENTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long = "events", env = "WINDLASS_WITH_EVENTS")]
     pub events: bool,
     #[command(flatten)]
     pub watch: WatchArgs,
@@ -90,15 +74,15 @@ pub struct LogsArgs {
     /// Run id, or a unique prefix of it
     pub run: String,
     /// Only events after the one with this number
-    #[arg(
-        long,
-        env = "WINDLASS_AFTER",
-        value_name = "NUMBER",
-        default_value = "0"
-    )]
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
     pub after: u64,
     /// Follow: print new events as they happen
-    #[arg(short = 'f', long = "follow", visible_alias = "watch", env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(
+        short = 'f',
+        long = "follow",
+        visible_alias = "watch",
+        env = "WINDLASS_WATCH"
+    )]
     pub follow: bool,
     #[command(flatten)]
     pub output: Output,
@@ -110,15 +94,10 @@ pub struct DumpArgs {
     /// Run id (default: every run)
     pub run: Option<String>,
     /// Number of latest iterations of each run to show, or `all`
-    #[arg(
-        long,
-        env = "WINDLASS_ITERATIONS",
-        value_name = "K",
-        default_value = "5"
-    )]
+    #[arg(long, value_name = "K", default_value = "5")]
     pub iterations: Amount,
     /// Print the raw rows: keys and decoded records. No process may own the store
-    #[arg(long, env = "WINDLASS_RAW", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub raw: bool,
     #[command(flatten)]
     pub output: Output,
@@ -128,7 +107,7 @@ pub struct DumpArgs {
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {
     /// Watch: print again after each change
-    #[arg(long, env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub watch: bool,
 }
 

@@ -2,32 +2,26 @@
 
 use super::{HandlerArgs, Lasting, LoadArgs, Output};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use std::path::PathBuf;
 
 /// Inputs and labels of a new run.
 #[derive(Debug, Args)]
 pub struct InputArgs {
     /// Input: NAME=TEXT, NAME:=JSON, or a JSON object with several
-    #[arg(
-        short = 'i',
-        long = "set",
-        env = "WINDLASS_SET",
-        value_name = "NAME=VALUE"
-    )]
+    #[arg(short = 'i', long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     /// JSON or YAML file with the inputs; `-` reads standard input
-    #[arg(long, env = "WINDLASS_INPUT", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
     /// Run id (default: derived from the workflow's name)
-    #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     /// Label of the run: NAME=TEXT, or a JSON object with several
-    #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
+    #[arg(long, value_name = "NAME=TEXT")]
     pub label: Vec<String>,
     /// Hand the run to the server that owns the store, print its id and exit
-    #[arg(long, env = "WINDLASS_DETACH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub detach: bool,
 }
 
@@ -39,10 +33,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub start: InputArgs,
     /// Treat warnings as errors
-    #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub strict: bool,
     /// Do not wait at the interrupts of a file of The Edge Agent
-    #[arg(long, env = "WINDLASS_AUTO_CONTINUE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub auto_continue: bool,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -75,7 +69,7 @@ pub struct ResumeArgs {
     /// Run id (default: every unfinished run that is not paused)
     pub run: Option<String>,
     /// Resume every unfinished run, including paused ones
-    #[arg(long, conflicts_with = "run", env = "WINDLASS_PAUSED")]
+    #[arg(long, conflicts_with = "run")]
     pub paused: bool,
     #[command(flatten)]
     pub many: ManyArgs,
@@ -93,13 +87,13 @@ pub struct RetryArgs {
     pub many: ManyArgs,
     /// Restart from this action or iteration, with its state at that time, e.g. fetch, poll#14,
     /// poll#14/fetch, or `failed` for the action that failed (default: the beginning)
-    #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE")]
     pub from: Option<String>,
     /// Retry only the failed items of the last foreach, even if the run succeeded
-    #[arg(long, conflicts_with = "from", env = "WINDLASS_FAILED_ITEMS")]
+    #[arg(long, conflicts_with = "from")]
     pub failed_items: bool,
     /// Id of the new run (default: derived from the workflow's name)
-    #[arg(long, env = "WINDLASS_ID", value_name = "ID", requires = "run")]
+    #[arg(long, value_name = "ID", requires = "run")]
     pub id: Option<String>,
     #[command(flatten)]
     pub owner: OwnerArgs,
@@ -113,7 +107,7 @@ pub struct SignalArgs {
     /// Name of the signal
     pub name: String,
     /// Payload of the signal, as JSON, e.g. `{"approved": true}`
-    #[arg(long, env = "WINDLASS_PAYLOAD", value_name = "JSON")]
+    #[arg(long, value_name = "JSON")]
     pub payload: Option<String>,
     #[command(flatten)]
     pub output: Output,
@@ -174,7 +168,7 @@ pub struct RunArg {
 #[derive(Clone, Debug, Args)]
 pub struct EventArgs {
     /// Print events on standard output as they happen, and the result as the last line
-    #[arg(long, env = "WINDLASS_EVENTS", value_name = "FORMAT", value_enum)]
+    #[arg(long, value_name = "FORMAT", value_enum)]
     pub events: Option<Events>,
 }
 

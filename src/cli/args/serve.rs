@@ -2,8 +2,7 @@
 
 use super::{HandlerArgs, Lasting};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,107 +10,60 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Address to listen on; port 0 selects a free one
-    #[arg(
-        long,
-        env = "WINDLASS_LISTEN",
-        value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:7465"
-    )]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7465")]
     pub listen: SocketAddr,
     /// Maximum duration of a shutdown, e.g. `1m`
-    #[arg(
-        long,
-        env = "WINDLASS_GRACE",
-        value_name = "DURATION",
-        default_value = "10s"
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub grace: Lasting,
     /// File with a second, read-only token
-    #[arg(long, env = "WINDLASS_VIEW_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub view_token_file: Option<PathBuf>,
     /// Access of the console at `/ui/`
-    #[arg(
-        long,
-        env = "WINDLASS_UI",
-        value_name = "WHAT",
-        default_value = "full",
-        value_enum
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "full", value_enum)]
     pub ui: UiArg,
     /// TLS certificate chain (PEM)
-    #[arg(
-        long,
-        env = "WINDLASS_TLS_CERT",
-        value_name = "FILE",
-        requires = "tls_key"
-    )]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the TLS certificate (PEM)
-    #[arg(
-        long,
-        env = "WINDLASS_TLS_KEY",
-        value_name = "FILE",
-        requires = "tls_cert"
-    )]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// Additional host name of the server, e.g. `loops.example.com` (`localhost` and IP addresses
     /// are always allowed)
-    #[arg(
-        long,
-        env = "WINDLASS_ALLOW_HOST",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow_host: Vec<String>,
     /// Allowed CORS origin, e.g. `https://board.example`
-    #[arg(
-        long,
-        env = "WINDLASS_ALLOW_ORIGIN",
-        value_name = "ORIGIN",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
     /// Maximum concurrent connections
-    #[arg(
-        long,
-        env = "WINDLASS_MAX_CONNECTIONS",
-        value_name = "N",
-        value_parser = positive,
-        default_value = "1024"
-    )]
+    #[arg(long, value_name = "N", value_parser = positive, default_value = "1024")]
     pub max_connections: usize,
     /// Timeout for reading request headers or a body; twice this for writing a response
-    #[arg(
-        long,
-        env = "WINDLASS_CLIENT_TIMEOUT",
-        value_name = "DURATION",
-        default_value = "30s"
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub client_timeout: Lasting,
     /// Maximum concurrent effects (HTTP calls, commands, …)
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_effects: Option<usize>,
     /// Maximum concurrent effects of one workflow
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_effects_per_workflow: Option<usize>,
     /// Maximum concurrent effects towards one host
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_effects_per_host: Option<usize>,
     /// Maximum concurrent runs, not counting sleeping ones; further starts are refused
-    #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_runs: Option<usize>,
     /// Maximum iterations that a loop can request, e.g. `100000`
-    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
     /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
-    #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION")]
     pub max_timeout: Option<Lasting>,
     /// Delete runs that ended longer ago than this, e.g. `12h` or `30d`
-    #[arg(long, env = "WINDLASS_PRUNE_OLDER_THAN", value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION")]
     pub prune_older_than: Option<Lasting>,
     /// Retain the newest N ended runs of each workflow; without --prune-older-than, delete all
     /// others
-    #[arg(long, env = "WINDLASS_PRUNE_KEEP", value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub prune_keep: Option<usize>,
     #[command(flatten)]
     pub untrusted: UntrustedArgs,
@@ -137,7 +89,7 @@ pub struct McpArgs {
 #[derive(Debug, Args)]
 pub struct UiArgs {
     /// Print the address without opening a browser
-    #[arg(long, env = "WINDLASS_NO_OPEN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub no_open: bool,
 }
 

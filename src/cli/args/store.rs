@@ -1,8 +1,7 @@
 //! The flags of commands for a store as a whole.
 
 use super::{Lasting, Output};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use std::path::PathBuf;
 use windlass_engine::StoreKind;
 
@@ -11,18 +10,13 @@ use windlass_engine::StoreKind;
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
 pub struct PruneArgs {
     /// Runs that ended longer ago than this, e.g. `12h` or `30d`
-    #[arg(
-        long,
-        env = "WINDLASS_OLDER_THAN",
-        value_name = "DURATION",
-        group = "which"
-    )]
+    #[arg(long, value_name = "DURATION", group = "which")]
     pub older_than: Option<Lasting>,
     /// All but the newest N runs of each workflow
-    #[arg(long, env = "WINDLASS_KEEP", value_name = "N", group = "which")]
+    #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<usize>,
     /// Only runs of this workflow
-    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
     /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", group = "which")]
@@ -31,10 +25,10 @@ pub struct PruneArgs {
     #[arg(long, value_name = "STATUS", value_delimiter = ',', group = "which")]
     pub status: Vec<String>,
     /// List what would be deleted, without deleting it
-    #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub dry_run: bool,
     /// Rewrite the store to free disk space; no process may own it
-    #[arg(long, env = "WINDLASS_COMPACT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, group = "which")]
+    #[arg(long, group = "which")]
     pub compact: bool,
     #[command(flatten)]
     pub output: Output,
@@ -57,7 +51,7 @@ pub struct RestoreArgs {
     #[arg(value_name = "SRC")]
     pub source: PathBuf,
     /// Replace the existing store; the old one is renamed, not deleted
-    #[arg(long, env = "WINDLASS_REPLACE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub replace: bool,
     #[command(flatten)]
     pub output: Output,
@@ -67,7 +61,7 @@ pub struct RestoreArgs {
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
     /// Target database: sled or fjall
-    #[arg(long, env = "WINDLASS_TO", value_name = "KIND", value_parser = super::store_kind())]
+    #[arg(long, value_name = "KIND", value_parser = super::store_kind())]
     pub to: StoreKind,
     #[command(flatten)]
     pub output: Output,
@@ -77,7 +71,7 @@ pub struct MigrateArgs {
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Build a new store from all readable data; the damaged one is renamed, not deleted
-    #[arg(long, env = "WINDLASS_REPAIR", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub repair: bool,
     #[command(flatten)]
     pub output: Output,

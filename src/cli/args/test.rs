@@ -28,7 +28,7 @@ pub struct TestArgs {
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
     pub now: Timestamp,
     /// Write the results of the cases to this file as JUnit XML
-    #[arg(long, env = "WINDLASS_JUNIT", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,

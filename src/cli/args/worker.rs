@@ -8,47 +8,22 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
     /// Maximum concurrent effects
-    #[arg(
-        long,
-        env = "WINDLASS_MAX_EFFECTS",
-        value_name = "N",
-        default_value = "100"
-    )]
+    #[arg(long, value_name = "N", default_value = "100")]
     pub max_effects: usize,
     /// Maximum number of runs in memory
-    #[arg(
-        long,
-        env = "WINDLASS_MAX_RUNS",
-        value_name = "N",
-        default_value = "1000"
-    )]
+    #[arg(long, value_name = "N", default_value = "1000")]
     pub max_runs: usize,
     /// Heartbeat timeout: effects of a silent worker restart on another one
-    #[arg(
-        long,
-        env = "WINDLASS_HEARTBEAT",
-        value_name = "DURATION",
-        default_value = "3s"
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "3s")]
     pub heartbeat: Lasting,
     /// Sticky timeout: how long a run waits for the worker that has it in memory
-    #[arg(
-        long,
-        env = "WINDLASS_STICKY",
-        value_name = "DURATION",
-        default_value = "2s"
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
     pub sticky: Lasting,
     /// Time for effects in flight to end during a shutdown
-    #[arg(
-        long,
-        env = "WINDLASS_GRACE",
-        value_name = "DURATION",
-        default_value = "10s"
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub grace: Lasting,
     /// Name of a worker deployment; runs stay on the Windlass version that started them
-    #[arg(long, env = "WINDLASS_DEPLOYMENT", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub deployment: Option<String>,
     #[command(flatten)]
     pub untrusted: UntrustedArgs,

@@ -1,8 +1,7 @@
 //! The flags of commands for saved workflows.
 
 use super::{InputArgs, LoadArgs, Output, OwnerArgs};
-use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// `windlass workflow`.
@@ -36,10 +35,10 @@ pub struct PutArgs {
     /// Workflow file; `-` reads standard input
     pub file: PathBuf,
     /// Replace only this version, as printed by `workflow history`
-    #[arg(long, env = "WINDLASS_IF_VERSION", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub if_version: Option<String>,
     /// Fail if the name is already used
-    #[arg(long, env = "WINDLASS_NEW", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "if_version")]
+    #[arg(long, conflicts_with = "if_version")]
     pub new: bool,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -84,7 +83,7 @@ pub struct VersionsArgs {
     /// Name of the saved workflow
     pub name: String,
     /// Show the changes of each version
-    #[arg(long, env = "WINDLASS_DIFF", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long)]
     pub diff: bool,
     #[command(flatten)]
     pub output: Output,
