@@ -6,6 +6,7 @@ mod args;
 mod backup;
 mod bench;
 mod compile;
+mod complete;
 mod control;
 mod doctor;
 mod dump;
@@ -65,6 +66,11 @@ use windlass_engine::{Timestamp, now, visible};
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return Exit::Succeeded.into(),
+        Err(error) => return refuse(&error),
+    }
     let parsed = args::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
     let mut arguments = match parsed {
@@ -171,12 +177,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Eval(args) => eval::eval(screen, args),
         Command::Schema(args) => schema::schema(args),
         Command::Lsp(args) => lsp::lsp(args),
-        Command::Completions(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut args::command(), "windlass", &mut script);
-            output::print_exact(String::from_utf8_lossy(&script))?;
-            Ok(Exit::Succeeded)
-        }
+        Command::Completions(args) => complete::script(args),
     }
 }
 

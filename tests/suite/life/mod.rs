@@ -8,6 +8,7 @@ mod backup;
 mod benched;
 mod bulk;
 mod clock;
+mod completed;
 mod concurrency;
 mod cookbook;
 mod crash;

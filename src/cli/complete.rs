@@ -1,0 +1,91 @@
+//! Completion in shells. The script of a shell calls this program back with the words of the line, so
+//! that commands, options and the ids of runs are those of now.
+
+use super::args::{self, CompletionsArgs, Global};
+use super::exit::{Exit, Failure};
+use super::list::runs;
+use super::{alone, block_on, output};
+use clap::{Command, FromArgMatches};
+use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::{ArgValueCompleter, CompletionCandidate};
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+use windlass_engine::report::ListFilter;
+
+/// Names the shell when its script calls.
+const VARIABLE: &str = "_WINDLASS_COMPLETE";
+
+/// At most this many ids are offered, the newest ones.
+const MAX_IDS: usize = 200;
+
+/// A shell waits no longer than this for ids.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// `windlass completions`: the script of a shell.
+pub fn script(args: &CompletionsArgs) -> Result<Exit, Failure> {
+    let shells = Shells::builtins();
+    let mut script = Vec::new();
+    if let Some(shell) = shells.completer(&args.shell.to_string()) {
+        shell
+            .write_registration(VARIABLE, "windlass", "windlass", "windlass", &mut script)
+            .map_err(Failure::Output)?;
+    }
+    output::print_exact(String::from_utf8_lossy(&script))?;
+    Ok(Exit::Succeeded)
+}
+
+/// Answers the script of a shell; false when this is no such call.
+pub fn answer() -> clap::error::Result<bool> {
+    let words = std::env::args_os();
+    let folder = std::env::current_dir().ok();
+    CompleteEnv::with_factory(|| with_runs(args::command()))
+        .var(VARIABLE)
+        .try_complete(words, folder.as_deref())
+}
+
+/// Every RUN is completed with the ids of the store.
+fn with_runs(command: Command) -> Command {
+    command
+        .mut_args(|arg| match arg.get_id() == "run" && arg.is_positional() {
+            true => arg.add(ArgValueCompleter::new(ids)),
+            false => arg,
+        })
+        .mut_subcommands(with_runs)
+}
+
+/// The ids that begin so. Without a store, or with one that cannot be read, there are none.
+fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
+    let filter = ListFilter {
+        prefix: begin.to_str().map(str::to_owned),
+        limit: Some(MAX_IDS),
+        ..ListFilter::default()
+    };
+    let Some(global) = global() else {
+        return Vec::new();
+    };
+    let listed = block_on(&mut alone(), async {
+        let listed = tokio::time::timeout(TIMEOUT, runs(&global, &filter)).await;
+        Ok(listed.ok().and_then(Result::ok))
+    });
+    let rows = listed
+        .ok()
+        .flatten()
+        .map_or(Vec::new(), |listed| listed.runs);
+    let rows = rows.into_iter().enumerate();
+    rows.map(|(order, row)| {
+        let about = format!("{} {}", row.summary.workflow, row.summary.status.as_str());
+        CompletionCandidate::new(row.summary.run)
+            .help(Some(about.into()))
+            .display_order(Some(order))
+    })
+    .collect()
+}
+
+/// The store that the line names, as far as it is written.
+fn global() -> Option<Global> {
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let words: Vec<OsString> = words.collect();
+    let parsed = args::command().ignore_errors(true);
+    let matches = parsed.try_get_matches_from(words).ok()?;
+    Global::from_arg_matches(&matches).ok()
+}
