@@ -1,4 +1,5 @@
-//! Plain words: no sentence of the documents is long, and the code names only pages that exist.
+//! Plain words: no sentence of the documents is long, help and messages avoid idioms, and the code names
+//! only pages that exist.
 
 use std::path::{Path, PathBuf};
 
@@ -344,4 +345,186 @@ fn every_option_is_on_a_page() {
         missing.is_empty(),
         "options on no page, and whose: {missing:?}"
     );
+}
+
+/// Words and phrases that a reader has to decode: the field has a noun or a verb for each.
+const AVOIDED: [&str; 34] = [
+    "told",
+    "tell",
+    "tells",
+    "telling",
+    "stands",
+    "whoever",
+    "anew",
+    "beside",
+    "so many",
+    "as many as",
+    "is no",
+    "there is none",
+    "goes on",
+    "go on",
+    "lets",
+    "looks at",
+    "look at",
+    "a look",
+    "by itself",
+    "by themselves",
+    "what is kept",
+    "is kept",
+    "are kept",
+    "nobody",
+    "somebody",
+    "comes",
+    "takes",
+    "gives",
+    "leaves with",
+    "let in",
+    "of then",
+    "of that moment",
+    "may stand",
+    "bear",
+];
+
+fn avoided(text: &str) -> Vec<&'static str> {
+    let words = text.split(|sign: char| !sign.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let text = format!(" {} ", words.join(" "));
+    let found = AVOIDED.iter().copied();
+    found
+        .filter(|phrase| text.contains(&format!(" {phrase} ")))
+        .collect()
+}
+
+#[test]
+fn help_has_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let windlass = |words: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_windlass");
+        let output = std::process::Command::new(program).args(words).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    windlass(&["man", "--dir", folder.path().to_str().unwrap()]);
+    let mut hits = String::new();
+    let mut commands = 0;
+    for path in files(folder.path()) {
+        let page = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut words: Vec<&str> = name.split('-').skip(1).collect();
+        words.push("--help");
+        for (what, text) in [("help", windlass(&words)), ("man", page)] {
+            for phrase in avoided(&text) {
+                hits += &format!("{what} of {name}: {phrase}\n");
+            }
+        }
+        commands += 1;
+    }
+    assert!(commands > 40, "{commands}");
+    assert!(hits.is_empty(), "{hits}");
+}
+
+/// The string literals of a source, without those of its tests. Placeholders are left out.
+fn literals(source: &str) -> Vec<(usize, String)> {
+    let source = match source.find("#[cfg(test)]\nmod ") {
+        Some(tests) => &source[..tests],
+        None => source,
+    };
+    let line = |rest: &str| source[..source.len() - rest.len()].matches('\n').count() + 1;
+    let mut found = Vec::new();
+    let mut rest = source;
+    let mut before = ' ';
+    while let Some(next) = rest.chars().next() {
+        let hashes = match next {
+            'r' => rest[1..].chars().take_while(|sign| *sign == '#').count(),
+            _ => 0,
+        };
+        let raw = next == 'r' && !before.is_alphanumeric() && rest[1 + hashes..].starts_with('"');
+        if rest.starts_with("//") {
+            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+        } else if raw {
+            let inner = &rest[hashes + 2..];
+            let end = inner.find(&format!("\"{}", "#".repeat(hashes))).unwrap();
+            found.push((line(rest), inner[..end].to_owned()));
+            rest = &inner[end + 1 + hashes..];
+        } else if next == '"' {
+            let inner = &rest[1..];
+            let mut escaped = false;
+            let end = inner.find(|sign| {
+                let ends = sign == '"' && !escaped;
+                escaped = sign == '\\' && !escaped;
+                ends
+            });
+            let end = end.unwrap();
+            found.push((line(rest), inner[..end].to_owned()));
+            rest = &inner[end + 1..];
+        } else if next == '\'' && rest[1..].starts_with('\\') {
+            // A character such as '\'' or '\u{7f}'.
+            rest = &rest[3..];
+            rest = &rest[rest.find('\'').map_or(0, |end| end + 1)..];
+        } else if next == '\'' && rest.chars().nth(2) == Some('\'') {
+            rest = &rest[rest.char_indices().nth(3).map_or(rest.len(), |(at, _)| at)..];
+        } else {
+            rest = &rest[next.len_utf8()..];
+        }
+        before = next;
+    }
+    let shown = found.into_iter().map(|(line, text)| {
+        let mut shown = String::new();
+        let mut depth = 0;
+        for sign in text.replace("\\\n", "\n").chars() {
+            depth += i32::from(sign == '{') - i32::from(sign == '}');
+            if depth <= 0 && sign != '}' {
+                shown.push(sign);
+            }
+        }
+        (line, shown)
+    });
+    shown.collect()
+}
+
+#[test]
+fn messages_have_plain_words() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = std::fs::read_dir(root.join("crates")).unwrap();
+    let crates = crates.map(|one| one.unwrap().path().join("src"));
+    let mut hits = String::new();
+    for path in crates
+        .chain([root.join("src")])
+        .flat_map(|folder| files(&folder))
+    {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".rs") || name.contains("tests") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).unwrap();
+        for (line, text) in literals(&source) {
+            // A single word is a key or a name.
+            if !text.trim().contains(' ') {
+                continue;
+            }
+            for phrase in avoided(&text) {
+                let place = path.strip_prefix(root).unwrap().display();
+                hits += &format!("{place}:{line}: `{phrase}` in {text}\n");
+            }
+        }
+    }
+    assert!(hits.is_empty(), "messages with words to avoid:\n{hits}");
+}
+
+#[test]
+fn words_to_avoid_are_found() {
+    assert_eq!(avoided("`x` is no duration"), ["is no"]);
+    assert_eq!(
+        avoided("there is nothing; it is not, standstill"),
+        Vec::<&str>::new()
+    );
+    let source = "let a = '\"'; // \"told\"\nlet b = \"it goes \\\n on, {told} \\\" here\";";
+    let found = literals(source);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].0, avoided(&found[0].1)), (2, vec!["goes on"]));
+    assert_eq!(literals("r#\"a \"b\"\"# 'x' \"y\"").len(), 2);
 }
