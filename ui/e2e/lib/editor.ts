@@ -51,6 +51,6 @@ export class Editor {
   }
 
   async right(): Promise<void> {
-    await expect(this.verdict).toHaveText('right');
+    await expect(this.verdict).toHaveText('Valid');
   }
 }

@@ -39,7 +39,7 @@ test('24: a mistake is shown at its line within 500 ms, and the last right graph
   await expect(editor.problems.first()).toContainText('9');
   await expect(page.locator('.cm-lintRange-error')).toHaveCount(1);
   await expect(page.getByTestId('stale')).toBeVisible();
-  await expect(editor.node('wait')).toHaveAttribute('aria-label', /a mistake is here/);
+  await expect(editor.node('wait')).toHaveAttribute('aria-label', /a problem is here/);
   // F8 goes there; the fix mends it.
   await page.keyboard.press('Control+Home');
   await page.keyboard.press('F8');

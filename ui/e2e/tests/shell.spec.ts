@@ -72,7 +72,7 @@ test('a page that follows no run shows that the server is connected', async ({ p
 
 test('an address that does not exist is reported', async ({ page, gallery }) => {
   await page.goto(`${gallery.url}/ui/nowhere`);
-  await expect(page.getByRole('alert')).toContainText('There is no page at /ui/nowhere');
+  await expect(page.getByRole('alert')).toContainText('Page not found: /ui/nowhere');
   await page.getByRole('link', { name: 'Show all runs' }).click();
   await expect(page.getByRole('grid')).toBeVisible();
 });

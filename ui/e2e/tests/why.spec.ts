@@ -14,7 +14,7 @@ test('17: a delay, with the condition and its values', async ({ page, serve, wor
   await server.when(run, (status) => status.doing[0]?.waits_for === 'delay');
   const console = new Console(page, server.url);
   await console.open(`/runs/${run}`);
-  await expect(console.why).toContainText(/Waiting (10 min|9 min \d+ s) for the next look at poll/);
+  await expect(console.why).toContainText(/Waiting (10 min|9 min \d+ s) for the next check of poll/);
   await expect(console.why).toContainText(/of 500/);
   await expect(console.why).toContainText(/"running"/);
   await expect(console.why).toContainText(/done/);
@@ -51,7 +51,7 @@ test('17: a pause, by key and by button', async ({ page, serve }) => {
   await console.open(`/runs/${run}`);
   await expect(console.why).toContainText(/signal/);
   await page.keyboard.press('p');
-  await expect(console.why).toContainText(/Paused since .* because somebody asked for it/);
+  await expect(console.why).toContainText(/Paused since .* by a user/);
   await expect(page.getByRole('button', { name: 'Pause' })).toHaveCount(0);
   await page.getByRole('button', { name: 'Resume' }).click();
   await expect(console.why).toContainText(/Waiting at wait_for_approval/);
@@ -93,7 +93,7 @@ test('17: a disk that takes no more', async ({ page, serve, world }) => {
   limit(String(statSync(join(server.dir, 'state/store/db')).size + 300_000));
   gate.open();
   await expect(console.state).toContainText(/disk full/i);
-  await expect(console.why).toContainText(/Nothing moves/);
+  await expect(console.why).toContainText(/Stopped/);
   limit('unlimited');
   await expect(console.why).toContainText(/Succeeded/, { timeout: 30_000 });
   await expect(console.state).toContainText(/connected/i);

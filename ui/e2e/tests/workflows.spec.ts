@@ -46,5 +46,5 @@ test('versions differ, times are told, and a run is started with a form', async 
   await page.goBack();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-  await expect(page.getByText('None is kept yet.')).toBeVisible();
+  await expect(page.getByText('No workflows yet.')).toBeVisible();
 });

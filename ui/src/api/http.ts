@@ -14,7 +14,7 @@ export class Refusal extends Error {
 
 export class Unreachable extends Error {
   constructor() {
-    super('The server does not answer. The console tries again by itself.');
+    super('The server does not answer. The console retries automatically.');
   }
 }
 

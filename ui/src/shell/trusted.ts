@@ -11,7 +11,7 @@ interface Factory {
 function own(address: string): string {
   const url = new URL(address, location.origin);
   if (url.origin !== location.origin || !url.pathname.startsWith('/ui/')) {
-    throw new TypeError(`${address} is no script of the console`);
+    throw new TypeError(`${address} is not a script of the console`);
   }
   return url.href;
 }

@@ -47,16 +47,16 @@ function outcome(report: StatusReport, now: number): Part[] {
 function stopped(report: StatusReport, now: number): Part[] {
   const parts: Part[] = [];
   const parked = report.labels['windlass.parked'];
-  if (parked !== undefined) parts.push(strong('Parked'), `: ${cut(line(parked), 200)} Resume it when it is mended. `);
-  if (report.outage) parts.push(strong('Nothing moves'), `: ${line(report.outage)}. It goes on by itself when the store takes writes. `);
-  if (!report.owned) parts.push(strong('Nothing moves'), ': no process owns the store. ');
+  if (parked !== undefined) parts.push(strong('Parked'), `: ${cut(line(parked), 200)} Resume it when the cause is fixed. `);
+  if (report.outage) parts.push(strong('Stopped'), `: ${line(report.outage)}. It continues automatically when the store accepts writes again. `);
+  if (!report.owned) parts.push(strong('Stopped'), ': no server is running; resume it with ', code(`windlass resume ${report.run}`), '. ');
   if (report.pause) {
     const since = clockTime(report.pause.since, now);
     if (report.pause.reason === 'limit') {
       const what = report.pause.limit === 'timeout' ? 'its time limit' : 'its limit of iterations';
-      parts.push(strong('Paused'), ` since ${since}: `, code(report.pause.loop ?? 'a loop'), ` reached ${what}; resuming gives it a new budget. `);
+      parts.push(strong('Paused'), ` since ${since}: `, code(report.pause.loop ?? 'a loop'), ` reached ${what}; resuming grants a new budget. `);
     } else {
-      parts.push(strong('Paused'), ` since ${since} because somebody asked for it. `);
+      parts.push(strong('Paused'), ` since ${since} by a user. `);
     }
   }
   return parts;
@@ -99,7 +99,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
   const attempt = doing.attempt && doing.max_attempts ? `attempt ${doing.attempt} of ${doing.max_attempts}` : '';
   switch (doing.waits_for) {
     case 'delay':
-      return [strong(`Waiting ${due}`.trim()), ' for the next look at ', code(doing.loop ?? doing.action)];
+      return [strong(`Waiting ${due}`.trim()), ' for the next check of ', code(doing.loop ?? doing.action)];
     case 'sleep':
       return [strong(`Waiting ${due}`.trim()), ' at ', name];
     case 'retry':
@@ -158,7 +158,7 @@ export function waits(row: RunRow, now: number): string {
   const due = at ? countdown(Date.parse(at) - now) : '';
   switch (doing.waits_for) {
     case 'delay':
-      return due === 'now' ? 'next look now' : `next look in ${due}`;
+      return due === 'now' ? 'next check now' : `next check in ${due}`;
     case 'sleep':
       return `${name}: ${due}`;
     case 'retry':
