@@ -32,6 +32,7 @@ impl Command {
             | Self::Poll(_)
             | Self::Try(_)
             | Self::Paginate(_)
+            | Self::Operation(_)
             | Self::Serve(_)
             | Self::Ui(_)
             | Self::List(_)

@@ -66,6 +66,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 36] = [
         )],
     ),
     (
+        "operation",
+        &[(
+            "Start an export and wait for its result",
+            "windlass operation https://api.example.com/v1/exports -d '{\"table\": \"orders\"}' --timeout 6h",
+        )],
+    ),
+    (
         "serve",
         &[(
             "Serve the API to other machines",

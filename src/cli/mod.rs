@@ -139,6 +139,9 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Poll(args) => block_on(&mut workers(), quick::poll(global, screen, args)),
         Command::Try(args) => block_on(&mut workers(), quick::attempt(global, screen, args)),
         Command::Paginate(args) => block_on(&mut workers(), quick::paginate(global, screen, args)),
+        Command::Operation(args) => {
+            block_on(&mut workers(), quick::operation(global, screen, args))
+        }
         Command::Serve(args) => {
             as_many_files_as_may_be();
             block_on(&mut workers(), serve::serve(global, screen, args))

@@ -7,7 +7,15 @@ use std::fmt::Write as _;
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run loops",
-        &["run", "poll", "try", "paginate", "serve", "worker"],
+        &[
+            "run",
+            "poll",
+            "try",
+            "paginate",
+            "operation",
+            "serve",
+            "worker",
+        ],
     ),
     (
         "Inspect runs",

@@ -133,6 +133,8 @@ pub enum Command {
     Try(TryArgs),
     /// Fetch every page of a URL into a file
     Paginate(PaginateArgs),
+    /// Start a long operation over HTTP and wait for its result
+    Operation(OperationArgs),
     /// Serve the HTTP API and execute all unfinished runs of the store
     Serve(ServeArgs),
     /// Execute runs on Temporal until stopped

@@ -1,4 +1,4 @@
-//! The flags of the one-line commands: `poll`, `try`, `paginate`.
+//! The flags of the one-line commands: `poll`, `try`, `paginate`, `operation`.
 
 use super::{HandlerArgs, Lasting, Output};
 use clap::Args;
@@ -145,6 +145,40 @@ pub struct PaginateArgs {
     /// Maximum number of pages (default: 1000000, or 10000 on a server)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    #[command(flatten)]
+    pub quick: QuickArgs,
+}
+
+/// `windlass operation`.
+#[derive(Debug, Args)]
+pub struct OperationArgs {
+    /// URL that starts the operation
+    pub url: String,
+    /// Method of the request that starts it
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "POST")]
+    pub method: String,
+    /// Minimum interval between requests about the operation; the server may ask for a longer one
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub every: Every,
+    /// Maximum total duration
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub timeout: Lasting,
+    /// URL of the operation; may contain an expression, e.g.
+    /// `https://api.example.com/jobs/@{body('operation.start').id}` (default: the answers name it)
+    #[arg(long, value_name = "URL")]
+    pub status_url: Option<String>,
+    /// Expression that is true when the operation has ended, e.g. `body.phase == "READY"` (default:
+    /// the usual members and words)
+    #[arg(long, value_name = "EXPRESSION")]
+    pub done: Option<String>,
+    /// Expression that is true when the operation has failed, e.g. `body.phase == "BROKEN"`
+    #[arg(long, value_name = "EXPRESSION")]
+    pub failed: Option<String>,
+    /// URL of the result, or `none` to print the last answer (default: the answers name it)
+    #[arg(long, value_name = "URL")]
+    pub result: Option<String>,
     #[command(flatten)]
     pub request: RequestArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The workflow files that `poll` and `try` stand for, and what lines have in common. Nothing here is more
 //! than a file could say.
 
+use super::operation::STATUS;
 use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
@@ -20,7 +21,7 @@ pub(super) const LOOK: &str = "actions.look.outputs";
 
 /// Whether a workflow has the name of one that a line stands for.
 pub(in crate::cli) fn is_line(workflow: &str) -> bool {
-    let commands = ["poll-", "try-", "paginate-"];
+    let commands = ["poll-", "try-", "paginate-", "operation-"];
     commands.iter().any(|command| workflow.starts_with(command))
 }
 
@@ -47,6 +48,7 @@ pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
         text = format!("{before}`{condition}`{after}");
     }
     text.replace(&format!("{LOOK}."), "")
+        .replace(&format!("{STATUS}."), "")
 }
 
 /// Diagnostics of the file, at their places in the expressions of the line. `given` has the flags with
@@ -319,7 +321,7 @@ pub(super) fn delay(every: &Every) -> Value {
 }
 
 /// The time to the next look at a server: ours, or longer if it asks for that.
-fn server_delay(every: &Every) -> Value {
+pub(super) fn server_delay(every: &Every) -> Value {
     let mut delay = json!({ "type": "server", "interval": text(every.first) });
     if let (Some(most), Some(delay)) = (every.most, delay.as_object_mut()) {
         delay.insert("maxInterval".to_owned(), text(most).into());
@@ -333,6 +335,11 @@ pub(super) fn text(time: Lasting) -> String {
 
 /// The expression of a line as the file has it: `body` is the body of the action `look`.
 pub(super) fn reading(expression: &str) -> String {
+    reading_of(expression, LOOK)
+}
+
+/// The same for the outputs at another path.
+pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
     }
@@ -347,7 +354,7 @@ pub(super) fn reading(expression: &str) -> String {
         }
         if !word.is_empty() {
             if before != '.' && OUTPUTS.contains(&word.as_str()) {
-                out.push_str(LOOK);
+                out.push_str(outputs);
                 out.push('.');
             }
             out.push_str(&word);

@@ -1,15 +1,16 @@
-//! `windlass poll`, `try` and `paginate`: one line that stands for a workflow file. The run's id is
+//! `windlass poll`, `try`, `paginate` and `operation`: one line that stands for a workflow file. The run's id is
 //! made of the line, so the same line after a crash goes on with the run that it had begun.
 
 mod complete;
 mod file;
+mod operation;
 mod pages;
 
 pub(super) use file::{authored, is_line};
 
 use super::access::{inspect, remote};
 use super::args::{
-    EventArgs, Global, Lasting, LoadArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs,
+    EventArgs, Global, Lasting, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs,
 };
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
@@ -56,6 +57,29 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         name: &name,
         made: &made,
         expressions: Vec::new(),
+    };
+    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
+    Ok(exit)
+}
+
+pub async fn operation(
+    global: &Global,
+    screen: Screen,
+    args: &OperationArgs,
+) -> Result<Exit, Failure> {
+    let times = times(global, None);
+    let made = operation::operation(args, times).map_err(Failure::Usage)?;
+    let name = name("operation", [&args.url].into_iter());
+    warn_of_secrets(screen, &args.request.header, Some(&args.url));
+    let limits = limits(times, Some(args.timeout));
+    let expressions = [("--done", &args.done), ("--failed", &args.failed)];
+    let expressions = expressions.into_iter();
+    let line = Line {
+        name: &name,
+        made: &made,
+        expressions: expressions
+            .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
+            .collect(),
     };
     let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)

@@ -1,0 +1,34 @@
+//! The workflow file that `operation` stands for: one action.
+
+use super::file::{reading_of, request, server_delay, text};
+use crate::cli::args::OperationArgs;
+use serde_json::{Value, json};
+
+/// What expressions of the line read: the last answer about the operation.
+pub(super) const STATUS: &str = "actions['operation.status'].outputs";
+
+pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, String> {
+    let mut action = request(&args.url, &args.request)?;
+    action.insert("type".to_owned(), "operation".into());
+    if let Some(inputs) = action.get_mut("inputs").and_then(Value::as_object_mut) {
+        inputs.insert("method".to_owned(), args.method.clone().into());
+    }
+    action.insert("delay".to_owned(), server_delay(&args.every));
+    let limit = json!({ "count": times, "timeout": text(args.timeout) });
+    action.insert("limit".to_owned(), limit);
+    for (key, expression) in [("done", &args.done), ("failed", &args.failed)] {
+        if let Some(expression) = expression {
+            let expression = reading_of(expression, STATUS);
+            action.insert(key.to_owned(), expression.into());
+        }
+    }
+    for (key, request) in [("status", &args.status_url), ("result", &args.result)] {
+        if let Some(request) = request {
+            action.insert(key.to_owned(), request.clone().into());
+        }
+    }
+    Ok(json!({
+        "actions": { "operation": action },
+        "outputs": "@outputs('operation')?['body']",
+    }))
+}
