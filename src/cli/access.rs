@@ -2,9 +2,9 @@
 //! store itself.
 
 use super::args::Global;
-use super::elsewhere;
 use super::exit::Failure;
 use super::inputs;
+use super::remote_engine;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ pub const RETRY_TIME: Duration = Duration::from_secs(5);
 /// The time between two tries.
 pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
-pub enum Found<T> {
+pub enum OwnerOrStore<T> {
     /// The process that owns the store.
     Owner(Client),
     /// This process: it has opened the store.
@@ -28,18 +28,18 @@ pub enum Found<T> {
 pub async fn owner_or<T>(
     state: &Path,
     mut open: impl FnMut() -> Result<T, EngineError>,
-) -> Result<Found<T>, Failure> {
+) -> Result<OwnerOrStore<T>, Failure> {
     let deadline = Instant::now() + RETRY_TIME;
     loop {
         // A killed process of another user may have left the socket. Then nobody owns the store.
         let barred = match Client::on(state).await {
-            Ok(Some(client)) => return Ok(Found::Owner(client)),
+            Ok(Some(client)) => return Ok(OwnerOrStore::Owner(client)),
             Ok(None) => None,
             Err(error @ ClientError::Socket(_)) => Some(error),
             Err(error) => return Err(error.into()),
         };
         match (open(), barred) {
-            (Ok(opened), _) => return Ok(Found::Here(opened)),
+            (Ok(opened), _) => return Ok(OwnerOrStore::Here(opened)),
             (Err(EngineError::Store(StoreError::Locked { .. })), Some(barred)) => {
                 return Err(barred.into());
             }
@@ -56,7 +56,7 @@ pub async fn owner_or<T>(
 /// The server that is to be asked instead of the store.
 pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
-        expected(global)?;
+        check_store_kind(global)?;
         return Ok(None);
     };
     let token = inputs::token(global.token_file.as_deref())?;
@@ -65,7 +65,7 @@ pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
 }
 
 /// Fails when another database keeps the store than `--store` says.
-fn expected(global: &Global) -> Result<(), Failure> {
+fn check_store_kind(global: &Global) -> Result<(), Failure> {
     match global.store {
         Some(kind) => Ok(kind.check(&global.state).map_err(EngineError::from)?),
         None => Ok(()),
@@ -74,7 +74,7 @@ fn expected(global: &Global) -> Result<(), Failure> {
 
 /// Whether another process has the store.
 pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
-    expected(global)?;
+    check_store_kind(global)?;
     Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
 }
 
@@ -91,8 +91,8 @@ async fn answer<S, T>(
         let client = match &remote {
             Some(client) => client.clone(),
             None => match owner_or(&global.state, &mut open).await? {
-                Found::Owner(client) => client,
-                Found::Here(store) => return Ok(here(&store).await?),
+                OwnerOrStore::Owner(client) => client,
+                OwnerOrStore::Here(store) => return Ok(here(&store).await?),
             },
         };
         match ask(&client).await {
@@ -112,7 +112,7 @@ pub async fn inspect<T>(
 ) -> Result<T, Failure> {
     if let Some(at) = &global.engine {
         let key = inputs::state_key(global)?;
-        let engine = elsewhere::engine(Engine::builder().commands_only(), at, key, None)?;
+        let engine = remote_engine::engine(Engine::builder().commands_only(), at, key, None)?;
         return Ok(read(engine.inspector())?);
     }
     let open = || Inspector::open(&global.state);
@@ -154,7 +154,7 @@ async fn command_in<T>(
             None => builder,
         };
         match &global.engine {
-            Some(at) => elsewhere::engine(builder, at, key.clone(), None),
+            Some(at) => remote_engine::engine(builder, at, key.clone(), None),
             None => store(inputs::kept_by(builder, global.store), &global.state),
         }
     };

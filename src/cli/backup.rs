@@ -8,7 +8,7 @@ use super::output::{self, Format};
 use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
-    here(global, "backup")?;
+    check_no_server(global, "backup")?;
     // The owner may be in another folder.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
     let copied = command(
@@ -23,11 +23,11 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
         )),
         _ => failure,
     })?;
-    told(args.output.output, &copied, "copied to")
+    print_result(args.output.output, &copied, "copied to")
 }
 
 pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failure> {
-    here(global, "restore")?;
+    check_no_server(global, "restore")?;
     if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
             "a process owns the store to replace: stop it first",
@@ -38,11 +38,11 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
         kind.check(&args.source).map_err(EngineError::from)?;
     }
     let copied = restored(&args.source, &global.state, args.replace)?;
-    told(args.output.output, &copied, "restored in")
+    print_result(args.output.output, &copied, "restored in")
 }
 
 pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failure> {
-    here(global, "migrate")?;
+    check_no_server(global, "migrate")?;
     // Whatever keeps it now, `--store` says what keeps one that is made.
     let any = Global {
         store: None,
@@ -72,7 +72,7 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
     Ok(Exit::Succeeded)
 }
 
-fn here(global: &Global, what: &str) -> Result<(), Failure> {
+fn check_no_server(global: &Global, what: &str) -> Result<(), Failure> {
     match &global.server {
         None => Ok(()),
         Some(_) => Err(Failure::Usage(format!(
@@ -81,7 +81,7 @@ fn here(global: &Global, what: &str) -> Result<(), Failure> {
     }
 }
 
-fn told(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> {
+fn print_result(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> {
     match format {
         Format::Table => {
             let runs = output::counted(copied.runs, "run");

@@ -14,7 +14,7 @@ use windlass_server::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
-        return many(global, screen, BulkVerb::Pause, args).await;
+        return run_bulk(global, screen, BulkVerb::Pause, args).await;
     };
     let status = command(
         global,
@@ -26,7 +26,7 @@ pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exi
 
 pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
-        return many(global, screen, BulkVerb::Cancel, args).await;
+        return run_bulk(global, screen, BulkVerb::Cancel, args).await;
     };
     let status = command(
         global,
@@ -38,7 +38,7 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
 
 /// The ids of the runs that are meant, the newest first; only what the verb can be done to, unless
 /// `--status` says which.
-pub async fn chosen(
+pub async fn select_runs(
     global: &Global,
     verb: BulkVerb,
     many: &ManyArgs,
@@ -46,7 +46,7 @@ pub async fn chosen(
     let mut status = statuses(&many.status)?;
     if status.is_empty() {
         let fits = |status: &RunStatus| match verb {
-            BulkVerb::Pause => status.goes_on(),
+            BulkVerb::Pause => status.is_progressing(),
             BulkVerb::Resume | BulkVerb::Cancel => !status.is_final(),
             BulkVerb::Retry => status.is_final() && *status != RunStatus::Succeeded,
         };
@@ -64,7 +64,7 @@ pub async fn chosen(
 }
 
 /// Prints the runs that would be meant.
-pub fn dry(screen: Screen, runs: &[String], output: &Output) -> Result<Exit, Failure> {
+pub fn print_dry_run(screen: Screen, runs: &[String], output: &Output) -> Result<Exit, Failure> {
     match output.output {
         Format::Table => {
             output::print(runs.join("\n"))?;
@@ -75,15 +75,15 @@ pub fn dry(screen: Screen, runs: &[String], output: &Output) -> Result<Exit, Fai
     Ok(Exit::Succeeded)
 }
 
-async fn many(
+async fn run_bulk(
     global: &Global,
     screen: Screen,
     verb: BulkVerb,
     args: &RunArg,
 ) -> Result<Exit, Failure> {
-    let runs = chosen(global, verb, &args.many).await?;
+    let runs = select_runs(global, verb, &args.many).await?;
     if args.many.dry_run {
-        return dry(screen, &runs, &args.output);
+        return print_dry_run(screen, &runs, &args.output);
     }
     let report = match runs.is_empty() {
         true => BulkReport::default(),

@@ -71,7 +71,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
             checks,
             ..Report::default()
         };
-        return told(&report, screen, args);
+        return print_report(&report, screen, args);
     }
     let state = &global.state;
     let owned = is_owned(global).await?;
@@ -116,7 +116,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         },
     }
     around(state, &mut report.checks);
-    told(&report, screen, args)
+    print_report(&report, screen, args)
 }
 
 /// Whether a server elsewhere takes work, and this client's requests.
@@ -134,7 +134,7 @@ async fn of_server(remote: &Client) -> Result<Check, Failure> {
     Ok(Check::new("server", Health::Good, found))
 }
 
-fn told(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
+fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
     let worst = report.checks.iter().map(|check| check.health).max();
     match args.output.output {
         Format::Table => {

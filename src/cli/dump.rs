@@ -36,7 +36,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         Err(Failure::Engine(EngineError::Store(StoreError::Corrupt { what })))
             if global.server.is_none() =>
         {
-            let (store, unreadable) = doctor::look(&global.state)?;
+            let (store, unreadable) = doctor::inspect_damaged(&global.state)?;
             let mut report = dump(&store, &filter, now())?;
             report.unreadable.insert(0, the_store(what));
             report.unreadable.extend(unreadable);

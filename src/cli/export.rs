@@ -117,7 +117,7 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     let most = summary.max_iterations;
     let most = most.map_or_else(String::new, |most| format!(" of {most}"));
     let totals = &report.totals;
-    let mut told = counted(&[
+    let mut told = nonzero_counts(&[
         (totals.succeeded, "succeeded"),
         (totals.failed, "failed"),
         (totals.timed_out, "timed out"),
@@ -154,7 +154,7 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
 }
 
 /// Those that are not 0, in words.
-fn counted(counts: &[(u64, &str)]) -> Vec<String> {
+fn nonzero_counts(counts: &[(u64, &str)]) -> Vec<String> {
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, word)| format!("{count} {word}"))
         .collect()
@@ -180,10 +180,10 @@ fn strip(out: &mut String, report: &StripReport) {
             out,
             "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{tall}\">\
              <title>{}</title></rect>",
-            look(cell),
-            text(&told(cell))
+            cell_class(cell),
+            text(&cell_text(cell))
         );
-        if look(cell) == "bad" {
+        if cell_class(cell) == "bad" {
             let y = ROOM + 2;
             let _ = writeln!(
                 out,
@@ -195,7 +195,7 @@ fn strip(out: &mut String, report: &StripReport) {
 }
 
 /// The worst in a cell.
-fn look(cell: &StripCell) -> &'static str {
+fn cell_class(cell: &StripCell) -> &'static str {
     let totals = &cell.totals;
     if totals.failed + totals.timed_out > 0 {
         "bad"
@@ -208,9 +208,9 @@ fn look(cell: &StripCell) -> &'static str {
     }
 }
 
-fn told(cell: &StripCell) -> String {
+fn cell_text(cell: &StripCell) -> String {
     let (from, totals) = (cell.from + 1, &cell.totals);
-    let mut told = counted(&[
+    let mut told = nonzero_counts(&[
         (totals.succeeded, "succeeded"),
         (totals.failed, "failed"),
         (totals.timed_out, "timed out"),

@@ -4,10 +4,10 @@
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::format;
+use super::oneliner::{authored, is_line};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::quick::{authored, is_line};
-use super::session::{Feed, FeedItem, Session, Setup, Wanted};
+use super::session::{Feed, FeedItem, FollowMode, Session, Setup};
 use super::signals::Signals;
 use serde_json::json;
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ impl View {
 }
 
 /// Goes on with runs of a store that is there: `begin` says with which, and they are followed.
-pub async fn go_on(
+pub async fn follow_existing(
     global: &Global,
     screen: Screen,
     args: &OwnerArgs,
@@ -95,7 +95,7 @@ pub async fn go_on(
 ) -> Result<Exit, Failure> {
     let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
     let mut session = Session::attach(Setup::existing(global, screen, args)?).await?;
-    session.say_unused(&args.handlers, false);
+    session.warn_ignored_flags(&args.handlers, false);
     let mut signals = Signals::new()?;
     let exit = match begin(&mut session, &view).await {
         Ok(runs) => follow(&mut session, &runs, &view, &mut signals).await,
@@ -123,7 +123,7 @@ pub async fn follow(
     };
     for run in runs {
         session
-            .watch(run, following.wanted(0), feed.clone())
+            .watch(run, following.follow_mode(0), feed.clone())
             .await?;
         following.open.insert(run.clone(), Open::default());
     }
@@ -133,8 +133,8 @@ pub async fn follow(
     while !following.open.is_empty() {
         tokio::select! {
             next = told.recv() => match next {
-                Some((run, FeedItem::Lost)) => following.lost(&run, session, &feed).await?,
-                Some((run, told)) => following.take(&run, told)?,
+                Some((run, FeedItem::Lost)) => following.reattach(&run, session, &feed).await?,
+                Some((run, told)) => following.show_item(&run, told)?,
                 None => break,
             },
             () = signals.next() => {
@@ -172,15 +172,15 @@ struct Following<'a> {
 
 impl Following<'_> {
     /// What is shown of a run whose events up to this number were printed.
-    fn wanted(&self, event: u64) -> Wanted {
+    fn follow_mode(&self, event: u64) -> FollowMode {
         match self.view.events {
-            true => Wanted::Events(event),
-            false if self.progress.shows_steps() => Wanted::Steps,
-            false => Wanted::End,
+            true => FollowMode::Events(event),
+            false if self.progress.shows_steps() => FollowMode::Steps,
+            false => FollowMode::End,
         }
     }
 
-    fn take(&mut self, run: &str, told: FeedItem) -> Result<(), Failure> {
+    fn show_item(&mut self, run: &str, told: FeedItem) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
         };
@@ -279,7 +279,12 @@ impl Following<'_> {
     }
 
     /// The owner has gone: the run goes on with the next one, or here.
-    async fn lost(&mut self, run: &str, session: &mut Session, feed: &Feed) -> Result<(), Failure> {
+    async fn reattach(
+        &mut self,
+        run: &str,
+        session: &mut Session,
+        feed: &Feed,
+    ) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
         };
@@ -301,7 +306,9 @@ impl Following<'_> {
         let event = open.event;
         let runs: Vec<String> = self.open.keys().cloned().collect();
         session.renew(&runs).await?;
-        session.watch(run, self.wanted(event), feed.clone()).await
+        session
+            .watch(run, self.follow_mode(event), feed.clone())
+            .await
     }
 
     fn ended(&mut self, run: &str, exit: Exit) {
@@ -438,14 +445,14 @@ impl Following<'_> {
             loop {
                 tokio::select! {
                     () = &mut draining => break,
-                    Some((run, told)) = told.recv() => self.take(&run, told)?,
+                    Some((run, told)) = told.recv() => self.show_item(&run, told)?,
                 }
             }
         }
         // A run that ended meanwhile is still reported.
         while self.open.keys().any(|run| session.has_ended(run)) {
             match tokio::time::timeout(LAST_WORDS, told.recv()).await {
-                Ok(Some((run, told))) => self.take(&run, told)?,
+                Ok(Some((run, told))) => self.show_item(&run, told)?,
                 _ => break,
             }
         }

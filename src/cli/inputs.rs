@@ -159,14 +159,14 @@ struct HandlerEntry {
 /// A file of handlers, with or without `handlers:` around them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wrapped {
+struct StubFile {
     handlers: BTreeMap<String, HandlerEntry>,
 }
 
 fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     let file = read(path)?;
     let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
-    let wrapped: Result<Wrapped, _> = serde_yaml::from_str(&file);
+    let wrapped: Result<StubFile, _> = serde_yaml::from_str(&file);
     let entries = match wrapped {
         Ok(wrapped) => wrapped.handlers,
         Err(_) => serde_yaml::from_str(&file).map_err(|error| bad(error.to_string()))?,

@@ -132,8 +132,8 @@ struct Server<W> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OfDocument {
-    text_document: Identified,
+struct DocumentParams {
+    text_document: DocumentId,
     position: Option<Position>,
     range: Option<TextRange>,
     #[serde(default)]
@@ -141,7 +141,7 @@ struct OfDocument {
 }
 
 #[derive(Deserialize)]
-struct Identified {
+struct DocumentId {
     uri: String,
     #[serde(default)]
     version: Value,
@@ -180,7 +180,7 @@ impl<W: Write> Server<W> {
                 }));
             }
             if self.phase == Phase::Ready {
-                self.notified(&method, message.params)?;
+                self.handle_notification(&method, message.params)?;
             }
             return Ok(None);
         };
@@ -195,7 +195,7 @@ impl<W: Write> Server<W> {
                 self.phase = Phase::ShutDown;
                 Ok(Value::Null)
             }
-            (Phase::Ready, method) => self.asked(method, message.params),
+            (Phase::Ready, method) => self.handle_request(method, message.params),
         };
         match answer {
             Ok(result) => {
@@ -206,12 +206,12 @@ impl<W: Write> Server<W> {
         Ok(None)
     }
 
-    fn notified(&mut self, method: &str, params: Value) -> std::io::Result<()> {
+    fn handle_notification(&mut self, method: &str, params: Value) -> std::io::Result<()> {
         // Nobody answers a notification, so one that makes no sense is dropped.
-        let Ok(params) = read::<OfDocument>(params) else {
+        let Ok(params) = read::<DocumentParams>(params) else {
             return Ok(());
         };
-        let Identified { uri, version, text } = params.text_document;
+        let DocumentId { uri, version, text } = params.text_document;
         match method {
             "textDocument/didOpen" => {
                 let document = Document {
@@ -276,7 +276,7 @@ impl<W: Write> Server<W> {
         Ok(())
     }
 
-    fn asked(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
+    fn handle_request(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let known = [
             "textDocument/completion",
             "textDocument/hover",
@@ -287,7 +287,7 @@ impl<W: Write> Server<W> {
             return Err((METHOD_NOT_FOUND, format!("unknown method `{method}`")));
         }
         let invalid = |why: &str| (INVALID_PARAMS, why.to_owned());
-        let params = read::<OfDocument>(params).map_err(|error| invalid(&error.to_string()))?;
+        let params = read::<DocumentParams>(params).map_err(|error| invalid(&error.to_string()))?;
         let uri = &params.text_document.uri;
         let file = self
             .opened(uri)
@@ -339,7 +339,7 @@ impl<W: Write> Server<W> {
     }
 
     /// An open text, with the open texts beside it that it may name.
-    fn opened(&self, uri: &str) -> Option<Opened> {
+    fn opened(&self, uri: &str) -> Option<OpenDocument> {
         let document = self.documents.get(uri)?;
         let path = url::Url::parse(uri)
             .ok()
@@ -369,7 +369,7 @@ impl<W: Write> Server<W> {
                 }
             }
         }
-        Some(Opened {
+        Some(OpenDocument {
             bundle,
             folder,
             dialect,
@@ -398,13 +398,13 @@ impl Document {
 }
 
 /// An open text with what is around it.
-struct Opened {
+struct OpenDocument {
     bundle: Bundle,
     folder: Option<PathBuf>,
     dialect: Option<Dialect>,
 }
 
-impl Opened {
+impl OpenDocument {
     fn load(&self) -> Result<Workflow, LoadError> {
         let options = LoadOptions::default();
         load_bundle(self.bundle.clone(), self.folder.as_deref(), &options)

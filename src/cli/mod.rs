@@ -10,8 +10,6 @@ mod complete;
 mod control;
 mod doctor;
 mod dump;
-#[cfg_attr(not(feature = "temporal"), path = "elsewhere_off.rs")]
-mod elsewhere;
 mod eval;
 mod exit;
 mod export;
@@ -27,11 +25,13 @@ mod lsp;
 mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod oneliner;
 mod output;
 mod policy;
 mod progress;
 mod prune;
-mod quick;
+#[cfg_attr(not(feature = "temporal"), path = "remote_engine_off.rs")]
+mod remote_engine;
 mod resume;
 mod retry;
 mod run;
@@ -81,7 +81,7 @@ pub fn main() -> ExitCode {
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     format::begin(arguments.global.local, arguments.global.utc);
-    arguments.global.engine = elsewhere::given(&arguments.global, &arguments.command);
+    arguments.global.engine = remote_engine::given(&arguments.global, &arguments.command);
     let serves = arguments.command.serves();
     log::begin(screen, serves);
     log::without_the_database(screen);
@@ -118,7 +118,10 @@ fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
     };
-    let whole = block_on(&mut alone(), id_prefix::expand(&arguments.global, run))?;
+    let whole = block_on(
+        &mut current_thread_runtime(),
+        id_prefix::expand(&arguments.global, run),
+    )?;
     let found = whole.is_some();
     whole.into_iter().for_each(|whole| *run = whole);
     Ok(found)
@@ -126,8 +129,8 @@ fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
 
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
-    enough(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
-    enough(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
+    check_rlimit(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
+    check_rlimit(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
     if now() < Timestamp(0) {
         // Times in the store begin at 1970.
         let message = "the system clock is before 1970: set it";
@@ -135,45 +138,104 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     }
     // Commands that move runs need a second thread; the others ask one question.
     match &arguments.command {
-        Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
-        Command::Poll(args) => block_on(&mut workers(), quick::poll(global, screen, args)),
-        Command::Try(args) => block_on(&mut workers(), quick::attempt(global, screen, args)),
-        Command::Paginate(args) => block_on(&mut workers(), quick::paginate(global, screen, args)),
+        Command::Run(args) => block_on(&mut multi_thread_runtime(), run::run(global, screen, args)),
+        Command::Poll(args) => block_on(&mut multi_thread_runtime(), oneliner::poll(global, screen, args)),
+        Command::Try(args) => block_on(&mut multi_thread_runtime(), oneliner::attempt(global, screen, args)),
+        Command::Paginate(args) => block_on(&mut multi_thread_runtime(), oneliner::paginate(global, screen, args)),
         Command::Operation(args) => {
-            block_on(&mut workers(), quick::operation(global, screen, args))
+            block_on(&mut multi_thread_runtime(), oneliner::operation(global, screen, args))
         }
         Command::Serve(args) => {
-            as_many_files_as_may_be();
-            block_on(&mut workers(), serve::serve(global, screen, args))
+            raise_fd_limit();
+            block_on(
+                &mut multi_thread_runtime(),
+                serve::serve(global, screen, args),
+            )
         }
         #[cfg(feature = "temporal")]
-        Command::Worker(args) => block_on(&mut workers(), worker::worker(global, screen, args)),
-        Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
+        Command::Worker(args) => block_on(
+            &mut multi_thread_runtime(),
+            worker::worker(global, screen, args),
+        ),
+        Command::Resume(args) => block_on(
+            &mut multi_thread_runtime(),
+            resume::resume(global, screen, args),
+        ),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => block_on(&mut workers(), mcp::mcp(global, screen, args)),
-        Command::Ui(args) => block_on(&mut alone(), ui::ui(global, screen, args)),
-        Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
-        Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),
-        Command::History(args) => block_on(&mut alone(), history::run(global, screen, args)),
-        Command::Export(args) => block_on(&mut alone(), export::run(global, args)),
-        Command::Logs(args) => block_on(&mut alone(), logs::logs(global, screen, args)),
+        Command::Mcp(args) => block_on(&mut multi_thread_runtime(), mcp::mcp(global, screen, args)),
+        Command::Ui(args) => block_on(&mut current_thread_runtime(), ui::ui(global, screen, args)),
+        Command::List(args) => block_on(
+            &mut current_thread_runtime(),
+            list::run(global, screen, args),
+        ),
+        Command::Status(args) => block_on(
+            &mut current_thread_runtime(),
+            status::run(global, screen, args),
+        ),
+        Command::History(args) => block_on(
+            &mut current_thread_runtime(),
+            history::run(global, screen, args),
+        ),
+        Command::Export(args) => block_on(&mut current_thread_runtime(), export::run(global, args)),
+        Command::Logs(args) => block_on(
+            &mut current_thread_runtime(),
+            logs::logs(global, screen, args),
+        ),
         Command::Man(args) => man::man(args),
-        Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
-        Command::Doctor(args) => block_on(&mut alone(), doctor::run(global, screen, args)),
-        Command::Pause(args) => block_on(&mut alone(), control::pause(global, screen, args)),
-        Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, screen, args)),
-        Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),
-        Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
-        Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),
-        Command::Backup(args) => block_on(&mut alone(), backup::backup(global, args)),
-        Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
-        Command::Migrate(args) => block_on(&mut alone(), backup::migrate(global, args)),
-        Command::Workflow(args) => block_on(&mut alone(), workflow::run(global, screen, args)),
-        Command::Schedule(args) => block_on(&mut alone(), schedule::run(global, screen, args)),
-        Command::Test(args) => block_on(&mut alone(), test::test(global, screen, args)),
+        Command::Dump(args) => block_on(
+            &mut current_thread_runtime(),
+            dump::run(global, screen, args),
+        ),
+        Command::Doctor(args) => block_on(
+            &mut current_thread_runtime(),
+            doctor::run(global, screen, args),
+        ),
+        Command::Pause(args) => block_on(
+            &mut current_thread_runtime(),
+            control::pause(global, screen, args),
+        ),
+        Command::Cancel(args) => block_on(
+            &mut current_thread_runtime(),
+            control::cancel(global, screen, args),
+        ),
+        Command::Retry(args) => block_on(
+            &mut multi_thread_runtime(),
+            retry::retry(global, screen, args),
+        ),
+        Command::Signal(args) => {
+            block_on(&mut current_thread_runtime(), control::signal(global, args))
+        }
+        Command::Prune(args) => block_on(
+            &mut current_thread_runtime(),
+            prune::prune(global, screen, args),
+        ),
+        Command::Backup(args) => {
+            block_on(&mut current_thread_runtime(), backup::backup(global, args))
+        }
+        Command::Restore(args) => {
+            block_on(&mut current_thread_runtime(), backup::restore(global, args))
+        }
+        Command::Migrate(args) => {
+            block_on(&mut current_thread_runtime(), backup::migrate(global, args))
+        }
+        Command::Workflow(args) => block_on(
+            &mut current_thread_runtime(),
+            workflow::run(global, screen, args),
+        ),
+        Command::Schedule(args) => block_on(
+            &mut current_thread_runtime(),
+            schedule::run(global, screen, args),
+        ),
+        Command::Test(args) => block_on(
+            &mut current_thread_runtime(),
+            test::test(global, screen, args),
+        ),
         Command::Bench(args) => {
-            as_many_files_as_may_be();
-            block_on(&mut workers(), bench::bench(global, screen, args))
+            raise_fd_limit();
+            block_on(
+                &mut multi_thread_runtime(),
+                bench::bench(global, screen, args),
+            )
         }
         Command::Validate(args) => validate::validate(global, screen, args),
         Command::Compile(args) => compile::compile(global, screen, args),
@@ -194,7 +256,7 @@ const MEMORY_OF_A_STORE: u64 = 2 << 30;
 /// Commands without a store need less.
 const MEMORY: u64 = 256 << 20;
 
-fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
+fn check_rlimit(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
     match getrlimit(resource) {
         Ok((limit, _)) if limit < least => {
             let message = format!(
@@ -208,7 +270,7 @@ fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(),
 }
 
 /// Raises the limit of open files: each connection of a server is one.
-fn as_many_files_as_may_be() {
+fn raise_fd_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // If this fails, the limit stays as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
@@ -219,7 +281,7 @@ fn as_many_files_as_may_be() {
 const THREADS: usize = 16;
 
 /// Without enough threads the database waits for ever, and the runtime panics.
-fn enough_threads() -> Result<(), Failure> {
+fn check_thread_limit() -> Result<(), Failure> {
     let gate = RwLock::new(());
     let closed = gate.write();
     let passes = || drop(gate.read());
@@ -241,13 +303,13 @@ fn enough_threads() -> Result<(), Failure> {
     })
 }
 
-fn workers() -> Builder {
+fn multi_thread_runtime() -> Builder {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(2);
     builder
 }
 
-fn alone() -> Builder {
+fn current_thread_runtime() -> Builder {
     Builder::new_current_thread()
 }
 
@@ -255,13 +317,13 @@ fn block_on<T>(
     runtime: &mut Builder,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    enough(
+    check_rlimit(
         Resource::RLIMIT_AS,
         MEMORY_OF_A_STORE,
         "bytes of memory",
         "ulimit -v",
     )?;
-    enough_threads()?;
+    check_thread_limit()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
     // A file that may not grow further is an error of the write, not the end of the process.
     let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);

@@ -5,7 +5,7 @@ use super::format;
 use super::output::Screen;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
-use windlass_engine::{Began, LoopState, TerminalText, Timestamp};
+use windlass_engine::{ActionBegan, LoopState, TerminalText, Timestamp};
 
 /// The most lines at a time.
 const MAX_LINES: usize = 12;
@@ -62,7 +62,13 @@ impl Progress {
     }
 
     /// Loops of a run have changed, and actions in them have begun.
-    pub fn update(&mut self, run: &str, rows: Vec<LoopState>, began: Vec<Began>, now: Timestamp) {
+    pub fn update(
+        &mut self,
+        run: &str,
+        rows: Vec<LoopState>,
+        began: Vec<ActionBegan>,
+        now: Timestamp,
+    ) {
         if matches!(self.mode, Mode::Nothing) {
             return;
         }
@@ -70,7 +76,7 @@ impl Progress {
             let goes_on = began.iter().any(|began| began.path == row.path);
             self.take(run, row, goes_on, now);
         }
-        for Began { path, action } in began {
+        for ActionBegan { path, action } in began {
             let key = (run.to_owned(), path);
             let Some(row) = self
                 .loops
@@ -103,7 +109,7 @@ impl Progress {
         }
         let told_later = goes_on && row.title.is_some() && !ended;
         if matches!(self.mode, Mode::Lines) && !told_later {
-            self.tell(&key, &row, now);
+            self.show_loop(&key, &row, now);
         }
         if ended {
             self.loops.remove(&key);
@@ -112,7 +118,7 @@ impl Progress {
         }
     }
 
-    fn tell(&mut self, key: &(String, String), row: &LoopState, now: Timestamp) {
+    fn show_loop(&mut self, key: &(String, String), row: &LoopState, now: Timestamp) {
         let number = number(row);
         if row.ended.is_none() && self.told.insert(key.clone(), number) == Some(number) {
             return;

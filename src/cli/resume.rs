@@ -1,9 +1,9 @@
 //! `windlass resume`: goes on with one run, or with every unfinished run of the store.
 
 use super::args::{Global, ResumeArgs};
-use super::control::{chosen, dry};
+use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, go_on};
+use super::follow::{View, follow_existing};
 use super::output::Screen;
 use super::session::Session;
 use windlass_server::api::BulkVerb;
@@ -11,9 +11,9 @@ use windlass_server::api::BulkVerb;
 /// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
     if args.many.is_some() {
-        let runs = chosen(global, BulkVerb::Resume, &args.many).await?;
+        let runs = select_runs(global, BulkVerb::Resume, &args.many).await?;
         if args.many.dry_run || runs.is_empty() {
-            return dry(screen, &runs, &args.owner.output);
+            return print_dry_run(screen, &runs, &args.owner.output);
         }
         let begin = async |session: &mut Session, _: &View| {
             for run in &runs {
@@ -21,7 +21,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
             }
             Ok(runs.clone())
         };
-        return go_on(global, screen, &args.owner, begin).await;
+        return follow_existing(global, screen, &args.owner, begin).await;
     }
     if global.engine.is_some() && args.run.is_none() {
         return Err(Failure::Usage(String::from(
@@ -46,5 +46,5 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         }
         Ok(runs)
     };
-    go_on(global, screen, &args.owner, begin).await
+    follow_existing(global, screen, &args.owner, begin).await
 }

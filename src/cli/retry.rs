@@ -1,9 +1,9 @@
 //! `windlass retry`: starts runs that ended badly once more, as new runs, and follows them.
 
 use super::args::{Global, RetryArgs};
-use super::control::{chosen, dry};
+use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, go_on};
+use super::follow::{View, follow_existing};
 use super::inputs;
 use super::output::Screen;
 use super::session::Session;
@@ -13,10 +13,10 @@ use windlass_server::api::BulkVerb;
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
     let runs = match &args.run {
         Some(run) => vec![run.clone()],
-        None => chosen(global, BulkVerb::Retry, &args.many).await?,
+        None => select_runs(global, BulkVerb::Retry, &args.many).await?,
     };
     if args.many.dry_run || runs.is_empty() {
-        return dry(screen, &runs, &args.owner.output);
+        return print_dry_run(screen, &runs, &args.owner.output);
     }
     let from = match args.failed_items {
         true => Some(FAILED_ITEMS),
@@ -36,5 +36,5 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         }
         Ok(ids)
     };
-    go_on(global, screen, &args.owner, begin).await
+    follow_existing(global, screen, &args.owner, begin).await
 }

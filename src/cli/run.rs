@@ -87,7 +87,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         require_server(&setup).await?;
     }
     let mut session = Session::attach(setup).await?;
-    session.say_unused(&args.handlers, true);
+    session.warn_ignored_flags(&args.handlers, true);
     let new = NewRun {
         id: &id,
         source: Source::Loaded(&workflow),
@@ -119,7 +119,7 @@ async fn begin(
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
-    let how = How {
+    let how = FollowOptions {
         detach: args.start.detach,
         handlers: &args.handlers,
         events: &args.events,
@@ -129,7 +129,7 @@ async fn begin(
 }
 
 /// How a run that is started is followed.
-pub(super) struct How<'a> {
+pub(super) struct FollowOptions<'a> {
     /// Not at all.
     pub detach: bool,
     pub handlers: &'a HandlerArgs,
@@ -142,7 +142,7 @@ pub(super) async fn follow_or_leave(
     session: &mut Session,
     global: &Global,
     screen: Screen,
-    how: How<'_>,
+    how: FollowOptions<'_>,
     new: &NewRun<'_>,
 ) -> Result<Exit, Failure> {
     let id = new.id;
@@ -173,7 +173,7 @@ pub(super) async fn follow_or_leave(
 async fn is_kept(global: &Global, path: &Path) -> bool {
     let kept = match path.exists() {
         true => Vec::new(),
-        false => workflow::kept(global).await.unwrap_or_default(),
+        false => workflow::stored_workflows(global).await.unwrap_or_default(),
     };
     kept.iter().any(|one| path == Path::new(&one.name))
 }

@@ -36,7 +36,7 @@ struct Scheduled {
 
 async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
     let mut all = Vec::new();
-    for kept in workflow::kept(global).await? {
+    for kept in workflow::stored_workflows(global).await? {
         let schedule = schedule(global, &kept.name).await?;
         if schedule.schedule.is_some() {
             let name = kept.name;
@@ -53,7 +53,7 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
             let rows = all.iter().map(|one| {
                 let schedule = one.schedule.clone();
                 let next = schedule.next.first();
-                let next = next.map(|at| told(*at, now)).unwrap_or_default();
+                let next = next.map(|at| time_text(*at, now)).unwrap_or_default();
                 let said = Option::unwrap_or_default;
                 vec![
                     one.name.clone(),
@@ -87,7 +87,7 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
                 screen.say(format!("{} has no schedule", args.which));
             }
             let now = now();
-            let times = report.next.iter().map(|at| told(*at, now));
+            let times = report.next.iter().map(|at| time_text(*at, now));
             output::print(times.collect::<Vec<_>>().join("\n"))?;
         }
         format => output::document(format, &report)?,
@@ -95,6 +95,6 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
     Ok(Exit::Succeeded)
 }
 
-fn told(at: Timestamp, now: Timestamp) -> String {
+fn time_text(at: Timestamp, now: Timestamp) -> String {
     format!("{}  {}", format::date(at), format::until(at, now))
 }

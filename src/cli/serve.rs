@@ -1,11 +1,11 @@
 //! `windlass serve`: owns a store and runs until it is told to stop.
 
-use super::access::{Found, owner_or};
+use super::access::{OwnerOrStore, owner_or};
 use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
-use super::elsewhere;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
+use super::remote_engine;
 use super::signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     let mut told = false;
     let found = loop {
         match owner_or(&global.state, || open(global, args, &read)).await {
-            Err(Failure::Engine(error)) if error.lacks_room() => {
+            Err(Failure::Engine(error)) if error.is_out_of_space() => {
                 if !told {
                     screen.warn(&format!("{error}: waiting for disk space"));
                     told = true;
@@ -72,8 +72,8 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         }
     };
     let engine = match found {
-        Found::Here(engine) => Arc::new(engine),
-        Found::Owner(client) => {
+        OwnerOrStore::Here(engine) => Arc::new(engine),
+        OwnerOrStore::Owner(client) => {
             let pid = client.owner().map_or(0, |owner| owner.pid);
             let message = format!(
                 "process {pid} owns the store in {}: stop it first",
@@ -104,7 +104,7 @@ fn look_elsewhere(engine: Arc<Engine>) {
             tokio::time::sleep(LOOK).await;
             let engine = Arc::clone(&engine);
             // What could not be read is read the next time.
-            let looked = tokio::task::spawn_blocking(move || engine.inspector().heads(|_| ()));
+            let looked = tokio::task::spawn_blocking(move || engine.inspector().run_index(|_| ()));
             let _ = looked.await;
         }
     });
@@ -142,7 +142,9 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     let builder = inputs::kept_by(builder, global.store);
     match &global.engine {
         // The workflows that are kept under names lie here, the runs there.
-        Some(at) => elsewhere::engine(builder, at, options.state_key.clone(), Some(&global.state)),
+        Some(at) => {
+            remote_engine::engine(builder, at, options.state_key.clone(), Some(&global.state))
+        }
         None => builder.open(&global.state),
     }
 }

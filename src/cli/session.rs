@@ -1,13 +1,13 @@
 //! The store that runs go on in. This process owns it, or has joined its owner. When the owner goes
 //! away, a process that joined it takes its place, so that its runs go on.
 
-use super::access::{Found, RETRY_EVERY, RETRY_TIME, owner_or, remote};
+use super::access::{OwnerOrStore, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
-use super::elsewhere;
 use super::exit::Failure;
 use super::inputs;
 use super::output::Screen;
 use super::policy::UntrustedArgs;
+use super::remote_engine;
 use super::signals::Signals;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ const MAX_FOLLOWED: usize = 64;
 
 /// What is wanted of a run that is followed.
 #[derive(Clone, Copy)]
-pub enum Wanted {
+pub enum FollowMode {
     /// Pauses, its end, and what its commands print.
     End,
     /// Its steps too.
@@ -168,16 +168,16 @@ impl Session {
         if let Some(at) = &setup.engine {
             let builder = inputs::engine(&setup.options, &setup.untrusted);
             let key = setup.options.state_key.clone();
-            let engine = Arc::new(elsewhere::engine(builder, at, key, None)?);
+            let engine = Arc::new(remote_engine::engine(builder, at, key, None)?);
             let socket = None;
             return Ok(Role::Owned { engine, socket });
         }
         let engine = match owner_or(&setup.state, || setup.open(create)).await? {
-            Found::Owner(_) => {
+            OwnerOrStore::Owner(_) => {
                 let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
                 return Ok(Role::Joined { connections });
             }
-            Found::Here(engine) => Arc::new(engine),
+            OwnerOrStore::Here(engine) => Arc::new(engine),
         };
         // First of all, so that other commands need not wait.
         let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Warns of flags that have no effect because another process does the work.
-    pub fn say_unused(&self, args: &HandlerArgs, start: bool) {
+    pub fn warn_ignored_flags(&self, args: &HandlerArgs, start: bool) {
         if !self.is_joined() {
             return;
         }
@@ -249,7 +249,7 @@ impl Session {
         for run in runs {
             let status = engine.inspector().header(run)?.status;
             // A paused run stays paused.
-            if status.goes_on() {
+            if status.is_progressing() {
                 engine.resume(run).await?;
             }
         }
@@ -260,13 +260,13 @@ impl Session {
     async fn ask<T>(
         &mut self,
         ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
-    ) -> Result<Asked<T>, Failure> {
+    ) -> Result<OwnerReply<T>, Failure> {
         let mut lost = false;
         let patience = Instant::now() + RETRY_TIME;
         loop {
             if let Role::Owned { engine, .. } = &self.role {
                 let engine = Arc::clone(engine);
-                return Ok(Asked::Owned { engine, lost });
+                return Ok(OwnerReply::Owned { engine, lost });
             }
             let answer = match self.setup.client().await {
                 Ok(client) => ask(&client).await,
@@ -283,9 +283,9 @@ impl Session {
                 }
                 // The owner that went away had started it.
                 Err(error) if lost && error.code() == Some(ErrorCode::RunExists) => {
-                    return Ok(Asked::Repeated);
+                    return Ok(OwnerReply::Repeated);
                 }
-                other => return Ok(Asked::Answered(other?)),
+                other => return Ok(OwnerReply::Answered(other?)),
             }
         }
     }
@@ -299,7 +299,7 @@ impl Session {
             id: Some(new.id.to_owned()),
             labels: new.labels.clone(),
         };
-        self.begun(new.id, asked, async |engine| {
+        self.start_if_owner(new.id, asked, async |engine| {
             let kept;
             let workflow = match new.source {
                 Source::Loaded(workflow) => workflow,
@@ -323,7 +323,7 @@ impl Session {
         };
         let asked = self.ask(async |client| client.retry(run, &request).await);
         let asked = asked.await?;
-        self.begun(id, asked, async |engine| {
+        self.start_if_owner(id, asked, async |engine| {
             let retried = engine.retry(run, from, Some(id.to_owned()));
             retried.await.map(drop)
         })
@@ -333,19 +333,21 @@ impl Session {
     /// The name of a run's workflow.
     pub async fn workflow_of(&mut self, run: &str) -> Result<String, Failure> {
         match self.ask(async |client| client.status(run).await).await? {
-            Asked::Answered(report) => Ok(report.workflow),
-            Asked::Repeated => Ok(String::from("run")),
-            Asked::Owned { engine, .. } => Ok(engine.inspector().header(run)?.workflow.to_string()),
+            OwnerReply::Answered(report) => Ok(report.workflow),
+            OwnerReply::Repeated => Ok(String::from("run")),
+            OwnerReply::Owned { engine, .. } => {
+                Ok(engine.inspector().header(run)?.workflow.to_string())
+            }
         }
     }
 
     /// Whether a run of this program has not ended.
-    pub async fn is_under_way(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
+    pub async fn is_unfinished(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
         let asked = self.ask(async |client| client.status(run).await).await?;
         let (own, status) = match asked {
-            Asked::Repeated => return Ok(true),
-            Asked::Answered(report) => (report.program, report.status),
-            Asked::Owned { engine, .. } => {
+            OwnerReply::Repeated => return Ok(true),
+            OwnerReply::Answered(report) => (report.program, report.status),
+            OwnerReply::Owned { engine, .. } => {
                 let header = engine.inspector().header(run)?;
                 (header.program.to_string(), header.status)
             }
@@ -355,16 +357,16 @@ impl Session {
 
     /// Starts the run here, if this process is the owner by now. One that an owner had started before
     /// it went away is not started twice, but goes on.
-    async fn begun(
+    async fn start_if_owner(
         &mut self,
         id: &str,
-        asked: Asked<String>,
+        asked: OwnerReply<String>,
         start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
     ) -> Result<(), Failure> {
         match asked {
-            Asked::Answered(_) => return Ok(()),
-            Asked::Repeated => {}
-            Asked::Owned { engine, lost } => match start(&engine).await {
+            OwnerReply::Answered(_) => return Ok(()),
+            OwnerReply::Repeated => {}
+            OwnerReply::Owned { engine, lost } => match start(&engine).await {
                 Err(error) if lost && error.code() == ErrorCode::RunExists => {}
                 other => return Ok(other?),
             },
@@ -415,7 +417,7 @@ impl Session {
     /// Goes on with one run; one that has ended is left as it is.
     pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
         let resumed = match self.ask(async |client| client.resume(run).await).await {
-            Ok(Asked::Owned { engine, .. }) => {
+            Ok(OwnerReply::Owned { engine, .. }) => {
                 engine.resume(run).await.map(drop).map_err(Failure::from)
             }
             other => other.map(drop),
@@ -433,9 +435,9 @@ impl Session {
             .ask(async |client| client.recover(paused).await)
             .await?
         {
-            Asked::Answered(runs) => Ok(runs),
-            Asked::Repeated => Ok(Vec::new()),
-            Asked::Owned { engine, .. } => {
+            OwnerReply::Answered(runs) => Ok(runs),
+            OwnerReply::Repeated => Ok(Vec::new()),
+            OwnerReply::Owned { engine, .. } => {
                 let runs = engine.recover(paused).await?;
                 Ok(runs.iter().map(ToString::to_string).collect())
             }
@@ -450,9 +452,9 @@ impl Session {
             ..ListFilter::default()
         };
         let report = match self.ask(async |client| client.list(&filter).await).await? {
-            Asked::Answered(report) => report,
-            Asked::Repeated => return Ok(0),
-            Asked::Owned { engine, .. } => list(engine.inspector(), &filter)?,
+            OwnerReply::Answered(report) => report,
+            OwnerReply::Repeated => return Ok(0),
+            OwnerReply::Owned { engine, .. } => list(engine.inspector(), &filter)?,
         };
         Ok(report.runs.len() + report.more)
     }
@@ -473,15 +475,15 @@ impl Session {
         clippy::disallowed_methods,
         reason = "a run that is followed has a task of its own"
     )]
-    pub async fn watch(&self, run: &str, wanted: Wanted, feed: Feed) -> Result<(), Failure> {
+    pub async fn watch(&self, run: &str, wanted: FollowMode, feed: Feed) -> Result<(), Failure> {
         let events = match wanted {
-            Wanted::Events(after) => Some(after),
-            Wanted::End | Wanted::Steps => None,
+            FollowMode::Events(after) => Some(after),
+            FollowMode::End | FollowMode::Steps => None,
         };
         match &self.role {
             Role::Owned { engine, .. } => {
                 let mut follower = engine.follow(run, events).await?;
-                if matches!(wanted, Wanted::End) {
+                if matches!(wanted, FollowMode::End) {
                     follower = follower.without_steps();
                 }
                 tokio::spawn(async move {
@@ -554,7 +556,7 @@ impl Session {
 }
 
 /// What came of asking the owner.
-enum Asked<T> {
+enum OwnerReply<T> {
     /// It answered.
     Answered(T),
     /// An owner that went away had done it.

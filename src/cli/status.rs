@@ -6,8 +6,8 @@ use super::exit::{Exit, Failure};
 use super::follow::{quoted, target_flag};
 use super::format;
 use super::list::runs;
+use super::oneliner::{authored, is_line};
 use super::output::{self, Format, Screen};
-use super::quick::{authored, is_line};
 use super::watch::{Shown, show};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -355,14 +355,14 @@ fn name(doing: &CurrentActivity) -> String {
 
 /// How long ago the run should have gone on, when that is long and nothing else keeps it.
 fn behind(report: &StatusReport) -> Option<Duration> {
-    let goes_on = report.owned && report.outage.is_none() && report.status.goes_on();
+    let goes_on = report.owned && report.outage.is_none() && report.status.is_progressing();
     let due = report.next_due_at.filter(|_| goes_on)?;
     Some(report.at.since(due)).filter(|late| *late >= LATE)
 }
 
 /// Whether a run that should go on stands still because no process owns the store.
 fn is_left(report: &StatusReport) -> bool {
-    !report.owned && report.status.goes_on()
+    !report.owned && report.status.is_progressing()
 }
 
 /// Why a run is parked, if it is.

@@ -12,7 +12,7 @@ use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_dur
 
 /// What is said of one file.
 #[derive(Serialize)]
-struct Checked {
+struct FileResult {
     file: String,
     /// Which workflow, of a file with several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
             Err(failure) => {
                 screen.fail(&failure.to_string(), None);
                 exit = exit.max(failure.exit());
-                checked.push(Checked::unread(path, &failure));
+                checked.push(FileResult::unread(path, &failure));
                 continue;
             }
         };
@@ -143,7 +143,7 @@ fn holds_several(path: &Path, loaded: &Result<Workflow, LoadError>) -> bool {
     }
 }
 
-impl Checked {
+impl FileResult {
     fn unread(path: &Path, failure: &Failure) -> Self {
         Self {
             file: path.display().to_string(),
@@ -163,7 +163,7 @@ fn check(
     path: &Path,
     workflow: Option<String>,
     loaded: Result<Workflow, LoadError>,
-) -> (Checked, Exit) {
+) -> (FileResult, Exit) {
     let (diagnostics, bundle, loops, retries) = match loaded {
         Ok(workflow) => (
             workflow.with_scripts(),
@@ -178,7 +178,7 @@ fn check(
         Err(error) => {
             let failure = Failure::from(error);
             screen.fail(&failure.to_string(), None);
-            return (Checked::unread(path, &failure), failure.exit());
+            return (FileResult::unread(path, &failure), failure.exit());
         }
     };
     let diagnostics = match args.strict {
@@ -189,7 +189,7 @@ fn check(
         screen.say(diagnostics.render(&bundle, screen.error_colour));
     }
     let refused = diagnostics.has_errors();
-    let checked = Checked {
+    let checked = FileResult {
         file: path.display().to_string(),
         workflow,
         valid: !refused,
@@ -206,7 +206,7 @@ fn check(
     (checked, exit)
 }
 
-fn text(file: &Checked) -> String {
+fn text(file: &FileResult) -> String {
     let word = if file.valid { "valid" } else { "invalid" };
     let which = file.workflow.as_ref();
     let which = which.map(|name| format!(" ({name})")).unwrap_or_default();

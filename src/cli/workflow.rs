@@ -8,7 +8,7 @@ use super::args::{
 };
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
-use super::run::{How, follow_or_leave, require_server};
+use super::run::{FollowOptions, follow_or_leave, require_server};
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{format, inputs};
@@ -94,7 +94,7 @@ fn text_of(bundle: &Bundle, dialect: Option<String>) -> WorkflowText {
 }
 
 /// The workflows that are kept. A store that nobody has made yet keeps none.
-pub(super) async fn kept(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
+pub(super) async fn stored_workflows(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
     let all = inspect(
         global,
         async |client| client.workflows().await,
@@ -109,7 +109,7 @@ pub(super) async fn kept(global: &Global) -> Result<Vec<WorkflowSummary>, Failur
 }
 
 async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
-    let all = kept(global).await?;
+    let all = stored_workflows(global).await?;
     match args.output {
         Format::Table if all.is_empty() => output::print("no workflows")?,
         Format::Table => {
@@ -168,8 +168,8 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
         require_server(&setup).await?;
     }
     let mut session = Session::attach(setup).await?;
-    session.say_unused(&args.owner.handlers, false);
-    let how = How {
+    session.warn_ignored_flags(&args.owner.handlers, false);
+    let how = FollowOptions {
         detach: given.detach,
         handlers: &args.owner.handlers,
         events: &args.owner.events,

@@ -4,7 +4,7 @@ use crate::machine::play::Case;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::Value;
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::{Effect, EffectId, Event, RunStatus, TimerId};
 use windlass_value::time::Timestamp;
 
@@ -28,14 +28,14 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp(1_700_000_000_000).plus(Duration::from_secs(seconds))
 }
 
-fn hosted(text: &str) -> Hosted {
+fn hosted(text: &str) -> RunHost {
     let program = Arc::new(Case::yaml(text).program);
-    Hosted::new("r".into(), program)
+    RunHost::new("r".into(), program)
 }
 
 /// Delivers an event, and says at once that its step is durable.
-fn deliver(run: &mut Hosted, event: Event, now: Timestamp) -> Vec<Effect> {
-    let step = run.on(Vec::new(), event, now).unwrap();
+fn deliver(run: &mut RunHost, event: Event, now: Timestamp) -> Vec<Effect> {
+    let step = run.handle_event(Vec::new(), event, now).unwrap();
     run.release(step, &super::machine::play::receipt())
 }
 
@@ -70,7 +70,7 @@ fn an_effect_starts_once_a_host_and_again_on_the_next() {
     };
     assert!(!run.is_replayed(first));
     assert_eq!(started(&run.outstanding()), [], "it is in flight here");
-    let mut next = Hosted::restored(run.program().clone(), run.state().clone(), at(0), 0);
+    let mut next = RunHost::restored(run.program().clone(), run.state().clone(), at(0), 0);
     assert_eq!(started(&next.outstanding()), [first]);
     assert!(next.is_replayed(first), "the first host may have begun it");
     assert_eq!(started(&next.outstanding()), []);
@@ -81,7 +81,7 @@ fn time_does_not_go_back() {
     let mut run = hosted(SLEEP);
     deliver(&mut run, Event::PauseRequested, at(0));
     deliver(&mut run, start(), at(100));
-    assert_eq!(run.time(at(50)), at(100));
+    assert_eq!(run.event_time(at(50)), at(100));
     let mut run = hosted(SLEEP);
     deliver(&mut run, start(), at(100));
     deliver(&mut run, Event::PauseRequested, at(50));
@@ -100,7 +100,7 @@ fn a_timer_that_was_moved_does_not_fire_early() {
     deliver(&mut run, Event::Resumed, at(40));
     // A host that cannot disarm fires what it armed first.
     let early = run
-        .on(Vec::new(), Event::TimerFired { id: timer }, at(60))
+        .handle_event(Vec::new(), Event::TimerFired { id: timer }, at(60))
         .unwrap();
     assert!(early.is_empty());
     assert_eq!(run.status(), RunStatus::Waiting);
@@ -117,13 +117,17 @@ fn a_state_is_too_large_once_it_was_weighed() {
     };
     let result = Ok(Value::from("x".repeat(400_000)));
     deliver(&mut run, Event::EffectCompleted { id, result }, at(1));
-    assert_eq!(run.too_large(100_000), None, "nothing was recorded");
-    run.recorded(400_000);
+    assert_eq!(
+        run.state_too_large_event(100_000),
+        None,
+        "nothing was recorded"
+    );
+    run.add_recorded_bytes(400_000);
     let bytes = run.weigh().expect("it may have doubled");
     assert!(bytes > 400_000);
     assert_eq!(run.weigh(), None, "it was weighed");
-    assert!(run.too_large(bytes).is_none());
-    let event = run.too_large(100_000).expect("it is larger");
+    assert!(run.state_too_large_event(bytes).is_none());
+    let event = run.state_too_large_event(100_000).expect("it is larger");
     deliver(&mut run, event, at(2));
     assert_eq!(run.status(), RunStatus::Failed);
 }

@@ -1,6 +1,6 @@
 //! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
 //! after its last append, and before its first one. What is behind that is cut off only when it is
-//! what this very append left behind, in an attempt before; anything else belongs to somebody else.
+//! what this very append left behind, in an attempt before; anything else belongs to someone else.
 //! It never appends to what it does not know the length of, and never overwrites what others wrote.
 //! With `replace` the rows go to a sibling of the file: see `replace`.
 
@@ -30,17 +30,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct AppendFile {
     /// Who appended last to each file in this process, by the file's canonical path. It is held
     /// while a file is written, so that an attempt that was cut and the next one do not mix.
-    last: Arc<Mutex<HashMap<String, Last>>>,
+    last: Arc<Mutex<HashMap<String, LastAppend>>>,
 }
 
-struct Last {
+struct LastAppend {
     key: String,
     length: u64,
 }
 
 struct Job {
     path: PathBuf,
-    /// The engine's state directory: its store is no sink.
+    /// The engine's state directory: its store is not a sink.
     state: Option<Arc<Path>>,
     shown: String,
     /// How long files were when the run last committed an append, by their canonical paths; and
@@ -58,7 +58,7 @@ struct Job {
 impl Executor for AppendFile {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
-            let job = Work::read(request)?;
+            let job = AppendJob::read(request)?;
             let last = Arc::clone(&self.last);
             let shown = job.shown().to_owned();
             let done = tokio::task::spawn_blocking(move || job.run(&last));
@@ -73,16 +73,16 @@ impl Executor for AppendFile {
     }
 }
 
-enum Work {
+enum AppendJob {
     Append(Job),
-    /// Put what was written anew in the place of the files, at the end of a run that succeeds.
+    /// Put what was written again in the place of the files, at the end of a run that succeeds.
     Put {
         files: Object,
         repeated: bool,
     },
 }
 
-impl Work {
+impl AppendJob {
     fn read(request: &Request) -> Result<Self, Fault> {
         let inputs = Inputs::of(request)?;
         let files = match inputs.get("files") {
@@ -104,7 +104,7 @@ impl Work {
         }
     }
 
-    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
+    fn run(self, last: &Mutex<HashMap<String, LastAppend>>) -> Result<Value, Fault> {
         match self {
             Self::Append(job) => job.run(last),
             Self::Put { files, repeated } => {
@@ -121,16 +121,16 @@ impl Work {
 /// # Errors
 /// Inputs that cannot be used.
 pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
-    let job = match Work::read(request)? {
-        Work::Append(job) => job,
-        Work::Put { files, .. } => return Ok(replace::replaced_output(&files)),
+    let job = match AppendJob::read(request)? {
+        AppendJob::Append(job) => job,
+        AppendJob::Put { files, .. } => return Ok(replace::replaced_output(&files)),
     };
     let target = job.shown.clone();
     let real = match job.replace {
         true => replace::sibling(&target, run_of(&job.key)),
         false => target.clone(),
     };
-    let known = job.known(&target, &real)?.unwrap_or(0);
+    let known = job.committed_length(&target, &real)?.unwrap_or(0);
     let length = match job.measure {
         true => known,
         false => known + job.data.len() as u64,
@@ -163,13 +163,13 @@ impl Job {
         })
     }
 
-    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
+    fn run(self, last: &Mutex<HashMap<String, LastAppend>>) -> Result<Value, Fault> {
         let told = |error: io::Error| {
             let message = format!("cannot write {}: {error}", self.shown);
             Fault::new(fault_kind::INPUT, message)
         };
         let place = self.place(&told)?;
-        let left = self.left(&place).filter(|length| *length > 0);
+        let left = self.last_known_length(&place).filter(|length| *length > 0);
         let opened = sink::open(&place.path, self.state.as_deref(), left.is_none());
         let file = opened.map_err(|error| match left {
             Some(length) if error.kind() == io::ErrorKind::NotFound => invalid(format!(
@@ -195,7 +195,7 @@ impl Job {
         let path = std::fs::canonicalize(&place.path).map_err(told)?;
         let real = path.display().to_string();
         let target = place.target.unwrap_or_else(|| real.clone());
-        let known = self.known(&target, &real)?;
+        let known = self.committed_length(&target, &real)?;
         if known.is_none() {
             // It may be new.
             sink::sync_name(&path).map_err(told)?;
@@ -208,7 +208,7 @@ impl Job {
             return Ok(self.output(&target, &real, known.unwrap_or(now)));
         }
         self.check(&mut file, known, now, last.get(&real))?;
-        // What nobody knows of is what is written anew, or was there.
+        // What no one knows of is what is written again, or was there.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let length = from + self.data.len() as u64;
         let written = write(&mut file, from, now, &self.data);
@@ -221,14 +221,14 @@ impl Job {
                 length_of(&mut file).map_err(told)?
             }
         };
-        last.insert(real.clone(), Last { key, length: ends });
+        last.insert(real.clone(), LastAppend { key, length: ends });
         written.map_err(told)?;
         Ok(self.output(&target, &real, length))
     }
 
-    fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<Place, Fault> {
+    fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<AppendTarget, Fault> {
         if !self.replace {
-            return Ok(Place {
+            return Ok(AppendTarget {
                 path: self.path.clone(),
                 target: None,
                 known: None,
@@ -245,7 +245,7 @@ impl Job {
             }
             _ => None,
         };
-        Ok(Place {
+        Ok(AppendTarget {
             path: PathBuf::from(sibling),
             target: Some(target),
             known,
@@ -253,7 +253,7 @@ impl Job {
     }
 
     /// How long the file was when the run last committed an append to it.
-    fn known(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
+    fn committed_length(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
         let called = self.files.get(self.shown.as_str());
         if let Some(before) = called.and_then(Value::as_str)
             && before != target
@@ -286,7 +286,7 @@ impl Job {
     }
 
     /// The same, whether the file is there or not.
-    fn left(&self, place: &Place) -> Option<u64> {
+    fn last_known_length(&self, place: &AppendTarget) -> Option<u64> {
         let real = match &place.target {
             Some(_) => place.path.to_str()?,
             // It may be called by its canonical path.
@@ -322,7 +322,7 @@ impl Job {
         file: &mut File,
         known: Option<u64>,
         now: u64,
-        last: Option<&Last>,
+        last: Option<&LastAppend>,
     ) -> Result<(), Fault> {
         let own = last.is_some_and(|last| last.key == self.key);
         let other = last.is_some_and(|last| last.key != self.key && run(last) == run_of(&self.key));
@@ -404,7 +404,7 @@ impl Job {
     }
 }
 
-struct Place {
+struct AppendTarget {
     path: PathBuf,
     /// The file that this replaces, when it is not the file itself.
     target: Option<String>,
@@ -413,7 +413,7 @@ struct Place {
 }
 
 /// The run that appended last.
-fn run(last: &Last) -> &str {
+fn run(last: &LastAppend) -> &str {
     run_of(&last.key)
 }
 

@@ -1,5 +1,5 @@
 //! Work that computes for long, on threads that may: a task that computes holds up every other one, and no timeout
-//! ends it. Whoever does not wait for it any more calls it off.
+//! ends it. A caller that does not wait for it any more calls it off.
 
 use super::execution_context;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
-/// So many at a time; the others wait. More threads would only take the processors from everything else.
+/// This many at a time; the others wait. More threads would only take the processors from everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
 /// Of them, those of guests: one is left to the operator.
 static GUESTS: Semaphore = Semaphore::const_new(1);
 
-/// Calls the work off when nobody waits for it.
-struct CalledOff(Arc<AtomicBool>);
+/// Calls the work off when no one waits for it.
+struct CancelFlag(Arc<AtomicBool>);
 
-impl Drop for CalledOff {
+impl Drop for CancelFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -30,7 +30,7 @@ where
     F: FnOnce(&Budget) -> Result<T, Fault> + Send + 'static,
 {
     let flag = Arc::new(AtomicBool::new(false));
-    let _waited_for = CalledOff(Arc::clone(&flag));
+    let _waited_for = CancelFlag(Arc::clone(&flag));
     // The semaphores are never closed.
     let guest = match execution_context::origin() {
         Origin::Guest => Some(GUESTS.acquire().await),
@@ -38,7 +38,7 @@ where
     };
     let place = PLACES.acquire().await;
     let done = tokio::task::spawn_blocking(move || {
-        // It keeps its place until it ends, also when nobody waits for it.
+        // It keeps its place until it ends, also when no one waits for it.
         let _place = (guest, place);
         work(&Budget::default().until(flag))
     });

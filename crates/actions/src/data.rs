@@ -11,7 +11,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request};
 
-/// `{text, strict}` to `{data, success}`. What is no text is taken as data already.
+/// `{text, strict}` to `{data, success}`. What is not text is taken as data already.
 pub(super) struct JsonParse;
 
 impl Executor for JsonParse {
@@ -32,7 +32,7 @@ impl Executor for JsonParse {
                 true => Cow::Borrowed(text.as_str()),
                 false => Cow::Owned(tidied(text)),
             };
-            json::weighed(tidy.as_bytes(), "`text`")?;
+            json::check_memory(tidy.as_bytes(), "`text`")?;
             let parsed = Value::from_json(&tidy);
             Ok(match parsed {
                 Ok(data) => success("data", data),

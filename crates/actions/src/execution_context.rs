@@ -15,22 +15,22 @@ tokio::task_local! {
 /// Where the attempts of a run are made.
 #[derive(Clone, Debug)]
 pub(super) struct ExecutionContext {
-    /// The folder the run was started in, wherever it goes on; none: the engine's own.
+    /// The folder the run was started in, wherever it continues; none: the engine's own.
     pub folder: Option<Arc<Path>>,
     /// Whose program it is.
     pub origin: Origin,
     /// Something of the action is secure: what it says besides goes into no log.
     pub quiet: bool,
-    /// Whether a process that is no more may have made the attempt before: then what it left may be
+    /// Whether a process that no longer exists may have made the attempt before: then what it left may be
     /// its own.
     pub replayed: bool,
-    /// Whether who is called is told which span calls.
+    /// Whether the callee receives the trace context of the call.
     pub traced: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
-    /// Who is told what commands print while they run.
+    /// Who is reported what commands print while they run.
     pub listener: Option<Listener>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn holds_secret(bytes: &[u8]) -> bool {
     CURRENT.try_with(found).unwrap_or(false)
 }
 
-/// Who is told what the command of this task prints; nobody, where a secret or something secure could be
+/// The listener for what the command of this task prints; none, where a secret or something secure could be
 /// in it.
 pub(super) fn listener() -> Option<Listener> {
     let open = |here: &ExecutionContext| !here.quiet && here.secrets.is_empty();
@@ -75,7 +75,7 @@ pub(super) fn resolved(path: &str) -> PathBuf {
     }
 }
 
-/// Which span calls, for who is called, where somebody collects spans.
+/// Which span calls, for who is called, where someone collects spans.
 pub(super) fn traceparent(request: &Request) -> Option<String> {
     let traced = CURRENT.try_with(|here| here.traced).unwrap_or(false);
     traced.then(|| trace::traceparent(&request.key, request.attempt))

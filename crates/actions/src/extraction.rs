@@ -1,5 +1,5 @@
 //! `validate.extraction`: whether entities and relationships are what a schema, rules in Prolog and
-//! questions to a model want. Each layer is looked at only when the one before it found nothing. It
+//! questions to a model want. Each layer is checked only when the one before it found nothing. It
 //! never changes what it validates.
 
 use super::compute::compute;
@@ -40,7 +40,7 @@ pub(super) struct Extraction {
     ai: Arc<Ai>,
 }
 
-struct Extracted<'a> {
+struct ExtractionResult<'a> {
     entities: &'a [Value],
     relationships: &'a [Value],
     source_text: &'a Value,
@@ -53,7 +53,7 @@ impl Extraction {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
-        let extracted = Extracted {
+        let extracted = ExtractionResult {
             entities: list(inputs, "entities")?,
             relationships: list(inputs, "relationships")?,
             source_text: inputs.get("source_text").unwrap_or(&Value::Null),
@@ -62,7 +62,7 @@ impl Extraction {
         let asked = request.clone();
         let found = compute(move |budget| {
             let inputs = Inputs::of(&asked)?;
-            let extracted = Extracted {
+            let extracted = ExtractionResult {
                 entities: list(inputs, "entities")?,
                 relationships: list(inputs, "relationships")?,
                 source_text: &Value::Null,
@@ -96,7 +96,7 @@ impl Extraction {
     /// `validation_error(Type, Context)` of rules about `entity/2` and `relationship/3` and so on.
     async fn rules(
         &self,
-        extracted: &Extracted<'_>,
+        extracted: &ExtractionResult<'_>,
         constraints: &Value,
         tracked: bool,
         request: &Request,
@@ -135,7 +135,7 @@ impl Extraction {
     /// A question for every item that a probe is about.
     async fn probes(
         &self,
-        extracted: &Extracted<'_>,
+        extracted: &ExtractionResult<'_>,
         probes: &[Value],
         inputs: Inputs<'_>,
         request: &Request,
@@ -159,7 +159,7 @@ impl Extraction {
                     continue;
                 }
                 let question = filled(written, item, extracted.source_text)?;
-                let answer = self.asked(&question, inputs, request).await?;
+                let answer = self.ask_model(&question, inputs, request).await?;
                 if is_yes(&answer)? {
                     continue;
                 }
@@ -182,7 +182,7 @@ impl Extraction {
         Ok(errors)
     }
 
-    async fn asked(
+    async fn ask_model(
         &self,
         question: &str,
         inputs: Inputs<'_>,
@@ -243,7 +243,7 @@ fn names<'s>(schema: Option<&'s Value>, key: &str) -> Vec<&'s str> {
     names.filter_map(Value::as_str).collect()
 }
 
-fn lacks(item: &Value, field: &str) -> bool {
+fn is_missing_field(item: &Value, field: &str) -> bool {
     item.get(field).is_none_or(Value::is_null)
 }
 
@@ -254,7 +254,7 @@ fn lacking<'s>(
     key: &str,
 ) -> impl Iterator<Item = &'s str> {
     let fields = names(schema, key).into_iter();
-    fields.filter(|field| lacks(item, field))
+    fields.filter(|field| is_missing_field(item, field))
 }
 
 fn missing(
@@ -282,11 +282,11 @@ fn shown(value: &Value) -> String {
 
 /// The first layer: required fields and known types.
 fn structure(
-    extracted: &Extracted<'_>,
+    extracted: &ExtractionResult<'_>,
     schema: &Value,
     budget: &Budget,
 ) -> Result<Vec<Value>, Fault> {
-    // Each item is looked at for each name, and what is missing is told.
+    // Each item is checked for each name, and what is missing is reported.
     let names_of = schema.nodes();
     let items = extracted.entities.len() + extracted.relationships.len();
     let looks = items.saturating_mul(names_of).saturating_mul(4);
@@ -348,7 +348,7 @@ fn structure(
 }
 
 /// Facts, the author's rules, and the question which errors there are.
-fn program(extracted: &Extracted<'_>, rules: &str, tracked: bool) -> String {
+fn program(extracted: &ExtractionResult<'_>, rules: &str, tracked: bool) -> String {
     let mut code = String::from(
         ":- dynamic([entity/2, entity/3, relationship/3, relationship/4, relationship/5, \
          relationship/6, validation_error/2]).\n",
@@ -370,7 +370,8 @@ fn program(extracted: &Extracted<'_>, rules: &str, tracked: bool) -> String {
         let parts = ["type", "subject", "object"]
             .map(|key| atom(item, key))
             .join(", ");
-        let dates = match lacks(item, "start_date") || lacks(item, "end_date") {
+        let dates = match is_missing_field(item, "start_date") || is_missing_field(item, "end_date")
+        {
             true => String::new(),
             false => format!(", {}, {}", atom(item, "start_date"), atom(item, "end_date")),
         };
@@ -452,7 +453,7 @@ fn applies(condition: Option<&str>, item: &Value) -> Result<bool, Fault> {
     Ok(is == is_equal)
 }
 
-/// A question with the item's fields where it names them. Nothing of the data is looked at again.
+/// A question with the item's fields where it names them. Nothing of the data is checked again.
 fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fault> {
     let names = Regex::new(r"\{\{\s*(\w+)\s*\}\}").map_err(|error| invalid(error.to_string()))?;
     let question = names.replace_all(written, |found: &regex::Captures<'_>| {

@@ -24,7 +24,7 @@ impl Executor for FileRead {
             let read = tokio::task::spawn_blocking(move || read(&path)).await;
             let read = read.map_err(|error| invalid(format!("reading {shown}: {error}")))?;
             Ok(match read {
-                Ok(content) => given("content", Value::text(content)),
+                Ok(content) => success_value("content", Value::text(content)),
                 Err(error) => failed(&shown, &error, "read_error"),
             })
         })
@@ -54,7 +54,7 @@ impl Executor for FileWrite {
             let written = tokio::task::spawn_blocking(write).await;
             let written = written.map_err(|error| invalid(format!("writing {shown}: {error}")))?;
             match written {
-                Ok(true) => Ok(given("path", Value::text(shown))),
+                Ok(true) => Ok(success_value("path", Value::text(shown))),
                 Ok(false) => {
                     let message =
                         format!("{shown} is in the engine's own store: nothing was written");
@@ -104,7 +104,7 @@ fn write(path: &Path, state: Option<&Path>, content: &[u8]) -> io::Result<bool> 
     Ok(true)
 }
 
-fn given(key: &str, value: Value) -> Value {
+fn success_value(key: &str, value: Value) -> Value {
     Value::from_pairs([(key, value), ("success", Value::Bool(true))])
 }
 

@@ -7,7 +7,7 @@ use super::execution_context::is_quiet;
 use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::json;
-use super::process::{Finished, ProcessError, Processes, Spec};
+use super::process::{ProcessError, ProcessOutput, Processes, Spec};
 use super::secrets::MASK;
 use super::shell::files;
 use super::stub::Stubs;
@@ -68,7 +68,7 @@ impl Handlers {
         self.targets.insert(name, target);
     }
 
-    /// Adds a handler that a workflow declares, as far as the policy lets it.
+    /// Adds a handler that a workflow declares, as far as the policy allows.
     pub(super) fn add_declared(&mut self, name: Name, target: HandlerTarget, policy: Policy) {
         match target {
             HandlerTarget::Command(_) if !policy.shell => {
@@ -107,7 +107,6 @@ impl Handlers {
         self.stubs.know("Http", action)
     }
 
-    /// The names of all stubs.
     pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.stubs.names()
     }
@@ -199,7 +198,7 @@ impl Handlers {
     }
 
     /// A command that must do what it should.
-    pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<Finished, Fault> {
+    pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<ProcessOutput, Fault> {
         let finished = self.processes.run(spec).await.map_err(|error| {
             let message = format!("the handler `{name}`: {error}");
             match error {
@@ -241,7 +240,7 @@ impl Executor for Handlers {
     }
 }
 
-/// The handler's name, and `input` or else everything beside the name: the seeds write
+/// The handler's name, and `input` or else everything next to the name: the seeds write
 /// `{"activityType": "search", "query": …}` as well.
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;
@@ -273,7 +272,7 @@ pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
         ("headers", part("headers", Value::from_pairs::<&str>([]))),
         ("body", body),
     ]);
-    match refused(&output) {
+    match status_fault(&output) {
         Some(fault) => Err(fault.output(output)),
         None => Ok(output),
     }
@@ -284,14 +283,14 @@ pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     if value.get("body").is_none() && value.get("statusCode").is_none() {
         return Ok(Value::from_pairs([("body", value)]));
     }
-    match refused(&value) {
+    match status_fault(&value) {
         Some(fault) => Err(fault.output(value)),
         None => Ok(value),
     }
 }
 
 /// What a status of 400 or above is, of a server or of a connector.
-fn refused(answer: &Value) -> Option<Fault> {
+fn status_fault(answer: &Value) -> Option<Fault> {
     let code = answer.get("statusCode")?.as_int()?;
     if code < 400 {
         return None;
@@ -320,7 +319,7 @@ fn failed(message: String) -> Fault {
     Fault::new(fault_kind::HANDLER, message).transient()
 }
 
-fn exit(name: &str, finished: &Finished) -> Fault {
+fn exit(name: &str, finished: &ProcessOutput) -> Fault {
     failed(format!("the handler `{name}` {}", finished.describe()))
         .code(finished.code)
         .output(finished.output())

@@ -1,4 +1,4 @@
-//! Stands for `http` in a build without the feature `http`: calls to URLs are refused, with the reason.
+//! A stand-in for `http` in a build without the feature `http`: calls to URLs are refused, with the reason.
 
 use std::time::Duration;
 use windlass_expression::Value;

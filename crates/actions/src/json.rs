@@ -1,13 +1,13 @@
-//! JSON that comes from outside: told apart from text, and from what weighs too much or nests
+//! JSON that comes from outside: distinguished from text, and from what weighs too much or nests
 //! too deep to be read.
 
 use windlass_expression::{MAX_ACTION_DEPTH, Value, inexact_json, over_memory_json};
 use windlass_model::model::{Fault, fault_kind};
 
-/// The value that a text is; none when it is no JSON, or a lone number that is kept exactly as text
+/// The value that a text is; none when it is not JSON, or a lone number that is stored exactly as text
 /// only.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
-    weighed(text.as_bytes(), what)?;
+    check_memory(text.as_bytes(), what)?;
     match Value::from_json(text) {
         Ok(value) => Ok(Some(value)),
         // serde_json has no other sign of it.
@@ -33,9 +33,9 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     }
 }
 
-/// Refuses JSON whose values would take too much memory, before it is read. Text that is no JSON
+/// Refuses JSON whose values would take too much memory, before it is read. Text that is not JSON
 /// may be as long as it likes: nothing is made of it.
-pub(super) fn weighed(text: &[u8], what: &str) -> Result<(), Fault> {
+pub(super) fn check_memory(text: &[u8], what: &str) -> Result<(), Fault> {
     match over_memory_json(text) {
         Some(told) => {
             let message = format!("the values of {what} would {told}");

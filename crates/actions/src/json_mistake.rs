@@ -4,14 +4,14 @@
 const MAX_DEPTH: usize = 200;
 
 /// What is wrong, and where.
-pub(super) struct Mistake {
+pub(super) struct JsonMistake {
     pub(super) message: &'static str,
     pub(super) line: i64,
     pub(super) column: i64,
 }
 
 /// The first mistake of a text; none when Python would read it.
-pub(super) fn mistake(text: &str) -> Option<Mistake> {
+pub(super) fn mistake(text: &str) -> Option<JsonMistake> {
     let mut scanner = Scanner {
         letters: text.chars().collect(),
         at: 0,
@@ -22,14 +22,14 @@ pub(super) fn mistake(text: &str) -> Option<Mistake> {
     let start = before.iter().rposition(|letter| *letter == '\n');
     let column = at - start.map_or(0, |start| start + 1) + 1;
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    Some(Mistake {
+    Some(JsonMistake {
         message,
         line: number(line),
         column: number(column),
     })
 }
 
-type Found = Result<(), (&'static str, usize)>;
+type ScanResult = Result<(), (&'static str, usize)>;
 
 struct Scanner {
     letters: Vec<char>,
@@ -47,7 +47,7 @@ impl Scanner {
         }
     }
 
-    fn document(&mut self) -> Found {
+    fn document(&mut self) -> ScanResult {
         self.space();
         self.value(0)?;
         self.space();
@@ -57,7 +57,7 @@ impl Scanner {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Found {
+    fn value(&mut self, depth: usize) -> ScanResult {
         let start = self.at;
         match self.next() {
             Some('"') => self.text(),
@@ -116,7 +116,7 @@ impl Scanner {
         true
     }
 
-    fn text(&mut self) -> Found {
+    fn text(&mut self) -> ScanResult {
         let start = self.at;
         self.at += 1;
         loop {
@@ -134,7 +134,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn escape(&mut self, start: usize) -> Found {
+    fn escape(&mut self, start: usize) -> ScanResult {
         let slash = self.at;
         self.at += 1;
         match self.next() {
@@ -154,7 +154,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn object(&mut self, depth: usize) -> Found {
+    fn object(&mut self, depth: usize) -> ScanResult {
         self.at += 1;
         self.space();
         if self.next() == Some('}') {
@@ -180,7 +180,7 @@ impl Scanner {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Found {
+    fn array(&mut self, depth: usize) -> ScanResult {
         self.at += 1;
         self.space();
         if self.next() == Some(']') {

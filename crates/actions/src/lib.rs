@@ -63,7 +63,7 @@ pub use activity::{ActivityContext, ActivityError};
 pub use append::{is_append_bookkeeping, simulate_append};
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
-pub use registry::{Registry, left_out};
+pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
 pub use stub::stand_in;
@@ -81,7 +81,6 @@ pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send 
 
 /// Does one kind of action.
 pub trait Executor: Send + Sync + 'static {
-    /// One attempt.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
 
     /// The URL that an attempt goes to, as far as that is known before.

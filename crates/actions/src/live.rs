@@ -1,12 +1,12 @@
-//! What a command prints, line by line while it runs, for whoever looks on. What may hold a secret is
-//! told by nobody here: masks find secrets only in what is whole.
+//! What a command prints, line by line while it runs, for any caller that looks on. What may hold a secret is
+//! reported by no one here: masks find secrets only in what is whole.
 
 use super::execution_context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A longer line is told in pieces.
+/// A longer line is reported in pieces.
 const MAX_LINE: usize = 8 << 10;
 
 /// Where a command printed.
@@ -19,12 +19,11 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Who is told.
+/// The listener.
 #[derive(Clone)]
 pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
 impl Listener {
-    /// Tells it to this.
     pub fn new(tell: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -61,22 +60,22 @@ impl Lines {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
-            self.tell(line.strip_suffix(b"\n").unwrap_or(&line));
+            self.send_line(line.strip_suffix(b"\n").unwrap_or(&line));
         }
         if self.unfinished.len() > MAX_LINE {
             self.end();
         }
     }
 
-    /// Tells what has no line end.
+    /// Reports what has no line end.
     pub(super) fn end(&mut self) {
         let rest = std::mem::take(&mut self.unfinished);
         if !rest.is_empty() {
-            self.tell(&rest);
+            self.send_line(&rest);
         }
     }
 
-    fn tell(&self, line: &[u8]) {
+    fn send_line(&self, line: &[u8]) {
         if let Some(Listener(tell)) = &self.listener {
             let text = String::from_utf8_lossy(line);
             tell(self.stream, text.trim_end_matches('\r').to_owned());

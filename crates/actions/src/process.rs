@@ -24,7 +24,7 @@ use windlass_model::model::Request;
 
 const MAX_STDOUT: usize = 16 << 20;
 
-/// Bytes of standard error that are kept: the last ones.
+/// Bytes of standard error that are stored: the last ones.
 const MAX_STDERR: usize = 1 << 20;
 
 /// How long processes that a command left in the background may still hold its pipes.
@@ -64,7 +64,7 @@ impl Spec {
     }
 }
 
-pub(super) struct Finished {
+pub(super) struct ProcessOutput {
     /// Its exit code; 128 and the signal's number when a signal killed it, as shells have it.
     pub(super) code: i32,
     signal: Option<i32>,
@@ -74,7 +74,7 @@ pub(super) struct Finished {
     pub(super) stderr: String,
 }
 
-impl Finished {
+impl ProcessOutput {
     fn new(status: ExitStatus, stdout: &[u8], stderr: VecDeque<u8>) -> Self {
         let signal = status.signal();
         Self {
@@ -161,7 +161,7 @@ pub(super) struct Processes {
 impl Processes {
     /// Runs a command to its end. Dropping the future kills its process group; so does its end,
     /// for what it left in the background.
-    pub(super) async fn run(&self, mut spec: Spec) -> Result<Finished, ProcessError> {
+    pub(super) async fn run(&self, mut spec: Spec) -> Result<ProcessOutput, ProcessError> {
         let _files = given_files(&mut spec)?;
         // The group is dropped before the child, so while its id is still its own.
         let Running { mut child, group } = self.start(&spec)?;
@@ -201,10 +201,10 @@ impl Processes {
                 }
             }
         };
-        Ok(Finished::new(status, &stdout, stderr))
+        Ok(ProcessOutput::new(status, &stdout, stderr))
     }
 
-    /// Starts a command that goes on until it ends or what is given is dropped, which kills its
+    /// Starts a command that continues until it ends or what is given is dropped, which kills its
     /// process group. Who starts it feeds and reads it.
     pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
         let mut command = command(spec)?;
@@ -224,7 +224,7 @@ pub(super) struct Running {
 impl Running {
     /// Kills what is left of it and says how it ended, with the end of what it wrote to standard
     /// error.
-    pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<Finished, ProcessError> {
+    pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<ProcessOutput, ProcessError> {
         let Self { mut child, group } = self;
         let status = match tokio::time::timeout(GRACE, child.wait()).await {
             Ok(status) => status,
@@ -233,7 +233,7 @@ impl Running {
                 child.wait().await
             }
         };
-        Ok(Finished::new(
+        Ok(ProcessOutput::new(
             status.map_err(ProcessError::Broken)?,
             &[],
             stderr,
@@ -266,7 +266,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // Fails when nobody is left, which is as well: a group's number is not given away
+            // Fails when no one is left, which is as well: a group's number is not given away
             // while it has a member, and without one it was the last to be given.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
             self.reaper.forget(id);
@@ -295,7 +295,7 @@ fn command(spec: &Spec) -> Result<Command, ProcessError> {
         .process_group(0)
         .kill_on_drop(true);
     for (name, _) in std::env::vars_os() {
-        if secrets::is_own(&name) {
+        if secrets::is_engine_only(&name) {
             command.env_remove(name);
         }
     }

@@ -55,8 +55,8 @@ impl Reaper {
     pub(super) fn watch(&self, group: i32) {
         let mut state = self.lock();
         state.groups.insert(group);
-        if state.tell('+', group).is_err() {
-            // Somebody killed the shell: a new one is told of every group.
+        if state.write_command('+', group).is_err() {
+            // Someone killed the shell: a new one receives every group.
             state.start();
         }
     }
@@ -64,8 +64,8 @@ impl Reaper {
     pub(super) fn forget(&self, group: i32) {
         let mut state = self.lock();
         state.groups.remove(&group);
-        // A shell that is gone has nothing to be told.
-        let _ = state.tell('-', group);
+        // A shell that is gone needs no message.
+        let _ = state.write_command('-', group);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -74,7 +74,7 @@ impl Reaper {
 }
 
 impl State {
-    fn tell(&mut self, sign: char, group: i32) -> io::Result<()> {
+    fn write_command(&mut self, sign: char, group: i32) -> io::Result<()> {
         let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         // One write of a short line is atomic.
         pipe.write_all(format!("{sign} {group}\n").as_bytes())
@@ -102,6 +102,6 @@ impl State {
         let groups: Vec<i32> = self.groups.iter().copied().collect();
         groups
             .into_iter()
-            .try_for_each(|group| self.tell('+', group))
+            .try_for_each(|group| self.write_command('+', group))
     }
 }

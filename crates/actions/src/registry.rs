@@ -26,7 +26,7 @@ use super::schema::{DataValidate, ValidateSchema};
 #[cfg(feature = "lua")]
 use super::script::Lua;
 use super::script::{Prolog, Python};
-use super::secrets::{Mask, Opened, SecretSources, Secrets};
+use super::secrets::{Mask, ResolvedSecrets, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
 use super::untrusted;
@@ -51,7 +51,6 @@ use windlass_model::model::{
 /// which may be in a result twice, as text and parsed.
 const MAX_RESULT_BYTES: usize = 40 << 20;
 
-/// Executors by name.
 type Executors = BTreeMap<Name, Arc<dyn Executor>>;
 
 /// Executors and handlers by name. A clone shares them and costs two counters.
@@ -164,7 +163,7 @@ impl Registry {
     }
 
     /// What guests may do; without this nothing.
-    pub fn let_guests(&mut self, policy: Policy) {
+    pub fn set_guest_policy(&mut self, policy: Policy) {
         self.guest_policy = policy;
     }
 
@@ -209,17 +208,17 @@ impl Registry {
         self
     }
 
-    /// This registry for attempts that may have been begun before, by a process that is no more, or
+    /// This registry for attempts that may have been begun before, by a process that no longer exists, or
     /// for those that have not. Without this, any may.
     #[must_use]
-    pub fn again(mut self, replayed: bool) -> Self {
+    pub fn with_replayed(mut self, replayed: bool) -> Self {
         self.context.replayed = replayed;
         self
     }
 
     /// This registry for attempts whose commands tell what they print while they run.
     #[must_use]
-    pub fn telling(mut self, listener: Listener) -> Self {
+    pub fn with_output_listener(mut self, listener: Listener) -> Self {
         self.context.listener = Some(listener);
         self
     }
@@ -229,7 +228,7 @@ impl Registry {
         self.context.state = Some(Arc::from(state));
     }
 
-    /// Whoever is called is told which span calls: `traceparent` of W3C Trace Context.
+    /// A caller that is called is reported which span calls: `traceparent` of W3C Trace Context.
     pub fn set_traced(&mut self, traced: bool) {
         self.context.traced = traced;
     }
@@ -251,27 +250,27 @@ impl Registry {
         self.secrets.set_sources(sources);
     }
 
-    /// Which secrets workflows of guests may name; a `*` stands for any text. Without this none.
-    pub fn let_guests_name(&mut self, patterns: Vec<String>) {
-        self.secrets.let_guests_name(patterns);
+    /// Which secrets workflows of guests may name; a `*` represents any text. Without this none.
+    pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
+        self.secrets.allow_guest_secrets(patterns);
     }
 
     /// Which variables of the environment expressions may read, besides those that they may
-    /// already; a `*` stands for any text.
-    pub fn let_read(&mut self, patterns: &[String]) {
-        self.secrets.let_read(patterns);
+    /// already; a `*` represents any text.
+    pub fn allow_env(&mut self, patterns: &[String]) {
+        self.secrets.allow_env(patterns);
     }
 
     /// Whether the program may read this variable of the environment.
     #[must_use]
-    pub fn reads(&self, variable: &str) -> bool {
-        self.secrets.reads(variable)
+    pub fn can_read_env(&self, variable: &str) -> bool {
+        self.secrets.can_read_env(variable)
     }
 
     /// Whether workflows of guests may name this secret.
     #[must_use]
-    pub fn lets_guests_name(&self, name: &str) -> bool {
-        self.secrets.lets_guests_name(name)
+    pub fn allows_guest_secret(&self, name: &str) -> bool {
+        self.secrets.allows_guest_secret(name)
     }
 
     /// Where secrets come from.
@@ -294,7 +293,6 @@ impl Registry {
         self
     }
 
-    /// The names of all executors.
     pub fn executor_names(&self) -> impl Iterator<Item = &str> {
         let own = self.executors.keys().map(|name| &**name);
         own.chain(Handlers::EXECUTORS)
@@ -313,7 +311,6 @@ impl Registry {
         self.handlers.stubs_http(action)
     }
 
-    /// The names of all stubs.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.stub_names()
     }
@@ -326,30 +323,34 @@ impl Registry {
     /// One attempt of one action. Dropping the future cuts it.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         match secure::revealed(request) {
-            None => self.opened(request, Vec::new()).await,
+            None => self.resolve_secrets(request, Vec::new()).await,
             Some(revealed) => {
                 let masks = vec![Arc::clone(&revealed.said)];
-                revealed.outcome(self.opened(&revealed.request, masks).await)
+                revealed.outcome(self.resolve_secrets(&revealed.request, masks).await)
             }
         }
     }
 
     /// One attempt with the secrets that it names; `masks` find what is secure in its inputs.
-    async fn opened(&self, request: &Request, mut masks: Vec<Arc<Mask>>) -> Result<Value, Fault> {
+    async fn resolve_secrets(
+        &self,
+        request: &Request,
+        mut masks: Vec<Arc<Mask>>,
+    ) -> Result<Value, Fault> {
         let quiet = !masks.is_empty() || self.secure.contains(&request.action);
         self.secrets.fetch(request).await?;
         let opened = self.secrets.open(request)?;
         match opened {
-            None => self.placed(request, masks, quiet).await,
-            Some(Opened { request, mask }) => {
+            None => self.in_working_context(request, masks, quiet).await,
+            Some(ResolvedSecrets { request, mask }) => {
                 masks.push(Arc::clone(&mask));
-                mask.outcome(self.placed(&request, masks, quiet).await)
+                mask.outcome(self.in_working_context(&request, masks, quiet).await)
             }
         }
     }
 
     /// One attempt that knows where it is, and whether it is the first.
-    async fn placed(
+    async fn in_working_context(
         &self,
         request: &Request,
         secrets: Vec<Arc<Mask>>,
@@ -393,13 +394,13 @@ impl Registry {
             // Boxed: else each attempt of any action has room for it.
             let signed = Box::pin(identity::signed(&self.handlers, request)).await?;
             if let Some(signed) = signed {
-                return self.execute_here(&signed).await;
+                return self.run_executor(&signed).await;
             }
         }
-        self.execute_here(request).await
+        self.run_executor(request).await
     }
 
-    async fn execute_here(&self, request: &Request) -> Result<Value, Fault> {
+    async fn run_executor(&self, request: &Request) -> Result<Value, Fault> {
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));
@@ -410,9 +411,9 @@ impl Registry {
             None => attempt.await,
             Some(limit) => tokio::time::timeout(limit, attempt)
                 .await
-                .unwrap_or_else(|_| Err(timed_out(limit))),
+                .unwrap_or_else(|_| Err(timeout_fault(limit))),
         };
-        bounded(outcome)
+        enforce_result_limits(outcome)
     }
 
     fn executor(&self, name: &str) -> Option<&dyn Executor> {
@@ -455,7 +456,7 @@ fn callers(client: &Arc<Client>, processes: &Arc<Processes>, prolog: &Arc<Prolog
 
 /// The feature that an executor belongs to, where this build was made without it.
 #[must_use]
-pub fn left_out(executor: &str) -> Option<&'static str> {
+pub fn required_feature(executor: &str) -> Option<&'static str> {
     match executor {
         "ai" if !cfg!(feature = "llm") => Some("llm"),
         "http" if !cfg!(feature = "http") => Some("http"),
@@ -478,27 +479,27 @@ impl fmt::Debug for Registry {
     }
 }
 
-fn timed_out(limit: Duration) -> Fault {
+fn timeout_fault(limit: Duration) -> Fault {
     let message = format!("the attempt took longer than {limit:?}");
     Fault::new(fault_kind::TIMEOUT, message).transient()
 }
 
-/// Polls an attempt so that a panic in it is its fault and nobody else's.
+/// Polls an attempt so that a panic in it is its fault and no one else's.
 async fn catch_panic<'a>(
     action: &str,
     start: impl FnOnce() -> Attempt<'a>,
 ) -> Result<Value, Fault> {
     let mut attempt =
-        catch_unwind(AssertUnwindSafe(start)).map_err(|payload| panicked(action, &*payload))?;
+        catch_unwind(AssertUnwindSafe(start)).map_err(|payload| panic_fault(action, &*payload))?;
     poll_fn(|context| {
         // Unwind safety: an attempt that panicked is never polled again.
         catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context)))
-            .unwrap_or_else(|payload| Poll::Ready(Err(panicked(action, &*payload))))
+            .unwrap_or_else(|payload| Poll::Ready(Err(panic_fault(action, &*payload))))
     })
     .await
 }
 
-fn panicked(action: &str, payload: &(dyn Any + Send)) -> Fault {
+fn panic_fault(action: &str, payload: &(dyn Any + Send)) -> Fault {
     let text = payload
         .downcast_ref::<String>()
         .map(String::as_str)
@@ -507,10 +508,10 @@ fn panicked(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-/// What an action gave, if it can be kept.
-fn bounded(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
+/// What an action gave, if it can be stored.
+fn enforce_result_limits(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
-        Ok(value) => match unfit(&value) {
+        Ok(value) => match limit_violation(&value) {
             Some(why) => Err(Fault::new(
                 fault_kind::TOO_LARGE,
                 format!("what the action gave {why}"),
@@ -518,17 +519,19 @@ fn bounded(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
             None => Ok(value),
         },
         Err(fault) => Err(Fault {
-            output: fault.output.filter(|output| unfit(output).is_none()),
+            output: fault
+                .output
+                .filter(|output| limit_violation(output).is_none()),
             ..fault
         }),
     }
 }
 
-fn unfit(value: &Value) -> Option<String> {
-    if !value.nests_at_most(MAX_ACTION_DEPTH) {
+fn limit_violation(value: &Value) -> Option<String> {
+    if !value.depth_within(MAX_ACTION_DEPTH) {
         return Some(format!("nests deeper than {MAX_ACTION_DEPTH} levels"));
     }
-    let too_large = !value.weighs_at_most(MAX_RESULT_BYTES);
+    let too_large = !value.fits_in_bytes(MAX_RESULT_BYTES);
     too_large.then(|| format!("has more than {MAX_RESULT_BYTES} bytes"))
 }
 

@@ -45,7 +45,7 @@ impl Handlers {
     }
 }
 
-/// The session to go on with. It came from a program: it must not read as an option of another.
+/// The session to continue with. It came from a program: it must not read as an option of another.
 fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     let session = match inputs.get(SESSION) {
         None => return Ok(None),

@@ -1,5 +1,5 @@
 //! A command that gives secrets (`--secret-command`), such as one that asks a vault. What it gives is
-//! kept in memory for a while, because a secret is needed at every attempt.
+//! stored in memory for a while, because a secret is needed at every attempt.
 
 use super::process::error_lines;
 use std::collections::BTreeMap;
@@ -44,15 +44,15 @@ impl SecretCommand {
     }
 
     /// The value of a secret as the command gave it less than a minute ago.
-    pub(super) fn kept(&self, name: &str) -> Option<String> {
+    pub(super) fn cached(&self, name: &str) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, value) = kept.get(name)?;
         (at.elapsed() < KEPT).then(|| value.clone())
     }
 
-    /// Asks for what is not kept, away from the threads that others wait for.
+    /// Asks for what is not stored, away from the threads that others wait for.
     pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
-        if self.kept(name).is_some() {
+        if self.cached(name).is_some() {
             return Ok(());
         }
         let mut command = tokio::process::Command::from(self.command(name));

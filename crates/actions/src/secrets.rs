@@ -16,11 +16,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_expression::{
-    Marked, Value, is_secret_name, map_texts, of_environment, replace_secret_marks,
+    Value, WithMarks, is_secret_name, map_texts, of_environment, replace_secret_marks,
 };
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 
-/// What stands for a secret in everything that is kept or shown.
+/// What represents a secret in everything that is stored or shown.
 pub const MASK: &str = "***";
 
 /// What an environment variable with a secret begins with.
@@ -34,7 +34,7 @@ const MIN_KEY: usize = 8;
 
 const MAX_SECRET: u64 = 64 * 1024;
 
-/// From so many bytes on a secret is also found inside of Base64: less leaves too few letters that
+/// From this many bytes on a secret is also found inside of Base64: less leaves too few letters that
 /// do not depend on what is around it.
 const MIN_ENCODED: usize = 6;
 
@@ -120,7 +120,7 @@ impl SecretSources {
         }
         let variable = || std::env::var(format!("{VARIABLE}{name}")).ok();
         let found = self.environment.then(variable).flatten();
-        let command = || self.command.as_ref()?.kept(name);
+        let command = || self.command.as_ref()?.cached(name);
         Ok(found.or_else(command))
     }
 
@@ -145,7 +145,7 @@ pub(super) fn is_hidden_key(key: &str) -> bool {
     key.len() >= MIN_KEY
 }
 
-/// Whether a name fits a pattern, in which a `*` stands for any text.
+/// Whether a name fits a pattern, in which a `*` represents any text.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -170,7 +170,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 /// Whether a variable of the environment is for the engine alone, and for none of the processes
 /// that actions start.
-pub(super) fn is_own(variable: &OsStr) -> bool {
+pub(super) fn is_engine_only(variable: &OsStr) -> bool {
     let name = variable.as_encoded_bytes();
     name.starts_with(VARIABLE.as_bytes()) || name == TOKEN.as_bytes()
 }
@@ -213,8 +213,8 @@ impl Secrets {
         self.sources = sources;
     }
 
-    /// The names that guests may name; a `*` in one stands for any text.
-    pub fn let_guests_name(&mut self, patterns: Vec<String>) {
+    /// The names that guests may name; a `*` in one represents any text.
+    pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.for_guests = Arc::new(patterns);
     }
 
@@ -233,29 +233,31 @@ impl Secrets {
         Self { free, ..self }
     }
 
-    /// Variables of the environment that may be read; a `*` in a name stands for any text.
-    pub fn let_read(&mut self, patterns: &[String]) {
+    /// Variables of the environment that may be read; a `*` in a name represents any text.
+    pub fn allow_env(&mut self, patterns: &[String]) {
         Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
     }
 
     /// Whether a variable of the environment may be read.
     #[must_use]
-    pub fn reads(&self, variable: &str) -> bool {
+    pub fn can_read_env(&self, variable: &str) -> bool {
         self.free || self.readable.iter().any(|pattern| fits(pattern, variable))
     }
 
-    /// Whether guests may name this secret. What they may read of the environment is told apart.
+    /// Whether guests may name this secret. What they may read of the environment is a separate list.
     #[must_use]
-    pub fn lets_guests_name(&self, name: &str) -> bool {
+    pub fn allows_guest_secret(&self, name: &str) -> bool {
         of_environment(name).is_some() || self.for_guests.iter().any(|pattern| fits(pattern, name))
     }
 
     /// The flag that would let the program name this secret; none when it may.
     fn denied(&self, name: &str) -> Option<String> {
         match of_environment(name) {
-            Some(variable) => (!self.reads(variable)).then(|| format!("--allow-env {variable}")),
+            Some(variable) => {
+                (!self.can_read_env(variable)).then(|| format!("--allow-env {variable}"))
+            }
             None => {
-                let may = !self.of_guest || self.lets_guests_name(name);
+                let may = !self.of_guest || self.allows_guest_secret(name);
                 (!may).then(|| format!("--allow-secret {name}"))
             }
         }
@@ -274,7 +276,7 @@ impl Secrets {
         }
     }
 
-    /// Why an action cannot begin that names a secret nobody has.
+    /// Why an action cannot begin that names a secret no one has.
     fn missing(&self, name: &str) -> Fault {
         let places = self.sources.places(name);
         let shown = of_environment(name).unwrap_or(name);
@@ -295,7 +297,7 @@ impl Secrets {
 
     /// The request with the secrets that its action names, and what masks all of the program's;
     /// none when the program has none.
-    pub fn open(&self, request: &Request) -> Result<Option<Opened>, Fault> {
+    pub fn open(&self, request: &Request) -> Result<Option<ResolvedSecrets>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
         }
@@ -318,7 +320,7 @@ impl Secrets {
                 Ok(Some(value)) => {
                     values.insert(name.clone(), value);
                 }
-                // One that only another action needs is no matter of this one.
+                // One that only another action needs is not a matter of this one.
                 _ if !own.contains(name) => {}
                 // Whether it is needed, its mark says.
                 Ok(None) if of_environment(name).is_some() => {}
@@ -332,7 +334,7 @@ impl Secrets {
         }
         let mut unset = None;
         let mut put = |inside: &str| {
-            let marked = Marked::of(inside);
+            let marked = WithMarks::of(inside);
             if !own.iter().any(|own| **own == *marked.name) {
                 return None;
             }
@@ -355,7 +357,7 @@ impl Secrets {
             let short = of_environment(name).is_some() && !is_hidden_key(value);
             (!short).then_some(value.as_str())
         });
-        Ok(Some(Opened {
+        Ok(Some(ResolvedSecrets {
             request: Request {
                 inputs,
                 ..request.clone()
@@ -365,8 +367,8 @@ impl Secrets {
     }
 }
 
-/// A request that holds secrets. It is never kept.
-pub struct Opened {
+/// A request that holds secrets. It is never stored.
+pub struct ResolvedSecrets {
     pub request: Request,
     pub mask: Arc<Mask>,
 }
@@ -485,7 +487,7 @@ impl Mask {
         places
     }
 
-    /// Tells where secrets are, also where only another view of the bytes shows them.
+    /// Reports where secrets are, also where only another view of the bytes shows them.
     fn search(
         &self,
         bytes: &[u8],
@@ -570,9 +572,9 @@ fn pattern(form: &str) -> String {
             if c.is_ascii_alphanumeric() {
                 c.to_string()
             } else if losable && is_lost(c) {
-                format!("{}?", written(c))
+                format!("{}?", pattern_of_char(c))
             } else {
-                written(c)
+                pattern_of_char(c)
             }
         })
         .collect()
@@ -585,7 +587,7 @@ fn is_lost(c: char) -> bool {
 
 /// A character as it is, in a URL (also one in another), in JSON (also in JSON, or in a URL) and
 /// in HTML.
-fn written(c: char) -> String {
+fn pattern_of_char(c: char) -> String {
     /// What JSON escapes with, itself escaped or not.
     const BACKSLASH: &str = r"(?:\\|%(?:25)*5C)";
     let mut units = [0; 2];

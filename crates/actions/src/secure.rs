@@ -16,18 +16,18 @@ const SHORTEST: usize = 4;
 /// In what comes back shorter texts are no sign: `POST`, `json`.
 const SHORTEST_ECHO: usize = 8;
 
-/// So many texts are looked for at most; a fault of an action that has more says nothing.
+/// This many texts are looked for at most; a fault of an action that has more says nothing.
 const MAX_TEXTS: usize = 256;
 
 /// A request with its secure inputs as they are, and what to look for in what comes back.
-pub(super) struct Revealed {
+pub(super) struct RevealedRequest {
     pub request: Request,
     pub said: Arc<Mask>,
     echoed: Mask,
 }
 
 /// None when nothing of it is secure.
-pub(super) fn revealed(request: &Request) -> Option<Revealed> {
+pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     if !request.inputs.has_secure() {
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn revealed(request: &Request) -> Option<Revealed> {
         true => Mask::everything(),
         false => Mask::of(texts.iter().map(String::as_str)),
     };
-    Some(Revealed {
+    Some(RevealedRequest {
         request: Request {
             inputs: request.inputs.revealed(),
             ..request.clone()
@@ -60,8 +60,8 @@ pub(super) fn revealed(request: &Request) -> Option<Revealed> {
     })
 }
 
-impl Revealed {
-    /// What came back, as it may be kept.
+impl RevealedRequest {
+    /// What came back, as it may be stored.
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
         match outcome {
             Ok(value) => Ok(self.output(value)),
@@ -108,7 +108,7 @@ fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
     let pieces = text.split(|c: char| c.is_whitespace() || "\"',;&=?#/:@|<>(){}[]".contains(c));
     let pieces = pieces.filter(move |piece| host.as_deref() != Some(*piece));
-    // Among words only those that can be one: an author's own text beside it is not.
+    // Among words only those that can be one: an author's own text next to it is not.
     let within = words
         .chain(pieces)
         .filter(|word| word.len() >= SHORTEST_ECHO);
@@ -118,7 +118,7 @@ fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
         .chain(within)
 }
 
-/// A word of an address as whoever reads it may say it.
+/// A word of an address as a caller that reads it may say it.
 fn decoded(word: &str) -> String {
     percent_decode_str(word).decode_utf8_lossy().into_owned()
 }
@@ -155,7 +155,7 @@ mod tests {
         assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
-        // In an address, in what follows a name, and as whoever reads it decodes it.
+        // In an address, in what follows a name, and as a caller that reads it decodes it.
         for whole in [
             "https://example.org/q?token=tok-123456&x=1",
             "https://example.org/users/tok-123456/all",

@@ -4,7 +4,7 @@
 use super::execution_context::resolved;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
 use super::json;
-use super::process::{Finished, ProcessError, Processes, Spec};
+use super::process::{ProcessError, ProcessOutput, Processes, Spec};
 use super::{Attempt, Executor};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
@@ -23,7 +23,7 @@ impl Shell {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
-        // `check: false`: whoever reads the exit code takes care of a command that failed.
+        // `check: false`: a caller that reads the exit code takes care of a command that failed.
         let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
         if finished.code == 0 || unchecked {
             return output(&finished);
@@ -103,7 +103,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// What a command gives that an answer stands for: `{exitCode, stdout, stderr, body}` or parts of that,
+/// What a command gives that an answer represents: `{exitCode, stdout, stderr, body}` or parts of that,
 /// else its standard output.
 pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
     let parts = ["exitCode", "stdout", "stderr", "body"];
@@ -145,7 +145,7 @@ pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Faul
 
 /// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
 /// without the line ends at its end, as `$(…)` gives it.
-fn output(finished: &Finished) -> Result<Value, Fault> {
+fn output(finished: &ProcessOutput) -> Result<Value, Fault> {
     let text = finished.stdout.trim_end_matches(['\n', '\r']);
     let parsed = json::parsed(text, "standard output");
     let parsed = parsed.map_err(|fault| match fault.output {

@@ -1,4 +1,4 @@
-//! Stubs: answers from a file for handlers that nobody has registered, so that a workflow can be
+//! Stubs: answers from a file for handlers that no one has registered, so that a workflow can be
 //! tried without what it is connected to. A handler always comes before a stub.
 
 use super::handler::{as_reply, of_connector, retried};
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
-use windlass_model::model::{Answer, Fault, Name, Request, fault_kind};
+use windlass_model::model::{Fault, Name, Request, StubAnswer, fault_kind};
 
 /// What an answer says; a failure without a kind is of this one.
-fn given(answer: &Answer, usual: &str) -> Result<Value, Fault> {
+fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     match answer {
-        Answer::Value(value) => Ok(value.clone()),
-        Answer::Error {
+        StubAnswer::Value(value) => Ok(value.clone()),
+        StubAnswer::Error {
             kind,
             code,
             message,
@@ -27,18 +27,18 @@ fn given(answer: &Answer, usual: &str) -> Result<Value, Fault> {
     }
 }
 
-/// What a call comes to when this answer stands for whatever would carry it out.
+/// What a call comes to when this answer represents whatever would carry it out.
 ///
 /// # Errors
 /// The fault that it fails with.
-pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
+pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> {
     let usual = match &*request.executor {
         "http" => fault_kind::HTTP,
         "shell" => fault_kind::SHELL,
         "python" | "lua" | "prolog" => fault_kind::SCRIPT,
         _ => fault_kind::HANDLER,
     };
-    let value = given(answer, usual).map_err(retried)?;
+    let value = answer_value(answer, usual).map_err(retried)?;
     match &*request.executor {
         "http" => as_reply(value),
         "connector" => of_connector(value),
@@ -72,13 +72,13 @@ pub(super) struct Stubs {
 #[derive(Clone)]
 struct Stub {
     name: Name,
-    answers: Vec<Answer>,
+    answers: Vec<StubAnswer>,
     given: Arc<AtomicUsize>,
 }
 
 impl Stubs {
     /// Adds a stub, or replaces the one of that name.
-    pub(super) fn add(&mut self, name: Name, answers: Vec<Answer>) {
+    pub(super) fn add(&mut self, name: Name, answers: Vec<StubAnswer>) {
         let stub = Stub {
             name: Arc::clone(&name),
             answers,
@@ -102,7 +102,7 @@ impl Stubs {
         let stub = self.stub(handler, &request.action)?;
         let last = stub.answers.len().checked_sub(1)?;
         let next = stub.given.fetch_add(1, Ordering::Relaxed).min(last);
-        Some(given(stub.answers.get(next)?, fault_kind::HANDLER))
+        Some(answer_value(stub.answers.get(next)?, fault_kind::HANDLER))
     }
 
     /// That of the action, else of the handler, else of its connector.

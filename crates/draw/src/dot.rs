@@ -1,6 +1,6 @@
 //! Graphviz digraphs.
 
-use super::{BoxId, Detail, Inside, Shape, cut, tree};
+use super::{BoxId, BoxShape, Detail, ScopeDrawing, cut, tree};
 use std::collections::HashSet;
 use std::fmt::Write;
 use windlass_machine::program::Program;
@@ -16,7 +16,7 @@ pub fn dot(program: &Program, detail: Detail) -> String {
     out
 }
 
-fn dot_inside(scope: &str, inside: &Inside, depth: usize, out: &mut String) {
+fn dot_inside(scope: &str, inside: &ScopeDrawing, depth: usize, out: &mut String) {
     let pad = "  ".repeat(depth);
     let _ = writeln!(
         out,
@@ -31,13 +31,13 @@ fn dot_inside(scope: &str, inside: &Inside, depth: usize, out: &mut String) {
         let id = drawn.id;
         let node = |label: &str| format!("{pad}{id} [label=\"{}\"];", dot_text(&cut(label)));
         let _ = match &drawn.shape {
-            Shape::Step => writeln!(out, "{}", node(&drawn.facts.text)),
-            Shape::Closed => writeln!(out, "{}", node(&drawn.facts.closed_text)),
-            Shape::Choice => {
+            BoxShape::Step => writeln!(out, "{}", node(&drawn.facts.text)),
+            BoxShape::Closed => writeln!(out, "{}", node(&drawn.facts.closed_text)),
+            BoxShape::Choice => {
                 writeln!(out, "{pad}{id} [shape=diamond, label=\"\", width=0.3];")
             }
-            Shape::Bare(_) => Ok(()),
-            Shape::Frame(inside) => {
+            BoxShape::Bare(_) => Ok(()),
+            BoxShape::Frame(inside) => {
                 frames.insert(id);
                 let label = dot_text(&cut(&drawn.facts.text));
                 let _ = writeln!(out, "{pad}subgraph cluster_{id} {{");

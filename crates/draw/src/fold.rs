@@ -1,10 +1,10 @@
 //! What is drawn of a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
 
-use super::{BoxId, Detail, Drawn, Ends, Inside, Line, LineKind, Shape};
+use super::{BoxId, BoxShape, Detail, DrawnBox, Endpoints, Line, LineKind, ScopeDrawing};
 use std::collections::{HashMap, HashSet};
 use windlass_model::model::Name;
 
-impl Inside {
+impl ScopeDrawing {
     /// The same with what lies in bare boxes in their place: a line to such a box leads to what
     /// begins in it, and a line from it comes from what ends in it.
     pub(super) fn without_bare(mut self) -> Self {
@@ -12,16 +12,16 @@ impl Inside {
         let mut lines = std::mem::take(&mut self.lines);
         for drawn in self.boxes {
             match drawn.shape {
-                Shape::Bare(inside) => {
+                BoxShape::Bare(inside) => {
                     let inside = inside.without_bare();
                     lines = through(drawn.id, &inside, lines);
                     boxes.extend(inside.boxes);
                 }
-                Shape::Frame(inside) => boxes.push(Drawn {
-                    shape: Shape::Frame(inside.without_bare()),
+                BoxShape::Frame(inside) => boxes.push(DrawnBox {
+                    shape: BoxShape::Frame(inside.without_bare()),
                     ..drawn
                 }),
-                Shape::Step | Shape::Choice | Shape::Closed => boxes.push(drawn),
+                BoxShape::Step | BoxShape::Choice | BoxShape::Closed => boxes.push(drawn),
             }
         }
         Self { boxes, lines }
@@ -30,20 +30,22 @@ impl Inside {
     /// The same as far as this detail goes.
     pub(super) fn close(self, detail: Detail) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| match drawn.shape {
-            Shape::Frame(_) if detail.depth == Some(0) || drawn.facts.closed && !detail.expand => {
-                Drawn {
-                    shape: Shape::Closed,
+            BoxShape::Frame(_)
+                if detail.depth == Some(0) || drawn.facts.closed && !detail.expand =>
+            {
+                DrawnBox {
+                    shape: BoxShape::Closed,
                     ..drawn
                 }
             }
-            Shape::Frame(inside) => {
+            BoxShape::Frame(inside) => {
                 let depth = detail.depth.map(|depth| depth.saturating_sub(1));
-                Drawn {
-                    shape: Shape::Frame(inside.close(Detail { depth, ..detail })),
+                DrawnBox {
+                    shape: BoxShape::Frame(inside.close(Detail { depth, ..detail })),
                     ..drawn
                 }
             }
-            Shape::Step | Shape::Choice | Shape::Closed | Shape::Bare(_) => drawn,
+            BoxShape::Step | BoxShape::Choice | BoxShape::Closed | BoxShape::Bare(_) => drawn,
         });
         Self {
             boxes: boxes.collect(),
@@ -52,14 +54,14 @@ impl Inside {
     }
 
     /// The same with only those frames open that `is_open` says.
-    pub(super) fn open(self, is_open: &dyn Fn(&Drawn) -> bool) -> Self {
+    pub(super) fn open(self, is_open: &dyn Fn(&DrawnBox) -> bool) -> Self {
         let boxes = self.boxes.into_iter().map(|drawn| {
             let open = is_open(&drawn);
             match drawn.shape {
-                Shape::Frame(inside) => Drawn {
+                BoxShape::Frame(inside) => DrawnBox {
                     shape: match open {
-                        true => Shape::Frame(inside.open(is_open)),
-                        false => Shape::Closed,
+                        true => BoxShape::Frame(inside.open(is_open)),
+                        false => BoxShape::Closed,
                     },
                     ..drawn
                 },
@@ -74,11 +76,11 @@ impl Inside {
 
     /// The same as people think of it: a retry or a time limit belongs to the step that it is
     /// around, a frame that holds nothing but a graph holds what is in the graph, and what always
-    /// holds is not written beside a line.
+    /// holds is not written next to a line.
     pub(super) fn joined(mut self) -> Self {
         let mut renamed = HashMap::new();
         for drawn in &mut self.boxes {
-            let Shape::Frame(inside) = &mut drawn.shape else {
+            let BoxShape::Frame(inside) = &mut drawn.shape else {
                 continue;
             };
             let mut inner = std::mem::take(inside).joined();
@@ -92,8 +94,8 @@ impl Inside {
                     renamed.insert(drawn.id, wrapped.id);
                     *drawn = wrapped;
                 }
-                Some((only, ends)) => drawn.shape = Shape::Frame(Self::hoisted(only, ends)),
-                None => drawn.shape = Shape::Frame(inner),
+                Some((only, ends)) => drawn.shape = BoxShape::Frame(Self::hoisted(only, ends)),
+                None => drawn.shape = BoxShape::Frame(inner),
             }
         }
         for line in &mut self.lines {
@@ -108,7 +110,7 @@ impl Inside {
         let leads_on = |line: &&Line| line.kind != LineKind::Previous;
         let leads_on = self.lines.iter().filter(leads_on);
         let leads_on: HashSet<BoxId> = leads_on.filter_map(|line| line.from).collect();
-        let is_last = |drawn: &&Drawn| !leads_on.contains(&drawn.id) && drawn.leads_on();
+        let is_last = |drawn: &&DrawnBox| !leads_on.contains(&drawn.id) && drawn.leads_on();
         let last = self.boxes.iter().filter(is_last);
         let ends = last.map(|drawn| Line::new(Some(drawn.id), None, ""));
         self.lines.extend(ends.collect::<Vec<_>>());
@@ -116,7 +118,7 @@ impl Inside {
     }
 
     /// The tree of a whole program, joined, with its ports.
-    pub(super) fn whole(self) -> Self {
+    pub(super) fn into_program_drawing(self) -> Self {
         let mut inside = self.joined();
         inside = match inside.only_box() {
             Some((drawn, ends)) => Self::hoisted(drawn, ends),
@@ -131,7 +133,7 @@ impl Inside {
         let mut at = HashMap::new();
         for (place, drawn) in self.boxes.iter_mut().enumerate() {
             at.insert(drawn.id, place);
-            if let Shape::Frame(inside) = &mut drawn.shape {
+            if let BoxShape::Frame(inside) = &mut drawn.shape {
                 inside.find_ports();
             }
         }
@@ -147,7 +149,7 @@ impl Inside {
             }
         }
         for drawn in &mut self.boxes {
-            let Shape::Frame(inside) = &drawn.shape else {
+            let BoxShape::Frame(inside) = &drawn.shape else {
                 continue;
             };
             for line in &inside.lines {
@@ -164,15 +166,15 @@ impl Inside {
     }
 
     /// What holds nothing but this box: of a graph, what is in it.
-    fn hoisted(drawn: Drawn, ends: Ends) -> Self {
+    fn hoisted(drawn: DrawnBox, ends: Endpoints) -> Self {
         match drawn.shape {
-            Shape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
-            shape => Self::of_one(Drawn { shape, ..drawn }, ends),
+            BoxShape::Frame(graph) if drawn.facts.kind == "graph" => graph.ending(ends),
+            shape => Self::of_one(DrawnBox { shape, ..drawn }, ends),
         }
     }
 
     /// Takes out the box that is everything in it, and says how the line from it ends.
-    fn only_box(&mut self) -> Option<(Drawn, Ends)> {
+    fn only_box(&mut self) -> Option<(DrawnBox, Endpoints)> {
         let [first, second] = &*self.lines else {
             return None;
         };
@@ -190,7 +192,7 @@ impl Inside {
         Some((self.boxes.pop()?, ends))
     }
 
-    fn of_one(drawn: Drawn, ends: Ends) -> Self {
+    fn of_one(drawn: DrawnBox, ends: Endpoints) -> Self {
         let into = Line::new(None, Some(drawn.id), "");
         let out = Line::new(Some(drawn.id), None, "");
         Self {
@@ -200,7 +202,7 @@ impl Inside {
     }
 
     /// The same where its end is that of another scope.
-    fn ending(mut self, ends: Ends) -> Self {
+    fn ending(mut self, ends: Endpoints) -> Self {
         for line in self.lines.iter_mut().filter(|line| line.to.is_none()) {
             line.ends = ends;
         }
@@ -208,12 +210,12 @@ impl Inside {
     }
 
     /// The boxes of this, at any depth, outer ones first.
-    pub(super) fn all(&self) -> Vec<&Drawn> {
-        let mut all: Vec<&Drawn> = Vec::new();
-        let mut left: Vec<&Drawn> = self.boxes.iter().rev().collect();
+    pub(super) fn all(&self) -> Vec<&DrawnBox> {
+        let mut all: Vec<&DrawnBox> = Vec::new();
+        let mut left: Vec<&DrawnBox> = self.boxes.iter().rev().collect();
         while let Some(drawn) = left.pop() {
             all.push(drawn);
-            if let Shape::Frame(inside) = &drawn.shape {
+            if let BoxShape::Frame(inside) = &drawn.shape {
                 left.extend(inside.boxes.iter().rev());
             }
         }
@@ -221,15 +223,15 @@ impl Inside {
     }
 
     /// Takes out a frame, closed, and what is inside of it.
-    pub(super) fn into_inside_of(self, id: BoxId) -> (Option<Drawn>, Self) {
+    pub(super) fn into_inside_of(self, id: BoxId) -> (Option<DrawnBox>, Self) {
         let mut left = self.boxes;
         while let Some(drawn) = left.pop() {
             match drawn.shape {
-                Shape::Frame(inside) if drawn.id == id => {
-                    let shape = Shape::Closed;
-                    return (Some(Drawn { shape, ..drawn }), inside);
+                BoxShape::Frame(inside) if drawn.id == id => {
+                    let shape = BoxShape::Closed;
+                    return (Some(DrawnBox { shape, ..drawn }), inside);
                 }
-                Shape::Frame(inside) => left.extend(inside.boxes),
+                BoxShape::Frame(inside) => left.extend(inside.boxes),
                 _ => {}
             }
         }
@@ -237,7 +239,7 @@ impl Inside {
     }
 }
 
-impl Drawn {
+impl DrawnBox {
     /// Whether something comes after it.
     fn leads_on(&self) -> bool {
         !["raise", "terminate"].contains(&self.facts.kind)
@@ -251,14 +253,14 @@ fn note(ports: &mut Vec<Name>, port: &Name) {
 }
 
 /// The lines around a bare box, with those in it.
-fn through(id: BoxId, inside: &Inside, outer: Vec<Line>) -> Vec<Line> {
+fn through(id: BoxId, inside: &ScopeDrawing, outer: Vec<Line>) -> Vec<Line> {
     // What only leads to what handles its failure is an end too; what ends the run is none.
     let goes_on = inside
         .lines
         .iter()
         .filter(|line| line.kind != LineKind::Failed);
     let goes_on: HashSet<BoxId> = goes_on.filter_map(|line| line.from).collect();
-    let is_last = |drawn: &&Drawn| !goes_on.contains(&drawn.id) && drawn.leads_on();
+    let is_last = |drawn: &&DrawnBox| !goes_on.contains(&drawn.id) && drawn.leads_on();
     let last: Vec<BoxId> = inside
         .boxes
         .iter()

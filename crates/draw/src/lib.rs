@@ -1,6 +1,6 @@
 //! A program as a diagram: one box a step, one frame a scope, as an author thinks of them. The
 //! machine's own states (the end of a body, a visit) are drawn as the lines they stand for. Of a
-//! canvas, lines bear the ports they go between, and what lies in a node is only drawn on demand.
+//! canvas, lines are labelled with the ports they connect, and what lies in a node is only drawn on demand.
 //!
 //! `tree` makes the boxes and lines, `fold` closes and joins boxes. Mermaid and Graphviz place them
 //! themselves; `layout` places them for the API and for SVG.
@@ -32,7 +32,7 @@ use std::fmt;
 use windlass_machine::program::{ScopeId, StateId};
 use windlass_model::model::Name;
 
-/// Labels are cut to so many characters: a diagram is no listing.
+/// Labels are cut to this many characters: a diagram is not a listing.
 const LABEL: usize = 100;
 
 /// How much of a program is drawn.
@@ -46,8 +46,8 @@ pub struct Detail {
 
 /// What is inside a scope.
 #[derive(Default)]
-struct Inside {
-    boxes: Vec<Drawn>,
+struct ScopeDrawing {
+    boxes: Vec<DrawnBox>,
     lines: Vec<Line>,
 }
 
@@ -67,23 +67,23 @@ impl fmt::Display for BoxId {
     }
 }
 
-struct Drawn {
+struct DrawnBox {
     id: BoxId,
     facts: Facts,
-    shape: Shape,
+    shape: BoxShape,
 }
 
-enum Shape {
+enum BoxShape {
     Step,
     Choice,
     /// Has an inside, which is not drawn.
     Closed,
-    Frame(Inside),
+    Frame(ScopeDrawing),
     /// Drawn as what is in it, without a frame.
-    Bare(Inside),
+    Bare(ScopeDrawing),
 }
 
-/// What is told of a box.
+/// What is reported about a box.
 #[derive(Default)]
 struct Facts {
     kind: &'static str,
@@ -112,7 +112,7 @@ struct Facts {
     outputs: Vec<Name>,
 }
 
-/// From and to are boxes beside it; none: the start or the end of the scope.
+/// From and to are boxes next to it; none: the start or the end of the scope.
 #[derive(Clone)]
 struct Line {
     from: Option<BoxId>,
@@ -120,20 +120,20 @@ struct Line {
     label: String,
     kind: LineKind,
     /// What becomes of the scope, where the line leads to its end.
-    ends: Ends,
+    ends: Endpoints,
     /// The ports of a canvas that it goes between.
     wires: Vec<Wire>,
 }
 
 /// Which way the end of a scope is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
+enum Endpoints {
     Scope,
     Iteration,
     Loop,
 }
 
-impl Ends {
+impl Endpoints {
     fn word(self) -> &'static str {
         match self {
             Self::Scope => "",
@@ -175,7 +175,7 @@ impl fmt::Display for Wire {
 }
 
 impl Line {
-    /// What is written beside it.
+    /// What is written next to it.
     fn text(&self) -> String {
         let wires: Vec<String> = self.wires.iter().map(Wire::to_string).collect();
         let previous = match self.kind {

@@ -1,6 +1,6 @@
 //! Mermaid state diagrams.
 
-use super::{Detail, Inside, Shape, cut, tree};
+use super::{BoxShape, Detail, ScopeDrawing, cut, tree};
 use std::fmt::Write;
 use windlass_machine::program::Program;
 
@@ -13,17 +13,17 @@ pub fn mermaid(program: &Program, detail: Detail) -> String {
     out
 }
 
-fn mermaid_inside(inside: &Inside, depth: usize, out: &mut String) {
+fn mermaid_inside(inside: &ScopeDrawing, depth: usize, out: &mut String) {
     let pad = "    ".repeat(depth);
     for drawn in &inside.boxes {
         let id = drawn.id;
         let state = |label: &str| format!("{pad}state \"{}\" as {id}", mermaid_text(&cut(label)));
         let _ = match &drawn.shape {
-            Shape::Step => writeln!(out, "{}", state(&drawn.facts.text)),
-            Shape::Closed => writeln!(out, "{}", state(&drawn.facts.closed_text)),
-            Shape::Choice => writeln!(out, "{pad}state {id} <<choice>>"),
-            Shape::Bare(_) => Ok(()),
-            Shape::Frame(inside) => {
+            BoxShape::Step => writeln!(out, "{}", state(&drawn.facts.text)),
+            BoxShape::Closed => writeln!(out, "{}", state(&drawn.facts.closed_text)),
+            BoxShape::Choice => writeln!(out, "{pad}state {id} <<choice>>"),
+            BoxShape::Bare(_) => Ok(()),
+            BoxShape::Frame(inside) => {
                 let _ = writeln!(out, "{} {{", state(&drawn.facts.text));
                 mermaid_inside(inside, depth + 1, out);
                 writeln!(out, "{pad}}}")

@@ -1,6 +1,6 @@
 //! A program as nodes and edges with places: what the API gives, and what SVG is drawn from.
 
-use super::{BoxId, Drawn, Facts, Inside, Shape, layout, tree};
+use super::{BoxId, BoxShape, DrawnBox, Facts, ScopeDrawing, layout, tree};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use utoipa::ToSchema;
@@ -191,7 +191,7 @@ pub struct NoNode {
 /// # Errors
 /// The view names a node that is not there, or has no inside.
 pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
-    let inside = tree::drawing(program).whole();
+    let inside = tree::drawing(program).into_program_drawing();
     let find = |asked: &String| inside.find(asked);
     let root = view.root.as_ref().map(find).transpose()?;
     let open: Option<HashSet<BoxId>> = match &view.open {
@@ -209,14 +209,14 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
     Ok(graph)
 }
 
-impl Inside {
+impl ScopeDrawing {
     /// A frame by its id, else by its path: loops and foreaches first, then the outermost.
     fn find(&self, asked: &str) -> Result<BoxId, NoNode> {
         let all = self.all();
         let plain = plain(asked);
-        let frame = |drawn: &&&Drawn| matches!(drawn.shape, Shape::Frame(_));
-        let named = |drawn: &&&Drawn| drawn.facts.path == plain;
-        let repeats = |drawn: &&&Drawn| ["loop", "foreach"].contains(&drawn.facts.kind);
+        let frame = |drawn: &&&DrawnBox| matches!(drawn.shape, BoxShape::Frame(_));
+        let named = |drawn: &&&DrawnBox| drawn.facts.path == plain;
+        let repeats = |drawn: &&&DrawnBox| ["loop", "foreach"].contains(&drawn.facts.kind);
         let frames = || all.iter().filter(frame);
         let by_id = frames().find(|drawn| drawn.id.to_string() == asked);
         let found = by_id
@@ -243,7 +243,7 @@ fn plain(path: &str) -> String {
 }
 
 /// A box without its place.
-pub(super) fn node(drawn: &Drawn) -> Node {
+pub(super) fn node(drawn: &DrawnBox) -> Node {
     let Facts {
         kind,
         name,
@@ -270,8 +270,8 @@ pub(super) fn node(drawn: &Drawn) -> Node {
         summary: summary.clone(),
         line: Some(*line).filter(|line| *line > 0),
         file: Some(*file).filter(|file| *file > 0),
-        frame: matches!(drawn.shape, Shape::Frame(_)),
-        foldable: matches!(drawn.shape, Shape::Frame(_) | Shape::Closed),
+        frame: matches!(drawn.shape, BoxShape::Frame(_)),
+        foldable: matches!(drawn.shape, BoxShape::Frame(_) | BoxShape::Closed),
         condition: condition.clone(),
         limits: limits.clone(),
         ..Node::default()

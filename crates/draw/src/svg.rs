@@ -31,7 +31,7 @@ text{fill:var(--ink)}.s{fill:var(--soft);font-size:11px}.t{font-weight:600}\
 /// An SVG document.
 #[must_use]
 pub fn svg(program: &Program, detail: Detail) -> String {
-    let inside = tree::drawing(program).whole().close(detail);
+    let inside = tree::drawing(program).into_program_drawing().close(detail);
     let (graph, _) = layout(&inside, None);
     picture(&graph, &program.name)
 }

@@ -1,15 +1,18 @@
 //! The tree of boxes and lines of a program.
 
 use super::wires::{Links, wires};
-use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape, cut};
+use super::{
+    BoxId, BoxShape, DrawnBox, Endpoints, Facts, Line, LineKind, NodeLimits, ScopeDrawing, cut,
+};
+use windlass_machine::program::template_text;
 use windlass_machine::program::{
     Action, DagNode, Op, Program, Retry, Scope, ScopeId, ScopeKind, State, StateId,
 };
-use windlass_machine::program::{shown, shown_time};
+use windlass_machine::program::{shown, duration_text};
 use windlass_model::model::{Delay, Name, Status, path_part};
 
 /// All of a program, without bare boxes.
-pub(super) fn drawing(program: &Program) -> Inside {
+pub(super) fn drawing(program: &Program) -> ScopeDrawing {
     let mut states_of = vec![Vec::new(); program.scopes.len()];
     for (index, state) in program.states.iter().enumerate() {
         if let Some(states) = states_of.get_mut(state.scope.index()) {
@@ -32,8 +35,8 @@ struct Tree<'p> {
 
 impl Tree<'_> {
     /// What is in a scope; `path` is that of the loops around it.
-    fn inside(&self, id: ScopeId, path: &str) -> Inside {
-        let mut drawn = Inside::default();
+    fn inside(&self, id: ScopeId, path: &str) -> ScopeDrawing {
+        let mut drawn = ScopeDrawing::default();
         let Some(scope) = self.program.scope(id) else {
             return drawn;
         };
@@ -62,10 +65,17 @@ impl Tree<'_> {
     }
 
     /// A branch of a parallel.
-    fn lane(&self, fork: &Scope, name: &Name, branch: ScopeId, path: &str, drawn: &mut Inside) {
+    fn lane(
+        &self,
+        fork: &Scope,
+        name: &Name,
+        branch: ScopeId,
+        path: &str,
+        drawn: &mut ScopeDrawing,
+    ) {
         let id = BoxId::Scope(branch);
         let action = fork.action.and_then(|action| self.program.action(action));
-        drawn.boxes.push(Drawn {
+        drawn.boxes.push(DrawnBox {
             id,
             facts: Facts {
                 kind: "lane",
@@ -77,13 +87,13 @@ impl Tree<'_> {
                 closed_text: name.to_string(),
                 ..Facts::default()
             },
-            shape: Shape::Frame(self.inside(branch, path)),
+            shape: BoxShape::Frame(self.inside(branch, path)),
         });
         drawn.lines.push(Line::new(None, Some(id), ""));
         drawn.lines.push(Line::new(Some(id), None, ""));
     }
 
-    fn dag(&self, nodes: &[DagNode], path: &str, drawn: &mut Inside) {
+    fn dag(&self, nodes: &[DagNode], path: &str, drawn: &mut ScopeDrawing) {
         let entry = |node: &DagNode| {
             let scope = self.program.scope(node.branch)?;
             end(self.program, scope.body)
@@ -116,7 +126,7 @@ impl Tree<'_> {
         }
     }
 
-    fn draw(&self, id: StateId, state: &State, path: &str, drawn: &mut Inside) {
+    fn draw(&self, id: StateId, state: &State, path: &str, drawn: &mut ScopeDrawing) {
         let me = BoxId::State(id);
         match &state.op {
             // Drawn as the lines that lead to them.
@@ -157,7 +167,7 @@ impl Tree<'_> {
         }
     }
 
-    fn enter(&self, id: ScopeId, state: &State, path: &str, drawn: &mut Inside) {
+    fn enter(&self, id: ScopeId, state: &State, path: &str, drawn: &mut ScopeDrawing) {
         let Some(scope) = self.program.scope(id) else {
             return;
         };
@@ -168,12 +178,12 @@ impl Tree<'_> {
             ScopeKind::Loop(_) | ScopeKind::ForEach { .. } => self.inside(id, &facts.path),
             _ => self.inside(id, path),
         };
-        drawn.boxes.push(Drawn {
+        drawn.boxes.push(DrawnBox {
             id: frame,
             facts,
             shape: match is_dag && !self.program.rules.shows_ports {
-                true => Shape::Bare(inside),
-                false => Shape::Frame(inside),
+                true => BoxShape::Bare(inside),
+                false => BoxShape::Frame(inside),
             },
         });
         self.lead(drawn, frame, state.next, LineKind::Next, "");
@@ -186,33 +196,40 @@ impl Tree<'_> {
         }
     }
 
-    fn lead(&self, drawn: &mut Inside, from: BoxId, to: StateId, kind: LineKind, label: &str) {
+    fn lead(
+        &self,
+        drawn: &mut ScopeDrawing,
+        from: BoxId,
+        to: StateId,
+        kind: LineKind,
+        label: &str,
+    ) {
         let ends = match self.program.state(to).map(|state| &state.op) {
-            Some(Op::Repeat) => Ends::Iteration,
-            Some(Op::Break) => Ends::Loop,
-            _ => Ends::Scope,
+            Some(Op::Repeat) => Endpoints::Iteration,
+            Some(Op::Break) => Endpoints::Loop,
+            _ => Endpoints::Scope,
         };
         let line = Line::new(Some(from), end(self.program, to), label);
         drawn.lines.push(Line { kind, ends, ..line });
     }
 
-    // ── what is told of a box ───────────────────────────────────────────────────────────────────
+    // ── what is reported about a box ───────────────────────────────────────────────────────────────────
 
-    fn choice(&self, id: BoxId, state: &State, path: &str) -> Drawn {
+    fn choice(&self, id: BoxId, state: &State, path: &str) -> DrawnBox {
         let facts = self.facts("choice", state, path);
         let condition = asks(state);
-        Drawn {
+        DrawnBox {
             id,
             facts: Facts {
                 summary: String::new(),
                 condition,
                 ..facts
             },
-            shape: Shape::Choice,
+            shape: BoxShape::Choice,
         }
     }
 
-    fn step(&self, id: BoxId, state: &State, path: &str) -> Drawn {
+    fn step(&self, id: BoxId, state: &State, path: &str) -> DrawnBox {
         let kind = match &state.op {
             Op::Assign { .. } => "set",
             Op::Compose(_) => "compute",
@@ -228,13 +245,13 @@ impl Tree<'_> {
             Some(action) => format!("{}: {}", titled(action), action.label),
             None => format!("{}: {}", state.name, state.title()),
         };
-        Drawn {
+        DrawnBox {
             id,
             facts: Facts {
                 text,
                 ..self.facts(kind, state, path)
             },
-            shape: Shape::Step,
+            shape: BoxShape::Step,
         }
     }
 
@@ -255,7 +272,7 @@ impl Tree<'_> {
         self.program.action(state.action?)
     }
 
-    /// What is told of the scope that a state enters.
+    /// What is reported about the scope that a state enters.
     fn frame(&self, scope: &Scope, state: &State, path: &str) -> Facts {
         let program = self.program;
         let action = scope.action.and_then(|action| program.action(action));
@@ -285,14 +302,14 @@ impl Tree<'_> {
         match &scope.kind {
             ScopeKind::Loop(spec) => {
                 condition = Some(spec.condition_text.clone()).filter(|text| !text.is_empty());
-                limits.count = Some(shown(&spec.count));
-                limits.timeout = spec.timeout.as_ref().map(shown_time);
+                limits.count = Some(template_text(&spec.count));
+                limits.timeout = spec.timeout.as_ref().map(duration_text);
                 limits.delay = spec.delay.as_ref().map(Delay::title);
             }
             ScopeKind::ForEach {
                 items, concurrency, ..
             } => {
-                condition = Some(shown(items));
+                condition = Some(template_text(items));
                 limits.concurrency = Some(*concurrency);
             }
             ScopeKind::Graph { max_steps } => limits.count = Some(max_steps.to_string()),
@@ -300,7 +317,7 @@ impl Tree<'_> {
                 let authored = retry.as_ref().filter(|retry| !retry.is_default);
                 limits.retry = authored.map(Retry::title);
             }
-            ScopeKind::Deadline { after } => limits.deadline = Some(shown_time(after)),
+            ScopeKind::Deadline { after } => limits.deadline = Some(duration_text(after)),
             ScopeKind::Block => {
                 condition = program.state(scope.body).and_then(asks);
                 summary = match &condition {
@@ -357,14 +374,14 @@ impl Tree<'_> {
     }
 }
 
-/// What a choice looks at, where it is one thing.
+/// What a choice checks, where it is one thing.
 fn asks(state: &State) -> Option<String> {
     match &state.op {
         Op::Branch(arms) => match &**arms {
             [(when, _)] => Some(when.text()),
             _ => None,
         },
-        Op::Switch { on, .. } => Some(shown(on)),
+        Op::Switch { on, .. } => Some(template_text(on)),
         _ => None,
     }
 }
@@ -383,7 +400,7 @@ fn titled_or<'a>(name: &'a Name) -> impl Fn(&'a Action) -> &'a Name {
     move |action| action.title.as_ref().unwrap_or(name)
 }
 
-/// What an action tells of a box with this name.
+/// What an action reports about a box with this name.
 fn of_action(action: Option<&Action>, name: &Name) -> Facts {
     let Some(action) = action else {
         return Facts::default();
@@ -428,7 +445,7 @@ impl Line {
             to,
             label: label.to_owned(),
             kind: LineKind::Next,
-            ends: Ends::Scope,
+            ends: Endpoints::Scope,
             wires: Vec::new(),
         }
     }

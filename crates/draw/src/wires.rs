@@ -1,7 +1,7 @@
 //! The lines of a canvas: between nodes, from what is around them, from the iteration before and
 //! to what is around them, each with the ports it goes between.
 
-use super::{BoxId, Inside, Line, LineKind, Wire};
+use super::{BoxId, Line, LineKind, ScopeDrawing, Wire};
 use std::collections::HashMap;
 use windlass_machine::program::{DagNode, Program};
 use windlass_model::model::{Link, LinkKind, Name};
@@ -54,7 +54,7 @@ pub(super) fn wires(
     links: &Links<'_>,
     nodes: &[DagNode],
     entry: &dyn Fn(&DagNode) -> Option<BoxId>,
-    drawn: &mut Inside,
+    drawn: &mut ScopeDrawing,
 ) {
     let named = |node: &DagNode| {
         let action = program.action(node.action);

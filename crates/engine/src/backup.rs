@@ -1,4 +1,4 @@
-//! Copies of a store: backups, beside runs that go on and without an engine, and what is made of them.
+//! Copies of a store: backups, next to runs that continue and without an engine, and what is made of them.
 
 use super::error::existing;
 use super::{Engine, EngineError};
@@ -28,31 +28,31 @@ pub struct Compacted {
 }
 
 impl Engine {
-    /// Copies the store, as it is at one moment, into another state directory, while runs go on. Blocks.
+    /// Copies the store, as it is at one moment, into another state directory, while runs continue. Blocks.
     ///
     /// # Errors
     /// [`EngineError::StoreExists`] when there is one already; store errors: there is no copy then.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
-        free(dir)?;
-        whole(self.store.backup(dir)?)?.told(dir, None)
+        check_no_store(dir)?;
+        check_intact(self.store.backup(dir)?)?.into_report(dir, None)
     }
 }
 
 /// Puts the store of the state directory `from`, copied, into `dir`. One that is there already is
-/// replaced only when that is asked for, and stays beside it.
+/// replaced only when that is asked for, and stays next to it.
 ///
 /// # Errors
 /// [`EngineError::NoStore`], [`EngineError::StoreExists`]; store errors: `dir` is as it was then.
 pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, EngineError> {
     existing(from)?;
     if !replace {
-        free(dir)?;
+        check_no_store(dir)?;
     }
     let (found, old) = windlass_store::restore(&*open_for_inspection(from)?, dir)?;
-    whole(found)?.told(dir, old.as_deref())
+    check_intact(found)?.into_report(dir, old.as_deref())
 }
 
-/// Writes the store of a state directory that no process owns anew, without the room that rows left
+/// Writes the store of a state directory that no process owns again, without the room that rows left
 /// which are gone.
 ///
 /// # Errors
@@ -70,13 +70,13 @@ pub struct Migrated {
     pub store: String,
     /// How many records were compared.
     pub records: u64,
-    /// Where the store is as it was; none: it was kept so already.
+    /// Where the store is as it was; none: it used this database already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
 }
 
-/// Lets another database keep the store of a state directory that no process owns. Every record is
-/// compared before the new one takes the place of the old one, which stays beside it.
+/// Migrates to another database the store of a state directory that no process owns. Every record is
+/// compared before the new one takes the place of the old one, which stays next to it.
 ///
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
@@ -90,7 +90,7 @@ pub fn migrate(dir: &Path, to: StoreKind) -> Result<Migrated, EngineError> {
     })
 }
 
-fn free(dir: &Path) -> Result<(), EngineError> {
+fn check_no_store(dir: &Path) -> Result<(), EngineError> {
     if dir.join("store").exists() {
         return Err(EngineError::StoreExists(dir.to_owned()));
     }
@@ -98,20 +98,20 @@ fn free(dir: &Path) -> Result<(), EngineError> {
 }
 
 /// A copy has all that its original has, or it is none.
-fn whole(found: IntegrityReport) -> Result<Whole, StoreError> {
+fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     match found.issues.first() {
-        None => Ok(Whole(found.whole)),
+        None => Ok(IntactRuns(found.whole)),
         Some(wrong) => Err(StoreError::Corrupt {
             what: format!("{}: {}", wrong.what, wrong.error),
         }),
     }
 }
 
-/// A copy of so many runs.
-struct Whole(u64);
+/// A copy of this many runs.
+struct IntactRuns(u64);
 
-impl Whole {
-    fn told(self, dir: &Path, old: Option<&Path>) -> Result<BackedUp, EngineError> {
+impl IntactRuns {
+    fn into_report(self, dir: &Path, old: Option<&Path>) -> Result<BackedUp, EngineError> {
         Ok(BackedUp {
             dir: dir.display().to_string(),
             runs: self.0,

@@ -3,8 +3,8 @@
 use super::error::existing;
 use super::load::Workflows;
 use super::named::Compiled;
-use super::runs::Local;
-use super::{Engine, EngineError, Inspect, Inspector, Runs, files};
+use super::runs::LocalBackend;
+use super::{Engine, EngineError, Inspector, RunBackend, RunReader, files};
 #[cfg(feature = "http")]
 use super::{OtlpTarget, otlp};
 use crate::scheduler::{Limits, Loader, Scheduler};
@@ -20,9 +20,10 @@ use windlass_model::model::{HandlerTarget, Origin, Policy};
 use windlass_store::{MemoryStore, StateKey, Store, StoreKind};
 
 /// Connects to runs that others keep. It is given what compiles their sources, and the workflows that
-/// are kept under names.
-pub type Connect =
-    dyn Fn(Arc<dyn Loader>, Arc<dyn Inspect>) -> Result<Arc<dyn Runs>, EngineError> + Send + Sync;
+/// are stored under names.
+pub type Connect = dyn Fn(Arc<dyn Loader>, Arc<dyn RunReader>) -> Result<Arc<dyn RunBackend>, EngineError>
+    + Send
+    + Sync;
 
 /// What an engine is made from.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Sends a span of each run, iteration and attempt to a collector, and tells whom an action calls which
+    /// Sends a span of each run, iteration and attempt to a collector, and reports whom an action calls which
     /// span calls it (`traceparent`). Spans never keep a run waiting: some may be lost.
     #[cfg(feature = "http")]
     #[must_use]
@@ -109,19 +110,19 @@ impl EngineBuilder {
         self
     }
 
-    /// Which secrets workflows from elsewhere may name; a `*` stands for any text. Without this
+    /// Which secrets workflows from elsewhere may name; a `*` represents any text. Without this
     /// none.
     #[must_use]
     pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
-        self.registry.let_guests_name(patterns);
+        self.registry.allow_guest_secrets(patterns);
         self
     }
 
-    /// The variables of the environment that expressions may read; a `*` stands for any text.
+    /// The variables of the environment that expressions may read; a `*` represents any text.
     /// Without this none, but for TEA files of the operator.
     #[must_use]
     pub fn allow_env(mut self, patterns: &[String]) -> Self {
-        self.registry.let_read(patterns);
+        self.registry.allow_env(patterns);
         self
     }
 
@@ -144,11 +145,11 @@ impl EngineBuilder {
     /// where its run began.
     #[must_use]
     pub fn guest_policy(mut self, policy: Policy) -> Self {
-        self.registry.let_guests(policy);
+        self.registry.set_guest_policy(policy);
         self
     }
 
-    /// How much goes on at a time, and how large things may get.
+    /// How much continues at a time, and how large things may get.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -212,7 +213,7 @@ impl EngineBuilder {
         Arc::new(self.workflows())
     }
 
-    /// An engine whose runs others keep. The store in `dir` has only the workflows that are kept under
+    /// An engine whose runs others keep. The store in `dir` has only the workflows that are stored under
     /// names; without one there are none.
     ///
     /// # Errors
@@ -237,7 +238,7 @@ impl EngineBuilder {
         Workflows {
             registry: self.registry,
             caps: self.caps,
-            definition: files::Beside::default(),
+            definition: files::WorkflowContext::default(),
             folder: None,
             origin: Origin::Operator,
             commands_only: self.commands_only,
@@ -273,8 +274,8 @@ impl EngineBuilder {
             spans,
         )
         .map_err(EngineError::Thread)?;
-        let local = Arc::new(Local::new(scheduler, store.clone()));
-        let runs: Arc<dyn Runs> = match connect {
+        let local = Arc::new(LocalBackend::new(scheduler, store.clone()));
+        let runs: Arc<dyn RunBackend> = match connect {
             Some(connect) => connect(workflows.clone(), local.inspect())?,
             None => local.clone(),
         };

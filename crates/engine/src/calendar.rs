@@ -8,13 +8,13 @@ use windlass_expression::{Zone, time_zone, zone_to_utc};
 use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When, next_of_cron};
 use windlass_value::time::Timestamp;
 
-/// A time that passed longer ago than this was missed: nobody was there.
-const LATE: Duration = Duration::from_secs(60);
+/// A time that passed longer ago than this was missed: no one was there.
+const LATE_AFTER: Duration = Duration::from_secs(60);
 
 /// How soon it is looked again whether a run that is in the way has ended.
-const QUEUED: Duration = Duration::from_secs(2);
+const QUEUED_AFTER: Duration = Duration::from_secs(2);
 
-/// So many candidates are looked at for one time: enough for every weekday of some years.
+/// This many candidates are checked for one time: enough for every weekday of some years.
 const CANDIDATES: u32 = 3_000;
 
 /// What is to be done about a schedule now.
@@ -30,8 +30,8 @@ pub(super) struct Decision {
 
 /// The run of an earlier time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Earlier {
-    /// There is none, or nobody knows any more.
+pub(super) enum PreviousRun {
+    /// There is none, or no one knows any more.
     None,
     /// It has not ended.
     UnderWay,
@@ -46,7 +46,7 @@ pub(super) fn decide(
     anchor: Timestamp,
     until: Timestamp,
     now: Timestamp,
-    earlier: Earlier,
+    earlier: PreviousRun,
 ) -> Decision {
     let next = next_after(schedule, anchor, now);
     let Some(last) = last_between(schedule, anchor, until, now) else {
@@ -62,17 +62,17 @@ pub(super) fn decide(
     };
     // A time that waited for a run was not missed, however long that took.
     let waited = match earlier {
-        Earlier::UnderWay => true,
-        Earlier::Ended(at) => at >= last,
-        Earlier::None => false,
+        PreviousRun::UnderWay => true,
+        PreviousRun::Ended(at) => at >= last,
+        PreviousRun::None => false,
     };
-    let busy = earlier == Earlier::UnderWay;
-    let missed = now.since(last) > LATE && !(waited && schedule.overlap == Overlap::Queue);
+    let busy = earlier == PreviousRun::UnderWay;
+    let missed = now.since(last) > LATE_AFTER && !(waited && schedule.overlap == Overlap::Queue);
     match (schedule.overlap, busy) {
         (Overlap::Queue, true) => Decision {
             start: None,
             until: None,
-            next: Some(now.plus(QUEUED)),
+            next: Some(now.plus(QUEUED_AFTER)),
         },
         (Overlap::Skip, true) => decided,
         _ if missed && schedule.missed == Missed::Skip => decided,
@@ -109,7 +109,7 @@ fn last_between(
     })
 }
 
-/// The first time after `after`; none when there is no more.
+/// The first time after `after`; none when there are no more.
 pub(super) fn next_after(
     schedule: &Schedule,
     anchor: Timestamp,
@@ -336,7 +336,7 @@ mod tests {
             anchor,
             anchor,
             at("2026-12-01T00:00:00Z"),
-            Earlier::None,
+            PreviousRun::None,
         );
         assert_eq!((late.start, late.next), (Some(last), None));
     }
@@ -354,30 +354,30 @@ mod tests {
         };
         let skip = hourly(Overlap::Skip, Missed::Skip);
         let one = at("2026-11-21T01:00:00Z");
-        let fresh = decided(&skip, "2026-11-21T01:00:01Z", Earlier::None);
+        let fresh = decided(&skip, "2026-11-21T01:00:01Z", PreviousRun::None);
         assert_eq!((fresh.start, fresh.until), (Some(one), Some(one)));
         assert_eq!(fresh.next, Some(at("2026-11-21T02:00:00Z")));
-        let busy = decided(&skip, "2026-11-21T01:00:01Z", Earlier::UnderWay);
+        let busy = decided(&skip, "2026-11-21T01:00:01Z", PreviousRun::UnderWay);
         assert_eq!((busy.start, busy.until), (None, Some(one)));
-        let early = decided(&skip, "2026-11-21T00:59:59Z", Earlier::None);
+        let early = decided(&skip, "2026-11-21T00:59:59Z", PreviousRun::None);
         assert_eq!(
             (early.start, early.until, early.next),
             (None, None, Some(one))
         );
 
-        // Nobody was there at five times.
+        // No one was there at five times.
         let five = at("2026-11-21T05:00:00Z");
-        let missed = decided(&skip, "2026-11-21T05:30:00Z", Earlier::None);
+        let missed = decided(&skip, "2026-11-21T05:30:00Z", PreviousRun::None);
         assert_eq!((missed.start, missed.until), (None, Some(five)));
         let once = hourly(Overlap::Skip, Missed::RunOnce);
-        let made_up = decided(&once, "2026-11-21T05:30:00Z", Earlier::None);
+        let made_up = decided(&once, "2026-11-21T05:30:00Z", PreviousRun::None);
         assert_eq!((made_up.start, made_up.until), (Some(five), Some(five)));
 
         let queue = hourly(Overlap::Queue, Missed::Skip);
-        let waits = decided(&queue, "2026-11-21T01:00:01Z", Earlier::UnderWay);
+        let waits = decided(&queue, "2026-11-21T01:00:01Z", PreviousRun::UnderWay);
         assert_eq!((waits.start, waits.until), (None, None));
         // However long it waited, it was not missed; what came after that end was.
-        let ended = Earlier::Ended(at("2026-11-21T05:20:00Z"));
+        let ended = PreviousRun::Ended(at("2026-11-21T05:20:00Z"));
         let freed = decided(&queue, "2026-11-21T05:20:01Z", ended);
         assert_eq!((freed.start, freed.until), (Some(five), Some(five)));
         let away = decided(&queue, "2026-11-21T09:30:00Z", ended);
@@ -387,7 +387,7 @@ mod tests {
         );
         let allow = hourly(Overlap::Allow, Missed::Skip);
         assert_eq!(
-            decided(&allow, "2026-11-21T01:00:01Z", Earlier::UnderWay).start,
+            decided(&allow, "2026-11-21T01:00:01Z", PreviousRun::UnderWay).start,
             Some(one)
         );
     }

@@ -40,7 +40,7 @@ codes! {
     UnknownRun = ("unknown-run", 404, 2, "Unknown run");
     /// Unknown workflow.
     UnknownWorkflow = ("unknown-workflow", 404, 2, "Unknown workflow");
-    /// Another workflow is kept under the name than the one that was to be replaced.
+    /// Another workflow is stored under the name than the one that was to be replaced.
     WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
     /// The store does not exist in the directory.
     NoStore = ("no-store", 404, 2, "The store does not exist");
@@ -48,7 +48,7 @@ codes! {
     StoreExists = ("store-exists", 409, 2, "There is a store already");
     /// There is a run of this id already.
     RunExists = ("run-exists", 409, 2, "There is a run of this id");
-    /// The run has ended, and does not go on.
+    /// The run has ended, and does not continue.
     RunEnded = ("run-ended", 409, 2, "The run has ended");
     /// The run did not end badly.
     NotRetried = ("not-retried", 409, 2, "The run did not end badly");
@@ -90,7 +90,7 @@ impl ErrorCode {
         all.find(|code| code.word() == word).copied()
     }
 
-    /// The word that stands for it in problem details, behind `urn:windlass:`.
+    /// The word that represents it in problem details, behind `urn:windlass:`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         self.row().0

@@ -38,9 +38,12 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
 ///
 /// # Errors
 /// As [`repair`].
-pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
+pub fn inspect_damaged(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
     let (store, wrong) = windlass_store::inspect_damaged(existing(dir.as_ref())?)?;
-    Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
+    Ok((
+        Inspector::of_unowned_store(Arc::new(store)),
+        unreadable(wrong),
+    ))
 }
 
 /// The rows of a store that no process owns, as they lie there: all, or those of a run. Of one that is
@@ -73,7 +76,7 @@ pub fn raw(
     Ok(())
 }
 
-/// Makes a new store of what can be read, and keeps the old one beside it.
+/// Makes a new store of what can be read, and keeps the old one next to it.
 ///
 /// # Errors
 /// [`EngineError::NoStore`]; a locked store, one of which nothing can be read, no room: nothing

@@ -15,7 +15,6 @@ use windlass_store::{StoreError, StoreKind};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The scheduler.
@@ -33,7 +32,6 @@ pub enum EngineError {
         status.as_str()
     )]
     NotRetried {
-        /// The run.
         run: windlass_model::model::Name,
         /// What it is doing.
         status: windlass_machine::RunStatus,
@@ -41,7 +39,6 @@ pub enum EngineError {
     /// A place that a run cannot be retried from.
     #[error("run {run} cannot be retried from `{from}`: {why}")]
     NoPlace {
-        /// The run.
         run: windlass_model::model::Name,
         /// The place.
         from: String,
@@ -49,9 +46,8 @@ pub enum EngineError {
         why: String,
     },
     /// A loop that a run does not have.
-    #[error("run {run} has no loop `{path}`; it has {}", listed(known))]
+    #[error("run {run} has no loop `{path}`; it has {}", listed_names(known))]
     NoLoop {
-        /// The run.
         run: windlass_model::model::Name,
         /// The path or name that was asked for.
         path: String,
@@ -66,13 +62,12 @@ pub enum EngineError {
         with_inside(.0)
     )]
     NoNode(NoNode),
-    /// An iteration that a run does not have, or of which nothing is kept.
+    /// An iteration that a run does not have, or of which nothing is stored.
     #[error(
         "run {run} has no stored iteration `{path}`; an iteration is a loop's path, `#` and a \
          number from 0, as in `poll#14`"
     )]
     NoIteration {
-        /// The run.
         run: windlass_model::model::Name,
         /// What was asked for.
         path: String,
@@ -80,15 +75,14 @@ pub enum EngineError {
     /// A place in a list that is none.
     #[error("`{0}` is not a valid page token: use `next` from the previous page")]
     NoPage(String),
-    /// A name that no workflow is kept under.
-    #[error("unknown workflow `{name}`{}", behind(hint))]
+    /// A name that no workflow is stored under.
+    #[error("unknown workflow `{name}`{}", hint_suffix(hint))]
     NoWorkflow {
-        /// The name.
         name: windlass_model::model::Name,
         /// What was meant.
         hint: Option<String>,
     },
-    /// A version that a kept workflow never had, or that is not kept any more.
+    /// A version that a stored workflow never had, or that is not stored any more.
     #[error(
         "the workflow `{name}` has no version `{version}`; a version is a hash of its list, or the first six \
          digits of it or more"
@@ -99,25 +93,23 @@ pub enum EngineError {
         /// What was asked for.
         version: String,
     },
-    /// Another workflow is kept under the name than the one that was to be replaced.
+    /// Another workflow is stored under the name than the one that was to be replaced.
     #[error(
         "{}: put it again when what changed is part of it", 
         of_current(name, current.as_deref())
     )]
     WorkflowChanged {
-        /// The name.
         name: windlass_model::model::Name,
-        /// What is kept there now.
+        /// What is stored there now.
         current: Option<Box<CurrentWorkflow>>,
     },
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
-        listed(known),
-        meant(name, known)
+        listed_names(known),
+        did_you_mean_suffix(name, known)
     )]
     NoSignal {
-        /// The run.
         run: windlass_model::model::Name,
         /// The signal that was sent.
         name: windlass_model::model::Name,
@@ -130,7 +122,7 @@ pub enum EngineError {
     /// There is no thread to be had.
     #[error("the scheduler's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
-    /// There is no store to look at.
+    /// There is no store to check.
     #[error("no store in {}", .0.display())]
     NoStore(std::path::PathBuf),
     /// There is a store already where one was to be put.
@@ -189,7 +181,7 @@ impl EngineError {
 
     /// Whether the disk has no room: who waits for some may try again.
     #[must_use]
-    pub fn lacks_room(&self) -> bool {
+    pub fn is_out_of_space(&self) -> bool {
         let error = match self {
             Self::Store(error) => error,
             Self::Schedule(ScheduleError::Store(error)) => &**error,
@@ -262,17 +254,17 @@ impl From<NoNode> for EngineError {
 
 /// The nodes that can be asked for instead.
 fn with_inside(error: &NoNode) -> String {
-    let known = listed(&error.known);
-    let meant = meant(&error.asked, &error.known);
+    let known = listed_names(&error.known);
+    let meant = did_you_mean_suffix(&error.asked, &error.known);
     format!("those with an inside are {known}{meant}")
 }
 
 /// What a name was meant to be, to be put behind a sentence.
-fn meant(name: &str, known: &[String]) -> String {
-    behind(&did_you_mean(name, known))
+fn did_you_mean_suffix(name: &str, known: &[String]) -> String {
+    hint_suffix(&did_you_mean(name, known))
 }
 
-fn behind(hint: &Option<String>) -> String {
+fn hint_suffix(hint: &Option<String>) -> String {
     let hint = hint.as_ref();
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
@@ -285,7 +277,7 @@ fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
 }
 
 /// The first of several names.
-fn listed(names: &[String]) -> String {
+fn listed_names(names: &[String]) -> String {
     const SHOWN: usize = 20;
     if names.is_empty() {
         return String::from("none");
@@ -306,7 +298,6 @@ pub enum LoadError {
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
         #[source]
         error: std::io::Error,
     },

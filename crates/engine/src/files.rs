@@ -17,7 +17,7 @@ use windlass_source::source::{Bundle, MAX_BYTES, SourceFile, Span};
 const MAX_FILES: usize = 64;
 
 /// Adds every file that the workflow names, and those that these name, to the bundle. Without a
-/// folder nothing is read: everything must be in the bundle already. Gives what is wrong.
+/// folder nothing is read: everything must be in the bundle already. Returns what is wrong.
 pub(super) fn gather(
     bundle: &mut Bundle,
     folder: Option<&Path>,
@@ -42,7 +42,7 @@ pub(super) fn gather(
 
 /// What a workflow is given besides its own file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct WorkflowContext {
     /// The values of parameters.
     pub parameters: Option<SourceFile>,
     /// Which workflow of several is meant.
@@ -57,9 +57,9 @@ pub(super) struct Beside {
 /// The file of a workflow in a Standard app: it lies in a folder of its own.
 const WORKFLOW: &str = "workflow.json";
 
-impl Beside {
-    /// Adds it to a definition's bundle, with what a Standard app has beside the folder. Of app
-    /// settings only those that the files read are kept. Gives what is wrong.
+impl WorkflowContext {
+    /// Adds it to a definition's bundle, with what a Standard app has next to the folder. Of app
+    /// settings only those that the files read are stored. Returns what is wrong.
     pub(super) fn add_to(
         &self,
         bundle: &mut Bundle,
@@ -68,9 +68,9 @@ impl Beside {
     ) -> Vec<Diagnostic> {
         let mut mistakes = Vec::new();
         let in_app = bundle.named(WORKFLOW) == Some(0);
-        let app = folder.filter(|_| in_app).map(around);
+        let app = folder.filter(|_| in_app).map(app_folder_of);
         let mut of_app = |name: &str| {
-            let file = beside(app.as_deref()?, name);
+            let file = read_sibling(app.as_deref()?, name);
             file.unwrap_or_else(|mistake| {
                 mistakes.push(mistake);
                 None
@@ -118,7 +118,7 @@ impl Beside {
 }
 
 /// The folder around the one of a workflow, as it is written: that one may be a link.
-fn around(folder: &Path) -> PathBuf {
+fn app_folder_of(folder: &Path) -> PathBuf {
     match (folder.file_name(), folder.parent()) {
         (Some(_), Some(parent)) if parent.as_os_str().is_empty() => PathBuf::from("."),
         (Some(_), Some(parent)) => parent.to_owned(),
@@ -127,7 +127,7 @@ fn around(folder: &Path) -> PathBuf {
 }
 
 /// A file of a Standard app; none when the app has none of that name.
-fn beside(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
+fn read_sibling(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
     let path = format!("../{name}");
     match read_below(app, name, MAX_BYTES) {
         Ok(text) => Ok(Some(SourceFile { path, text })),
@@ -194,7 +194,7 @@ fn add(
         Diagnostic::error(MISSING_FILE, reference.span, message).hint(hint)
     };
     let shown = &reference.path;
-    let Some(path) = bundle.beside(reference.span.file, shown) else {
+    let Some(path) = bundle.resolve_sibling(reference.span.file, shown) else {
         let message = format!("`{shown}` is not below the folder of the file that names it");
         let hint = "a path from that folder, without `..`: inner.yaml, parts/inner.yaml";
         return Err(refused(message, hint));

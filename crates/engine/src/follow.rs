@@ -3,7 +3,7 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, Run};
-use crate::scheduler::{Printed, Update};
+use crate::scheduler::{OutputLine, Update};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use windlass_model::model::Status;
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
-/// So many events are read at a time.
+/// This many events are read at a time.
 const PAGE: usize = 200;
 
-/// What one who follows a run is told. After `Finished` or `Stuck` nothing more comes, nor after
+/// What a follower of a run receives. After `Finished` or `Stuck` nothing more comes, nor after
 /// `Paused` unless it was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
-    /// A durable step, or where the run stood when it was first looked at.
+    /// A durable step, or where the run stood when it was first checked.
     Step {
         /// What it is doing.
         status: RunStatus,
@@ -34,19 +34,19 @@ pub enum Notice {
         loops: Vec<LoopState>,
         /// The actions that began, those in a loop.
         #[serde(default)]
-        began: Vec<Began>,
+        began: Vec<ActionBegan>,
         /// The attempt that failed, if another follows.
         #[serde(default)]
         retry: Option<Retry>,
     },
-    /// The history went on; only for those who asked for it.
+    /// The history continued; only for those who asked for it.
     Event {
         /// Its place in the history, from 1.
         sequence: u64,
         /// What happened.
         event: HistoryEvent,
     },
-    /// A command of it printed a line. Nothing of it is kept.
+    /// A command of it printed a line. Nothing of it is stored.
     Printed {
         /// The action.
         action: String,
@@ -55,7 +55,7 @@ pub enum Notice {
         /// The line.
         text: String,
     },
-    /// The run stands still.
+    /// The run is paused.
     Paused {
         /// Why.
         pause: PauseReport,
@@ -65,7 +65,7 @@ pub enum Notice {
         /// How.
         outcome: Box<OutcomeReport>,
     },
-    /// The engine cannot go on with it now; it is safe in the store.
+    /// The engine cannot continue with it now; it is safe in the store.
     Stuck {
         /// Whether the store is to blame.
         store: bool,
@@ -105,14 +105,14 @@ impl Retry {
 
 /// An action of a loop that began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Began {
+pub struct ActionBegan {
     /// The path of the innermost loop around it.
     pub path: String,
     /// What people call it: its title, where it has one, else its name.
     pub action: String,
 }
 
-impl Began {
+impl ActionBegan {
     /// The action that an event says has begun, if it is in a loop.
     fn of(event: &HistoryEvent) -> Option<Self> {
         match &event.what {
@@ -139,10 +139,11 @@ impl Began {
 }
 
 /// What a follower does after the events that are stored.
-enum Next {
+enum FollowState {
     /// It reads where the run is.
-    Look { is_last: bool },
-    /// It reports this.
+    Look {
+        is_last: bool,
+    },
     Report(Update),
 }
 
@@ -150,15 +151,15 @@ enum Next {
 pub struct Follower {
     handle: Run,
     inspector: Inspector,
-    printed: mpsc::Receiver<Printed>,
-    /// The last event that was told; none: events are not asked for.
+    printed: mpsc::Receiver<OutputLine>,
+    /// The last event that was reported; none: events are not asked for.
     told: Option<u64>,
     ready: VecDeque<Notice>,
     /// What follows when all events that are stored were sent. They are read a page at a time, as the client
     /// takes them.
-    next: Option<Next>,
+    next: Option<FollowState>,
     done: bool,
-    /// Whether it goes on behind a pause.
+    /// Whether it continues behind a pause.
     patient: bool,
     /// What it runs, if that can be read; none before it is needed.
     program: Option<Option<Arc<Program>>>,
@@ -170,7 +171,7 @@ impl Follower {
         handle: Run,
         inspector: Inspector,
         events: Option<u64>,
-        printed: mpsc::Receiver<Printed>,
+        printed: mpsc::Receiver<OutputLine>,
     ) -> Self {
         Self {
             handle,
@@ -178,30 +179,30 @@ impl Follower {
             printed,
             told: events,
             ready: VecDeque::new(),
-            next: Some(Next::Look { is_last: false }),
+            next: Some(FollowState::Look { is_last: false }),
             done: false,
             patient: false,
             program: None,
         }
     }
 
-    /// The same, but it goes on behind a pause: until the run has ended, or stops being moved.
+    /// The same, but it continues behind a pause: until the run has ended, or stops being moved.
     #[must_use]
     pub fn through_pauses(mut self) -> Self {
         self.patient = true;
         self
     }
 
-    /// The same without steps, for who shows none: to wake somebody for each costs as much as the step.
+    /// The same without steps, for who shows none: to wake someone for each costs as much as the step.
     #[must_use]
     pub fn without_steps(self) -> Self {
         self.handle.only_end();
         self
     }
 
-    /// The last event that was told.
+    /// The last event that was reported.
     #[must_use]
-    pub fn told(&self) -> u64 {
+    pub fn last_event(&self) -> u64 {
         self.told.unwrap_or(0)
     }
 
@@ -239,9 +240,9 @@ impl Follower {
                 update = self.handle.next() => update,
             };
             self.next = Some(match update {
-                Some(update) => Next::Report(update),
+                Some(update) => FollowState::Report(update),
                 // The engine stopped, or the run ended before it was watched.
-                None => Next::Look { is_last: true },
+                None => FollowState::Look { is_last: true },
             });
         }
     }
@@ -249,16 +250,16 @@ impl Follower {
     fn report(&mut self) -> Result<(), EngineError> {
         match self.next.take() {
             None => Ok(()),
-            Some(Next::Report(update)) => self.take(update),
-            Some(Next::Look { is_last }) => {
+            Some(FollowState::Report(update)) => self.take(update),
+            Some(FollowState::Look { is_last }) => {
                 self.done |= is_last;
-                self.look()
+                self.read_current()
             }
         }
     }
 
-    /// Where the run stands in the store.
-    fn look(&mut self) -> Result<(), EngineError> {
+    /// Where the run is in the store.
+    fn read_current(&mut self) -> Result<(), EngineError> {
         let state = self.inspector.load(self.handle.id())?.state;
         // It may have moved since.
         while self.catch_up()? {}
@@ -274,7 +275,7 @@ impl Follower {
         let program = self.program();
         let in_flight = state.effects.values().filter_map(|effect| {
             let program = program.as_ref()?;
-            Began::in_flight(program, &state, effect)
+            ActionBegan::in_flight(program, &state, effect)
         });
         let began = in_flight.collect();
         self.step(status, loops, began, None);
@@ -285,7 +286,7 @@ impl Follower {
         match update {
             Update::Step(step) => {
                 let step = Arc::unwrap_or_clone(step);
-                let began = step.history.iter().filter_map(Began::of).collect();
+                let began = step.history.iter().filter_map(ActionBegan::of).collect();
                 let mut retries = step.history.iter().filter_map(Retry::of);
                 let retry = retries.next();
                 self.step(step.header.status, step.loops, began, retry);
@@ -299,7 +300,7 @@ impl Follower {
             Update::Stuck(error) => {
                 let store = matches!(error, crate::scheduler::ScheduleError::Store(_));
                 let message = error.to_string();
-                self.last(Notice::Stuck { store, message })
+                self.end_with(Notice::Stuck { store, message })
             }
         }
     }
@@ -308,7 +309,7 @@ impl Follower {
         &mut self,
         status: RunStatus,
         loops: Vec<LoopState>,
-        mut began: Vec<Began>,
+        mut began: Vec<ActionBegan>,
         retry: Option<Retry>,
     ) {
         for one in &mut began {
@@ -345,10 +346,10 @@ impl Follower {
             self.ready.push_back(Notice::Paused { pause });
             return Ok(());
         }
-        self.last(Notice::Paused { pause })
+        self.end_with(Notice::Paused { pause })
     }
 
-    fn last(&mut self, notice: Notice) -> Result<(), EngineError> {
+    fn end_with(&mut self, notice: Notice) -> Result<(), EngineError> {
         self.ready.push_back(notice);
         self.done = true;
         Ok(())
@@ -357,7 +358,7 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        // What a run ended as may be large, and of most nothing more is told.
+        // What a run ended as may be large, and of most nothing more is reported.
         let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
         let lists = succeeded
             && self
@@ -369,17 +370,17 @@ impl Follower {
         };
         let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, run.as_ref());
         let outcome = Box::new(outcome);
-        self.last(Notice::Finished { outcome })
+        self.end_with(Notice::Finished { outcome })
     }
 
-    /// For the places in an error; without it the error is told without them.
+    /// For the places in an error; without it the error is reported without them.
     fn bundle(&self) -> Option<Bundle> {
         let header = self.inspector.header(self.handle.id()).ok()?;
         Some(self.inspector.source(header.program).ok()?.bundle)
     }
 
     /// Reads a page of the events that were stored since the last one: from the store, so that none is missed or
-    /// sent twice however late this follower joined. Gives whether there may be more.
+    /// sent twice however late this follower joined. Returns whether there may be more.
     fn catch_up(&mut self) -> Result<bool, EngineError> {
         let Some(last) = self.told else {
             return Ok(false);
@@ -394,7 +395,7 @@ impl Follower {
     }
 }
 
-fn notice_of(printed: Printed) -> Notice {
+fn notice_of(printed: OutputLine) -> Notice {
     Notice::Printed {
         action: printed.action.to_string(),
         stream: printed.stream,

@@ -60,7 +60,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A run that a request has led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
-    /// The run.
     pub run: Name,
     /// Whether this request began it.
     pub fresh: bool,
@@ -69,8 +68,8 @@ pub struct Started {
 impl Engine {
     /// Starts a run, or finds the one that the same request started before. Keys are those of a
     /// workflow: the same key begins another run of another workflow. A key is known for as long
-    /// as its run is kept. `text` is the workflow's as far as it came with the request: one that is
-    /// kept may be another by the time that the request is repeated.
+    /// as its run is stored. `text` is the workflow's as far as it came with the request: one that is
+    /// stored may be another by the time that the request is repeated.
     ///
     /// # Errors
     /// [`EngineError::KeyReused`] when the input, the labels or the `text` differ; those of

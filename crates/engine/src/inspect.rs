@@ -2,10 +2,10 @@
 
 use super::EngineError;
 use super::error::existing;
-use super::heads::{Heads, Index};
 use super::load::compile_stored;
 use super::report::RunDetail;
-use super::runs::{Inspect, Stored};
+use super::run_index::{RunIndex, RunIndexCache};
+use super::runs::{RunReader, StoreReader};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -14,30 +14,30 @@ use windlass_machine::program::{Program, ProgramHash};
 use windlass_model::model::Name;
 use windlass_store::{ProgramSource, Store, open_for_inspection};
 
-/// So many compiled programs are remembered.
+/// This many compiled programs are remembered.
 const MANY_PROGRAMS: usize = 256;
 
-/// Of so many runs it is remembered what lists tell of them.
+/// Of this many runs it is remembered what lists show of them.
 const MANY_DETAILS: usize = 4_096;
 
 /// What a detail is made of: the revision of its run, and the number of what waits there.
-pub(super) type MadeOf = (u64, u64);
+pub(super) type DetailVersion = (u64, u64);
 
 /// Details of runs, each with what it was made of.
-type Details = HashMap<Name, (MadeOf, Arc<RunDetail>)>;
+type Details = HashMap<Name, (DetailVersion, Arc<RunDetail>)>;
 
 /// Reads runs, and compiles their programs to name what they do. It never changes one.
 #[derive(Clone)]
 pub struct Inspector {
-    runs: Arc<dyn Inspect>,
+    runs: Arc<dyn RunReader>,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
-    index: Arc<Index>,
-    /// What lists tell of runs beside their heads, for as long as these are the same.
+    index: Arc<RunIndexCache>,
+    /// What lists show of runs in addition to their index entries, for as long as these are the same.
     details: Arc<Mutex<Details>>,
 }
 
 impl Deref for Inspector {
-    type Target = dyn Inspect;
+    type Target = dyn RunReader;
 
     fn deref(&self) -> &Self::Target {
         &*self.runs
@@ -45,7 +45,7 @@ impl Deref for Inspector {
 }
 
 impl Inspector {
-    pub(super) fn new(runs: Arc<dyn Inspect>) -> Self {
+    pub(super) fn new(runs: Arc<dyn RunReader>) -> Self {
         Self {
             runs,
             programs: Arc::default(),
@@ -62,12 +62,12 @@ impl Inspector {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, EngineError> {
         let dir = dir.as_ref();
         existing(dir)?;
-        Ok(Self::unowned(open_for_inspection(dir)?))
+        Ok(Self::of_unowned_store(open_for_inspection(dir)?))
     }
 
     /// Of a store that no engine owns.
-    pub(super) fn unowned(store: Arc<dyn Store>) -> Self {
-        Self::new(Arc::new(Stored::new(store, None)))
+    pub(super) fn of_unowned_store(store: Arc<dyn Store>) -> Self {
+        Self::new(Arc::new(StoreReader::new(store, None)))
     }
 
     /// What is known of all runs, as they are now. The first time they are all read, later on those
@@ -75,17 +75,17 @@ impl Inspector {
     ///
     /// # Errors
     /// Store errors.
-    pub fn heads<T>(&self, read: impl FnOnce(&Heads) -> T) -> Result<T, EngineError> {
+    pub fn run_index<T>(&self, read: impl FnOnce(&RunIndex) -> T) -> Result<T, EngineError> {
         self.index.read(&*self.runs, read)
     }
 
-    /// What a list tells of a run beside its head: made once for each state of the run, from what was made
+    /// What a list shows of a run in addition to its index entry: made once for each state of the run, from what was made
     /// last.
     pub(super) fn detail(
         &self,
         run: &Name,
-        now: MadeOf,
-        make: impl FnOnce(Option<&RunDetail>) -> Result<(MadeOf, RunDetail), EngineError>,
+        now: DetailVersion,
+        make: impl FnOnce(Option<&RunDetail>) -> Result<(DetailVersion, RunDetail), EngineError>,
     ) -> Result<Arc<RunDetail>, EngineError> {
         let details = || self.details.lock().unwrap_or_else(PoisonError::into_inner);
         let known = details().get(run).cloned();
@@ -105,16 +105,16 @@ impl Inspector {
     }
 
     /// Reads several times, and waits once until all of it is durable.
-    pub(super) fn together<T>(
+    pub(super) fn read_batch<T>(
         &self,
         read: impl Fn() -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let mut found = None;
-        let waited = self.runs.together(&mut || found = Some(read()));
+        let waited = self.runs.read_batch(&mut || found = Some(read()));
         match (waited, found) {
             (Ok(()), Some(found)) => found,
             _ => {
-                // What was read may be lost. What can be told is read one by one.
+                // What was read may be lost. What can be reported is read one by one.
                 let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
                 details.clear();
                 drop(details);

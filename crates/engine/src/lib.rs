@@ -1,12 +1,12 @@
-//! The use cases: load a workflow, start, resume, pause and cancel runs, look at them. The server and the command line
+//! The use cases: load a workflow, start, resume, pause and cancel runs, check them. The server and the command line
 //! use nothing behind it.
 //!
 //! [`scheduler`] drives the runs of this process: it feeds events to the machine, makes each step durable, and only then
-//! does what the step asks for. [`Runs`] is what an engine that keeps its runs elsewhere implements.
+//! does what the step asks for. [`RunBackend`] is what an engine that keeps its runs elsewhere implements.
 //!
 //! It knows no HTTP server and no command line.
 //!
-//! The most important types: [`Engine`], [`EngineBuilder`], [`Run`], [`Runs`], [`EngineError`].
+//! The most important types: [`Engine`], [`EngineBuilder`], [`Run`], [`RunBackend`], [`EngineError`].
 //!
 //! Test it alone with `cargo test -p windlass-engine`.
 
@@ -28,7 +28,6 @@ pub mod doctor;
 mod error;
 mod files;
 mod follow;
-mod heads;
 mod idempotent_start;
 mod inspect;
 mod load;
@@ -37,21 +36,21 @@ mod named;
 #[cfg(feature = "http")]
 mod otlp;
 mod prune;
-mod rehearsal;
 pub mod report;
 mod retry;
 mod run;
+mod run_index;
 mod runs;
 mod schedule;
 mod shape;
+mod simulate;
 mod stubs;
 
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError, is_full};
-pub use follow::{Began, Follower, Notice, Retry};
-pub use heads::{Head, Heads};
+pub use follow::{ActionBegan, Follower, Notice, Retry};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
@@ -60,14 +59,15 @@ pub use named::PutIf;
 pub use otlp::OtlpTarget;
 pub use prune::chosen_to_prune;
 pub use prune::{PruneFilter, Pruned};
-pub use rehearsal::{Rehearsal, Rehearsed, RehearsedStep, What, rehearse};
 pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
-pub use runs::Stored;
-pub use runs::{Inspect, Runs};
+pub use run_index::{RunIndex, RunIndexEntry};
+pub use runs::StoreReader;
+pub use runs::{RunBackend, RunReader};
+pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
-pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
+pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
 pub use windlass_actions::{ActivityContext, ActivityError, OutputStream, Registry, SecretSources};
 pub use windlass_draw::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 use windlass_expression::excerpt;
@@ -80,7 +80,8 @@ pub use windlass_formats::json_schema;
 pub use windlass_formats::{Caps, of as dialect_of};
 pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use windlass_model::model::{
-    Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, name_of_part, path_part, sha256,
+    Dialect, HandlerTarget, Name, Origin, Policy, Status, StubAnswer, name_of_part, path_part,
+    sha256,
 };
 pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use windlass_source::source::{Bundle, SourceFile};
@@ -93,7 +94,7 @@ pub use windlass_value::time::{
 use crate::scheduler::{Loaded, Start, Watcher, watch};
 use load::Workflows;
 use named::Compiled;
-use runs::Local;
+use runs::LocalBackend;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -112,9 +113,9 @@ pub struct Engine {
     /// A run changed after it was asked which ones did.
     changes: tokio::sync::watch::Sender<()>,
     inspector: Inspector,
-    runs: Arc<dyn Runs>,
+    runs: Arc<dyn RunBackend>,
     /// The same, for what only runs of this process have: recovery, draining, metrics.
-    local: Arc<Local>,
+    local: Arc<LocalBackend>,
     workflows: Arc<Workflows>,
     store: Arc<dyn Store>,
     compiled: Compiled,
@@ -222,7 +223,7 @@ impl Engine {
         Ok(Run::new(run, updates, self.inspector.clone()))
     }
 
-    /// Starts a run that nobody follows; gives its id.
+    /// Starts a run that no one follows; returns its id.
     ///
     /// # Errors
     /// Those of [`Engine::start_with`].
@@ -264,7 +265,7 @@ impl Engine {
         Ok(run)
     }
 
-    /// Goes on with every run that a crash or a stop left unfinished; with `paused`, also with
+    /// Continues with every run that a crash or a stop left unfinished; with `paused`, also with
     /// those that were paused. Gives their ids.
     ///
     /// # Errors
@@ -273,7 +274,7 @@ impl Engine {
         Ok(self.local.scheduler.recover(paused).await?)
     }
 
-    /// Goes on with one run that is paused, or that a crash left. One that runs is left alone.
+    /// Continues with one run that is paused, or that a crash left. One that runs is left alone.
     ///
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
@@ -281,7 +282,7 @@ impl Engine {
         self.runs.deliver(run, Event::Resumed).await
     }
 
-    /// Pauses a run: effects in flight may end, nothing new starts, its clock stands still.
+    /// Pauses a run: effects in flight may end, nothing new starts, its clock stops.
     ///
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
@@ -295,7 +296,7 @@ impl Engine {
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self.runs.deliver(run, Event::CancelRequested).await?;
-        // It may have ended by itself in the same step.
+        // It may have ended automatically in the same step.
         if status.is_final() && status != RunStatus::Cancelled {
             let run = Name::from(run);
             return Err(ScheduleError::Ended { run, status }.into());
@@ -315,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// Sends a signal to a run. One that comes before anything waits for it is kept.
+    /// Sends a signal to a run. One that comes before anything waits for it is stored.
     ///
     /// # Errors
     /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
@@ -358,12 +359,12 @@ impl Engine {
     /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
     #[doc(hidden)]
     #[must_use]
-    pub fn printed(&self, run: &str) -> Vec<Printed> {
+    pub fn printed(&self, run: &str) -> Vec<OutputLine> {
         self.local.scheduler.printing().recent(run)
     }
 
-    /// Waits until nothing can go on: the store is not where it was opened any more, which is looked at
-    /// once a second, or the driver has ended. Gives what became of it.
+    /// Waits until nothing can continue: the store is not where it was opened any more, which is checked
+    /// once a second, or the driver has ended. Returns what became of it.
     #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
@@ -385,18 +386,18 @@ impl Engine {
     pub async fn in_place(&self) -> Result<(), EngineError> {
         let store = Arc::clone(&self.store);
         // A disk that hangs is asked for as long as it takes.
-        let looked = tokio::task::spawn_blocking(move || store.in_place()).await;
+        let looked = tokio::task::spawn_blocking(move || store.check_present()).await;
         looked.map_or(Ok(()), |looked| Ok(looked?))
     }
 
-    /// Looks into the store, also while runs go on.
+    /// Looks into the store, also while runs continue.
     #[doc(hidden)]
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
         &self.inspector
     }
 
-    /// What it counts while runs go on.
+    /// What it counts while runs continue.
     #[doc(hidden)]
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
@@ -406,8 +407,8 @@ impl Engine {
     /// For how long its driver has done one and the same thing; none while it waits for something to do.
     #[doc(hidden)]
     #[must_use]
-    pub fn held_up(&self) -> Option<std::time::Duration> {
-        self.local.scheduler.held_up()
+    pub fn stalled_for(&self) -> Option<std::time::Duration> {
+        self.local.scheduler.stalled_for()
     }
 
     /// How many effects are in flight.
@@ -421,7 +422,7 @@ impl Engine {
         self.local.scheduler.drain().await;
     }
 
-    /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
+    /// Stops. What is in flight is cut, and repeated with the same keys by the process that recovers.
     pub async fn stop(&self) {
         self.local.scheduler.stop().await;
         #[cfg(feature = "http")]
@@ -435,7 +436,7 @@ impl Engine {
 /// there.
 fn environment(loaded: &Loaded) -> Value {
     let names = loaded.program.environment.iter();
-    let names = names.filter(|name| loaded.registry.reads(name));
+    let names = names.filter(|name| loaded.registry.can_read_env(name));
     let set =
         names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
     Value::from_pairs(set)
@@ -469,7 +470,7 @@ pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
-/// What stands before the ULID of an id that Windlass made; none of one that somebody chose.
+/// What is before the ULID of an id that Windlass made; none of one that someone chose.
 #[must_use]
 pub fn made_name(id: &str) -> Option<&str> {
     let (name, ulid) = id.rsplit_once('-')?;

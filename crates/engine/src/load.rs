@@ -1,6 +1,6 @@
 //! From files to programs: read, compile, hash; and from stored sources back to programs.
 
-use super::files::{Beside, app_workflow, gather};
+use super::files::{WorkflowContext, app_workflow, gather};
 use super::{EngineError, LoadError};
 use crate::scheduler::{Loaded, Loader};
 use std::collections::BTreeMap;
@@ -35,10 +35,9 @@ pub struct LoadOptions {
     pub max_timeout: Option<Duration>,
     /// Handlers besides the engine's; the workflow's own come before them.
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// Whose it is.
     pub origin: Origin,
     /// The variables of the environment that expressions may read, besides the engine's; a `*`
-    /// stands for any text.
+    /// represents any text.
     pub allow_env: Vec<String>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
@@ -57,18 +56,18 @@ pub struct LoadOptions {
     /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
     /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
     pub beside: Vec<SourceFile>,
-    /// What relative paths of its actions are from, wherever a run goes on; without it, the
+    /// What relative paths of its actions are from, wherever a run continues; without it, the
     /// folder of the process.
     pub folder: Option<String>,
 }
 
-/// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
+/// Reads a workflow's file without an engine: to check it, or to check its compiled form. `-`
 /// is standard input.
 ///
 /// # Errors
 /// [`LoadError::Unreadable`]; [`LoadError::Refused`] with all of its mistakes.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
-    Workflows::bare()
+    Workflows::plain_value()
         .with(options)
         .load_file(path, options.dialect)
 }
@@ -83,7 +82,7 @@ pub fn load_bundle(
     folder: Option<&Path>,
     options: &LoadOptions,
 ) -> Result<Workflow, LoadError> {
-    Workflows::bare()
+    Workflows::plain_value()
         .with(options)
         .load_bundle(bundle, folder, options.dialect)
 }
@@ -95,7 +94,7 @@ pub fn load_bundle(
 pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Workflow, LoadError> {
     let path = path.to_owned();
     let files = vec![SourceFile { path, text }];
-    Workflows::bare()
+    Workflows::plain_value()
         .with(options)
         .load_bundle(Bundle { files }, None, Some(Dialect::Loom))
 }
@@ -189,7 +188,7 @@ impl Workflow {
                 let Some(script) = scripts.get(index) else {
                     continue;
                 };
-                // What ends too early is told of the line behind the last one.
+                // What ends too early is reported at the line behind the last one.
                 let line = mistake.line.min(script.lines.len());
                 let span = script.lines.get(line.saturating_sub(1));
                 let span = span.copied().unwrap_or_default();
@@ -253,7 +252,7 @@ impl Workflow {
 
     /// The input with defaults filled in and text converted where another kind is declared.
     pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
-        if !input.nests_at_most(MAX_COMPUTED_DEPTH) {
+        if !input.depth_within(MAX_COMPUTED_DEPTH) {
             let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
             return Err(EngineError::Input(message));
         }
@@ -335,15 +334,15 @@ fn converted(input: &Input, value: &Value) -> Result<Value, String> {
                 ..input.clone()
             };
             match parsed {
-                Value::String(_) => Err(wrong(input, value, wanted)),
+                Value::String(_) => Err(input_mistake(input, value, wanted)),
                 parsed => converted(&same, &parsed),
             }
         }
-        _ => Err(wrong(input, value, wanted)),
+        _ => Err(input_mistake(input, value, wanted)),
     }
 }
 
-fn wrong(input: &Input, value: &Value, wanted: &str) -> String {
+fn input_mistake(input: &Input, value: &Value, wanted: &str) -> String {
     format!(
         "input `{}` must be {wanted}, not {}",
         input.name,
@@ -356,7 +355,7 @@ pub(super) struct Workflows {
     pub registry: Registry,
     pub caps: Caps,
     /// What a definition is given.
-    pub definition: Beside,
+    pub definition: WorkflowContext,
     /// Whose the workflows are.
     pub origin: Origin,
     /// What relative paths of their actions are from.
@@ -369,11 +368,11 @@ pub(super) struct Workflows {
 
 impl Workflows {
     /// Without an engine.
-    pub fn bare() -> Self {
+    pub fn plain_value() -> Self {
         Self {
             registry: Registry::new(),
             caps: Caps::default(),
-            definition: Beside::default(),
+            definition: WorkflowContext::default(),
             folder: None,
             origin: Origin::Operator,
             commands_only: true,
@@ -387,7 +386,7 @@ impl Workflows {
         for (name, target) in &options.handlers {
             registry.register_handler(name, target.clone());
         }
-        registry.let_read(&options.allow_env);
+        registry.allow_env(&options.allow_env);
         let mut sources = registry.secret_sources().clone();
         if let Some(directory) = &options.secrets {
             sources = sources.with_directory(directory);
@@ -403,7 +402,7 @@ impl Workflows {
                 timeout: options.max_timeout.or(self.caps.timeout),
                 guest: options.origin == Origin::Guest,
             },
-            definition: Beside {
+            definition: WorkflowContext {
                 parameters: options.parameters.clone(),
                 workflow: options.workflow.clone(),
                 app_settings: options.app_settings.clone(),
@@ -418,12 +417,12 @@ impl Workflows {
     }
 
     pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
-        let (bundle, missing) = self.gathered_file(path, dialect)?;
-        self.load_gathered(bundle, missing, dialect)
+        let (bundle, missing) = self.collect_from_file(path, dialect)?;
+        self.load_collected(bundle, missing, dialect)
     }
 
     /// A workflow's file with all that belongs to it. A folder is a Standard app.
-    pub(super) fn gathered_file(
+    pub(super) fn collect_from_file(
         &self,
         path: &Path,
         dialect: Option<Dialect>,
@@ -439,7 +438,7 @@ impl Workflows {
             Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
             parent => parent,
         };
-        Ok(self.gathered(Bundle { files: vec![file] }, folder, dialect))
+        Ok(self.collect_files(Bundle { files: vec![file] }, folder, dialect))
     }
 
     /// Reads the workflow of a bundle. The files it names are read from its folder as far as they
@@ -450,11 +449,11 @@ impl Workflows {
         folder: Option<&Path>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
-        let (bundle, missing) = self.gathered(bundle, folder, dialect);
-        self.load_gathered(bundle, missing, dialect)
+        let (bundle, missing) = self.collect_files(bundle, folder, dialect);
+        self.load_collected(bundle, missing, dialect)
     }
 
-    fn gathered(
+    fn collect_files(
         &self,
         mut bundle: Bundle,
         folder: Option<&Path>,
@@ -463,7 +462,7 @@ impl Workflows {
         let mut missing = gather(&mut bundle, folder, dialect);
         match windlass_formats::of(&bundle, dialect) {
             Some(Dialect::Azure) | None => {
-                let may_read = |name: &str| self.registry.reads(name);
+                let may_read = |name: &str| self.registry.can_read_env(name);
                 let mistakes = self.definition.add_to(&mut bundle, folder, may_read);
                 missing.extend(mistakes);
             }
@@ -481,7 +480,7 @@ impl Workflows {
         (bundle, missing)
     }
 
-    fn load_gathered(
+    fn load_collected(
         &self,
         bundle: Bundle,
         missing: Vec<Diagnostic>,
@@ -500,8 +499,8 @@ impl Workflows {
         self.missing_handlers(&workflow, &mut diagnostics);
         self.unused_answers(&workflow, &mut diagnostics);
         self.missing_secrets(&workflow, self.origin, &mut diagnostics);
-        self.readable(&workflow, &mut diagnostics);
-        self.denied(&workflow, &mut diagnostics);
+        self.check_env_access(&workflow, &mut diagnostics);
+        self.check_permissions(&workflow, &mut diagnostics);
         Self::missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
@@ -538,7 +537,7 @@ impl Workflows {
     }
 
     /// Warns of secure values that nothing seals.
-    fn readable(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    fn check_env_access(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
             return;
         };
@@ -547,21 +546,21 @@ impl Workflows {
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
-    /// Whether runs may name a secret. Who may not is not told either whether there is one.
+    /// Whether runs may name a secret. A caller that may not does not learn whether there is one.
     pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
-        origin == Origin::Operator || self.registry.lets_guests_name(secret)
+        origin == Origin::Operator || self.registry.allows_guest_secret(secret)
     }
 
     /// Refuses what the operator does not allow, as far as it can be seen before a run. Who only
-    /// looks at a file has nothing to allow, and is warned.
-    fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    /// checks a file has nothing to allow, and is warned.
+    fn check_permissions(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let found = |span, what: String| match self.commands_only {
             true => Diagnostic::warning("denied", span, what),
             false => Diagnostic::error("denied", span, what),
         };
         let registry = self.registry.of(self.origin, workflow.dialect);
         for read in &workflow.environment {
-            if registry.reads(&read.name) {
+            if registry.can_read_env(&read.name) {
                 continue;
             }
             let what = format!(

@@ -2,7 +2,7 @@
 
 use super::load::Workflows;
 use std::collections::BTreeSet;
-use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, left_out};
+use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, required_feature};
 use windlass_expression::of_environment;
 use windlass_model::hir::{self, HandlerUse};
 use windlass_model::model::Origin;
@@ -14,7 +14,7 @@ const MAX_NAMED: usize = 12;
 const MAX_ACTIONS: usize = 3;
 
 impl Workflows {
-    /// Reports handlers that nobody has registered. Those of a definition are refused all at once,
+    /// Reports handlers that no one has registered. Those of a definition are refused all at once,
     /// because it may do half of its work before it gets there. One of Loom's is only a warning,
     /// because another process may have it.
     pub(super) fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
@@ -85,8 +85,8 @@ impl Workflows {
         }
     }
 
-    /// What a run that is to go on needs and this process does not have. Its actions would fail for
-    /// good, so it stands still instead, until somebody goes on with it and gives that.
+    /// What a run that is to continue needs and this process does not have. Its actions would fail for
+    /// good, so it is paused instead, until someone continues with it and gives that.
     pub(super) fn unmet_requirements(
         &self,
         workflow: &hir::Workflow,
@@ -144,7 +144,7 @@ impl Workflows {
     /// run: half of the work would be done when a run gets there.
     pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
-            if let Some(feature) = left_out(&call.executor) {
+            if let Some(feature) = required_feature(&call.executor) {
                 let message = format!(
                     "this build of Windlass has no `{}`: feature `{feature}`",
                     call.executor

@@ -1,5 +1,5 @@
-//! Workflows that are kept in the store under a name: put, found again, started. Each is compiled
-//! once and kept as long as nobody puts another one in its place.
+//! Workflows that are stored in the store under a name: put, found again, started. Each is compiled
+//! once and stored as long as no one puts another one in its place.
 
 use super::load::{Workflows, hash};
 use super::report::{
@@ -21,11 +21,11 @@ use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, W
 /// that it never says anything else than the store.
 pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
 
-/// So many names a misspelt one is compared with.
-const COMPARED: usize = 1_000;
+/// This many names a misspelt one is compared with.
+const MAX_COMPARED: usize = 1_000;
 
-/// So many former texts of a workflow are kept.
-const FORMER: usize = 50;
+/// This many former texts of a workflow are stored.
+const MAX_FORMER: usize = 50;
 
 /// When a workflow is put in place of the one that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,13 +35,12 @@ pub enum PutIf {
     Always,
     /// When nothing is there.
     Absent,
-    /// When this version is there.
     Version(String),
 }
 
 impl Engine {
     /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
-    /// durable when this returns. Blocks. Gives what it is, and whether there was one before.
+    /// durable when this returns. Blocks. Returns what it is, and whether there was one before.
     ///
     /// # Errors
     /// [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for a name that is
@@ -55,7 +54,7 @@ impl Engine {
         self.put_workflow_if(name, bundle, options, &PutIf::Always)
     }
 
-    /// The same, unless somebody else has put another one there meanwhile. The one that was there
+    /// The same, unless someone else has put another one there meanwhile. The one that was there
     /// becomes a former version.
     ///
     /// # Errors
@@ -104,7 +103,7 @@ impl Engine {
         Ok((report, replaced))
     }
 
-    /// The workflow of a name, ready to be started; none when there is none. Blocks.
+    /// The workflow of a name, ready to be started; none if there is not one. Blocks.
     ///
     /// # Errors
     /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
@@ -121,7 +120,7 @@ impl Engine {
         Ok(Some(workflow))
     }
 
-    /// The same where it is compiled already and nobody puts one just now. Does not block.
+    /// The same where it is compiled already and no one puts one just now. Does not block.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
@@ -143,7 +142,7 @@ impl Engine {
         let (mut gone, others): (Vec<_>, Vec<_>) = former
             .into_iter()
             .partition(|version| [program, now.program].contains(&version.program));
-        let most = FORMER.saturating_sub(1);
+        let most = MAX_FORMER.saturating_sub(1);
         let too_many = others.len().saturating_sub(most);
         gone.extend(others.into_iter().take(too_many));
         Ok(((now.program != program).then_some(now), gone))
@@ -160,7 +159,7 @@ impl Engine {
         self.workflows.with(&options).caps.count(dialect)
     }
 
-    /// Forgets the workflow of a name; its runs go on. False when there is none. Blocks.
+    /// Forgets the workflow of a name; its runs continue. False if there is not one. Blocks.
     ///
     /// # Errors
     /// Store errors.
@@ -213,7 +212,7 @@ impl Inspector {
         name: &str,
         version: Option<&str>,
     ) -> Result<WorkflowReport, EngineError> {
-        let mut stored = self.kept(name)?;
+        let mut stored = self.stored_or_error(name)?;
         if let Some(asked) = version
             && !is_version(version_of(&stored).program, asked)
         {
@@ -234,7 +233,7 @@ impl Inspector {
             };
             (stored.source, stored.stored_at) = (source, version.stored_at);
         }
-        let workflow = again(&stored.source)?;
+        let workflow = load_again(&stored.source)?;
         Ok(WorkflowReport::new(&stored, &workflow))
     }
 
@@ -243,11 +242,11 @@ impl Inspector {
     /// # Errors
     /// [`EngineError::NoWorkflow`], store errors.
     pub fn workflow_versions(&self, name: &str) -> Result<VersionsReport, EngineError> {
-        let stored = self.kept(name)?;
+        let stored = self.stored_or_error(name)?;
         let mut versions = vec![version_of(&stored)];
         versions.extend(self.former_workflows(name)?.into_iter().rev());
         let programs: Vec<ProgramHash> = versions.iter().map(|version| version.program).collect();
-        let mut counts = self.heads(|heads| heads.counts(&programs))?.into_iter();
+        let mut counts = self.run_index(|heads| heads.counts(&programs))?.into_iter();
         let versions = versions.iter().enumerate();
         let versions = versions.map(|(place, version)| VersionReport {
             version: version.program.to_string(),
@@ -260,13 +259,13 @@ impl Inspector {
         })
     }
 
-    /// When runs of the workflow of a name start by themselves.
+    /// When runs of the workflow of a name start automatically.
     ///
     /// # Errors
     /// As [`Inspector::describe_workflow`].
     pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
-        let stored = self.kept(name)?;
-        let workflow = again(&stored.source)?;
+        let stored = self.stored_or_error(name)?;
+        let workflow = load_again(&stored.source)?;
         let state = stored.schedule;
         // Times that are decided start nothing any more, also where the clock was set back.
         let until = state.as_ref().map_or(stored.stored_at, |state| state.until);
@@ -280,16 +279,18 @@ impl Inspector {
         ))
     }
 
-    fn kept(&self, name: &str) -> Result<StoredWorkflow, EngineError> {
+    fn stored_or_error(&self, name: &str) -> Result<StoredWorkflow, EngineError> {
         let stored = self.stored_workflow(name)?;
         stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
     }
 
-    /// The error of a name that nothing is kept under, with what was meant. Blocks.
+    /// The error of a name that nothing is stored under, with what was meant. Blocks.
     #[doc(hidden)]
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
-        let kept = self.stored_workflows(None, COMPARED).unwrap_or_default();
+        let kept = self
+            .stored_workflows(None, MAX_COMPARED)
+            .unwrap_or_default();
         EngineError::NoWorkflow {
             name: Name::from(name),
             hint: did_you_mean(name, kept.iter().map(|kept| &*kept.name)),
@@ -336,9 +337,9 @@ fn check_unchanged(
     Err(EngineError::WorkflowChanged { name, current })
 }
 
-/// A workflow that was accepted before, to look at: under the caps of its time, and whatever this
+/// A workflow that was accepted before, to check: under the caps of its time, and whatever this
 /// process lacks for its runs.
-fn again(source: &ProgramSource) -> Result<Workflow, EngineError> {
+fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
     let options = LoadOptions {
         dialect: Some(source.dialect),
         max_count: Some(source.max_count),
@@ -347,7 +348,7 @@ fn again(source: &ProgramSource) -> Result<Workflow, EngineError> {
         folder: source.folder.clone(),
         ..LoadOptions::default()
     };
-    let workflows = Workflows::bare().with(&options);
+    let workflows = Workflows::plain_value().with(&options);
     Ok(workflows.load_bundle(source.bundle.clone(), None, options.dialect)?)
 }
 

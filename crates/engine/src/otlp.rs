@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// So many spans may wait, and so many go out in a request.
+/// This many spans may wait, and this many go out in a request.
 const WAITING: usize = 8_192;
 const BATCH: usize = 512;
 
@@ -102,13 +102,13 @@ impl Exporter {
         let (spans, queue) = mpsc::channel(WAITING);
         let (flushes, asked) = mpsc::channel(1);
         let dropped = Arc::new(AtomicU64::new(0));
-        let task = Sending {
+        let task = SendTask {
             client,
             url,
             service: target.service,
             dropped: Arc::clone(&dropped),
         };
-        tokio::spawn(task.go_on(queue, asked));
+        tokio::spawn(task.run(queue, asked));
         Ok(Self {
             spans,
             dropped,
@@ -125,7 +125,7 @@ impl Exporter {
         })
     }
 
-    /// Waits a little until all that was told has been sent.
+    /// Waits a little until all that was reported has been sent.
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         let flushed = async {
@@ -138,16 +138,15 @@ impl Exporter {
     }
 }
 
-/// The task that sends.
-struct Sending {
+struct SendTask {
     client: reqwest::Client,
     url: reqwest::Url,
     service: String,
     dropped: Arc<AtomicU64>,
 }
 
-impl Sending {
-    async fn go_on(
+impl SendTask {
+    async fn run(
         self,
         mut queue: mpsc::Receiver<TraceSpan>,
         mut flushes: mpsc::Receiver<oneshot::Sender<()>>,
@@ -182,7 +181,7 @@ impl Sending {
                 }
             }
             self.send(&mut batch).await;
-            // Whoever asked may have gone.
+            // A caller that asked may have gone.
             let _ = done.send(());
         }
     }

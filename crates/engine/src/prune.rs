@@ -1,4 +1,4 @@
-//! Runs that have ended are forgotten by age and by number; the programs that nobody needs any
+//! Runs that have ended are forgotten by age and by number; the programs that no one needs any
 //! more go with them. What has not ended is never touched.
 
 use super::{Engine, EngineError};
@@ -11,7 +11,7 @@ use windlass_model::model::Name;
 use windlass_store::{RunHeader, Store};
 use windlass_value::time::Timestamp;
 
-/// So many heads are read at a time.
+/// This many heads are read at a time.
 const PAGE: usize = 1_024;
 
 /// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
@@ -20,7 +20,7 @@ const PAGE: usize = 1_024;
 pub struct PruneFilter {
     /// Only those that ended longer ago than this, in milliseconds.
     pub older_than_ms: Option<u64>,
-    /// Not the newest so many of each workflow.
+    /// Not the newest of each workflow, up to this many.
     pub keep: Option<usize>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
@@ -28,7 +28,7 @@ pub struct PruneFilter {
     pub labels: BTreeMap<String, String>,
     /// Only runs that ended so.
     pub status: Vec<RunStatus>,
-    /// Forgets nothing, and tells what would be.
+    /// Forgets nothing, and reports what it would forget.
     pub dry_run: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn prune(
     }
     for run in &old {
         match store.delete(run) {
-            // Somebody else was faster.
+            // Someone else was faster.
             Ok(()) | Err(windlass_store::StoreError::UnknownRun(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -92,7 +92,7 @@ pub fn chosen_to_prune(
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         for header in page {
-            if is_meant(&header, filter) {
+            if matches(&header, filter) {
                 let of = ended.entry(header.workflow).or_default();
                 of.push((header.updated_at, header.id));
             }
@@ -112,7 +112,7 @@ pub fn chosen_to_prune(
     Ok(chosen)
 }
 
-fn is_meant(header: &RunHeader, filter: &PruneFilter) -> bool {
+fn matches(header: &RunHeader, filter: &PruneFilter) -> bool {
     let named = filter.workflow.as_deref();
     let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
     header.status.is_final()

@@ -1,5 +1,5 @@
 //! Starting a run that ended badly once more: a new run of the same program, from its beginning
-//! with the same input, or from an iteration or an action with the state of then. The old one
+//! with the same input, or from an iteration or an action with the state of that time. The old one
 //! stays as it ended.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
@@ -17,10 +17,10 @@ pub const RETRY_LABEL: &str = "windlass.retry_of";
 /// The label that says from where, when it was not the beginning.
 pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 
-/// Stands for the action that a run failed at.
+/// Represents the action that a run failed at.
 pub const FAILED: &str = "failed";
 
-/// Stands for the items that failed of the last foreach that had such.
+/// Represents the items that failed of the last foreach that had such.
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
@@ -103,7 +103,7 @@ impl Engine {
         })
     }
 
-    /// The state of the run `id` that goes on from a place of another one; none for its beginning.
+    /// The state of the run `id` that continues from a place of another one; none for its beginning.
     fn state_at(
         &self,
         run: &str,
@@ -133,21 +133,20 @@ impl Engine {
             }
         };
         let rewound = rewind(program, &start, &changes, &place, id, now());
-        match rewound.map_err(|bug| StoreError::unfolded(&header.id, &bug))? {
+        match rewound.map_err(|bug| StoreError::replay_failed(&header.id, &bug))? {
             Rewound::State(state) if program.secure && holds_sealed(&*state) => {
                 Err(ScheduleError::Sealed(header.id).into())
             }
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
-            Rewound::Several(paths) => Err(nowhere(several(&header.id, &paths))),
+            Rewound::Several(paths) => Err(nowhere(several_foreaches_message(&header.id, &paths))),
             Rewound::Nowhere => Err(nowhere(match place {
                 Target::FailedItems(_) => String::from(
                     "no item of a foreach failed in it; those of an earlier run are retried from that",
                 ),
-                Target::Action(..) => never(header.snapshot),
-                Target::Path(path) => {
-                    misspelt(program, &path).unwrap_or_else(|| never(header.snapshot))
-                }
+                Target::Action(..) => no_snapshot_message(header.snapshot),
+                Target::Path(path) => did_you_mean_place(program, &path)
+                    .unwrap_or_else(|| no_snapshot_message(header.snapshot)),
             })),
         }
     }
@@ -161,16 +160,16 @@ fn failed_items(from: &str) -> Option<Option<&str>> {
     }
 }
 
-/// So many places are listed.
-const LISTED: usize = 10;
+/// This many places are listed.
+const MAX_LISTED: usize = 10;
 
 /// What to write where items of several foreaches failed.
-fn several(run: &Name, paths: &[String]) -> String {
-    let shown = paths.iter().take(LISTED);
+fn several_foreaches_message(run: &Name, paths: &[String]) -> String {
+    let shown = paths.iter().take(MAX_LISTED);
     let lines: String = shown
         .map(|path| format!("\n  --from {FAILED_ITEMS}/{path}"))
         .collect();
-    let more = match paths.len().saturating_sub(LISTED) {
+    let more = match paths.len().saturating_sub(MAX_LISTED) {
         0 => String::new(),
         more => format!("\n  and {more} more"),
     };
@@ -183,7 +182,7 @@ fn several(run: &Name, paths: &[String]) -> String {
 
 /// Why a place that the workflow has is not in a journal that begins with a snapshot, or with the
 /// run (0).
-fn never(snapshot: u64) -> String {
+fn no_snapshot_message(snapshot: u64) -> String {
     if snapshot == 0 {
         return String::from("it never came there");
     }
@@ -194,7 +193,7 @@ fn never(snapshot: u64) -> String {
 }
 
 /// The part of a path that names nothing in the workflow, and what it was meant to be.
-pub(super) fn misspelt(program: &Program, path: &str) -> Option<String> {
+pub(super) fn did_you_mean_place(program: &Program, path: &str) -> Option<String> {
     let names = path
         .split('/')
         .map(|part| part.split_once('#').map_or(part, |(name, _)| name));

@@ -18,19 +18,15 @@ pub struct Run {
 #[non_exhaustive]
 pub enum RunFailure {
     /// It failed, ran out of time or was cancelled.
-    #[error("run {run} ended as {}{}", status.as_str(), because(error.as_ref()))]
+    #[error("run {run} ended as {}{}", status.as_str(), error_suffix(error.as_ref()))]
     Ended {
-        /// The run.
         run: Name,
-        /// How.
         status: Status,
-        /// Why.
         error: Option<RunError>,
     },
     /// It succeeded, and what it gives is not of the type that was asked for.
     #[error("run {run} gave something else than was asked for: {error}")]
     Output {
-        /// The run.
         run: Name,
         /// How it differs.
         #[source]
@@ -38,13 +34,8 @@ pub enum RunFailure {
     },
     /// It was paused: it can be resumed.
     #[error("run {run} is paused")]
-    Paused {
-        /// The run.
-        run: Name,
-        /// Why.
-        reason: PauseReason,
-    },
-    /// The engine cannot go on with it now; it is safe in the store.
+    Paused { run: Name, reason: PauseReason },
+    /// The engine cannot continue with it now; it is safe in the store.
     #[error(transparent)]
     Stuck(#[from] ScheduleError),
     /// The store cannot be read.
@@ -52,7 +43,7 @@ pub enum RunFailure {
     Engine(#[from] EngineError),
 }
 
-fn because(error: Option<&RunError>) -> String {
+fn error_suffix(error: Option<&RunError>) -> String {
     error
         .map(|error| format!(": {}", error.fault.message))
         .unwrap_or_default()
@@ -78,7 +69,7 @@ impl Run {
         self.updates.next().await
     }
 
-    /// From now on only pauses and the end are told.
+    /// From now on only pauses and the end are reported.
     pub(super) fn only_end(&self) {
         self.updates.only_end();
     }

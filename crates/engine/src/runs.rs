@@ -1,5 +1,5 @@
-//! Where runs live. [`Runs`] is all that the use cases, the server and the commands need of it.
-//! [`Local`] keeps runs in this process: a scheduler moves them, a store keeps them. Another engine
+//! Where runs live. [`RunBackend`] is all that the use cases, the server and the commands need of it.
+//! [`LocalBackend`] keeps runs in this process: a scheduler moves them, a store keeps them. Another engine
 //! may keep them elsewhere.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
@@ -12,43 +12,43 @@ use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, Event, HistoryEvent, IterationRow, LoopState, RunStatus};
 use windlass_model::model::{Name, Status};
 use windlass_store::{
-    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
+    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, ProgramSource, RowLocation,
     RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
 
-type Read<T> = Result<T, EngineError>;
-type Answer<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
+type ReadResult<T> = Result<T, EngineError>;
+type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 
 /// Reads runs. Each method may block, and gives only what is durable. Errors are those of the store,
 /// and an unknown run.
-pub trait Inspect: Send + Sync + 'static {
-    /// Whether an engine owns them: while none does, no run goes on.
+pub trait RunReader: Send + Sync + 'static {
+    /// Whether an engine owns them: while none does, no run continues.
     fn is_owned(&self) -> bool;
 
     /// Why no steps can be stored, if so: [`StoreError::Failed`], [`StoreError::Gone`].
-    fn takes_writes(&self) -> Read<()>;
+    fn check_writable(&self) -> ReadResult<()>;
 
     /// A run's header.
-    fn header(&self, run: &str) -> Read<RunHeader>;
+    fn header(&self, run: &str) -> ReadResult<RunHeader>;
 
     /// A run's header and state.
-    fn load(&self, run: &str) -> Read<StoredRun>;
+    fn load(&self, run: &str) -> ReadResult<StoredRun>;
 
     /// A run at one moment: header, state, loops and its last `iterations`.
-    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun>;
+    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun>;
 
     /// The changes that led to a run's state, as far as they are retained.
-    fn journal(&self, run: &str) -> Read<Journal>;
+    fn journal(&self, run: &str) -> ReadResult<Journal>;
 
     /// What a program was compiled from.
-    fn source(&self, program: ProgramHash) -> Read<ProgramSource>;
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource>;
 
-    /// Lets this thread read several times, and waits once until what it read is durable.
-    fn together(&self, read: &mut dyn FnMut()) -> Read<()>;
+    /// Reads several times on this thread, and waits once until what it read is durable.
+    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()>;
 
     /// The headers of some runs as they are at one moment; none of one that is not there.
-    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>>;
+    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>>;
 
     /// The runs whose headers changed, or went, since this was asked last; none when that is not
     /// known. For one asker.
@@ -61,13 +61,18 @@ pub trait Inspect: Send + Sync + 'static {
     fn on_change(&self, wake: Wake);
 
     /// Headers in the order of the runs' ids, after `after`.
-    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>>;
+    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>>;
 
     /// The current row of every loop of a run.
-    fn loops(&self, run: &str) -> Read<Vec<LoopState>>;
+    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>>;
 
     /// The last `limit` iterations of a run, or of one of its loops.
-    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>>;
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<IterationRow>>;
 
     /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
     fn last_statuses(
@@ -76,16 +81,20 @@ pub trait Inspect: Send + Sync + 'static {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Read<Vec<(u64, Status)>>;
+    ) -> ReadResult<Vec<(u64, Status)>>;
 
-    /// What is kept of the iterations of one loop.
-    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations>;
+    /// What is stored of the iterations of one loop.
+    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations>;
 
     /// The rows of these iterations of a loop.
-    fn whole_rows(&self, run: &str, path: &str, wanted: &[(u64, Place)])
-    -> Read<Vec<IterationRow>>;
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, RowLocation)],
+    ) -> ReadResult<Vec<IterationRow>>;
 
-    /// The commits of a run since `since`, up to the one with the number `last`, that tell of something
+    /// The commits of a run since `since`, up to the one with the number `last`, that report something
     /// wanted.
     fn commits_between(
         &self,
@@ -93,62 +102,73 @@ pub trait Inspect: Send + Sync + 'static {
         since: Timestamp,
         last: Option<u64>,
         wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> Read<Vec<CommitRecord>>;
+    ) -> ReadResult<Vec<CommitRecord>>;
 
     /// The changes of the `limit` commits up to the one with the number `last`, the newest first.
-    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>>;
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> ReadResult<Vec<(u64, Vec<Change>)>>;
 
-    /// Workflows that are kept under a name, in the order of their names, after `after`.
-    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>>;
+    /// Workflows that are stored under a name, in the order of their names, after `after`.
+    fn stored_workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<StoredWorkflow>>;
 
-    /// The workflow of a name.
-    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>>;
+    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>>;
 
     /// Its former texts, the oldest first.
-    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>>;
+    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>>;
 
     /// One of them.
-    fn former_workflow(&self, name: &str, version: &WorkflowVersion)
-    -> Read<Option<ProgramSource>>;
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> ReadResult<Option<ProgramSource>>;
 
     /// A run's history after a sequence number.
-    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>>;
+    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>>;
 }
 
-/// Runs that go on.
-pub trait Runs: Send + Sync + 'static {
+/// Runs that continue.
+pub trait RunBackend: Send + Sync + 'static {
     /// Reads them.
-    fn inspect(&self) -> Arc<dyn Inspect>;
+    fn inspect(&self) -> Arc<dyn RunReader>;
 
     /// Starts a run. When this returns, its first step is durable.
-    fn start(&self, start: Start) -> Answer<'_, ()>;
+    fn start(&self, start: Start) -> EngineFuture<'_, ()>;
 
     /// Delivers an event. When this returns, the step that follows from it is durable.
-    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus>;
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> EngineFuture<'a, RunStatus>;
 
-    /// Sends every durable step of a run to a watcher, from now on; gives its header.
-    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader>;
+    /// Sends every durable step of a run to a watcher, from now on; returns its header.
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> EngineFuture<'a, RunHeader>;
 
     /// Forgets runs that have ended. Blocks. After an error, those forgotten before stay so.
-    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Read<Pruned>;
+    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> ReadResult<Pruned>;
 }
 
 thread_local! {
     /// Whether what this thread reads is waited for later.
-    static TOGETHER: Cell<bool> = const { Cell::new(false) };
+    static BATCH_DEPTH: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sets it back to what it was, also after a panic.
-struct Together(bool);
+struct BatchGuard(bool);
 
-impl Drop for Together {
+impl Drop for BatchGuard {
     fn drop(&mut self) {
-        TOGETHER.set(self.0);
+        BATCH_DEPTH.set(self.0);
     }
 }
 
 /// Runs as they lie in a store.
-pub struct Stored {
+pub struct StoreReader {
     store: Arc<dyn Store>,
     /// What the owner of the store has not started yet; none: no process owns it.
     queue: Option<Queue>,
@@ -159,11 +179,11 @@ pub struct Stored {
 struct Snapshot {
     /// How often the store was opened again before it was read.
     epoch: u64,
-    /// None when that cannot be told from what was not acknowledged.
+    /// None when that cannot be reported from what was not acknowledged.
     store: Option<Arc<MemoryStore>>,
 }
 
-impl Stored {
+impl StoreReader {
     pub fn new(store: Arc<dyn Store>, queue: Option<Queue>) -> Self {
         Self {
             store,
@@ -174,10 +194,10 @@ impl Stored {
 
     /// Reads what nothing can take back any more: of a store that takes no writes, what was
     /// acknowledged before.
-    fn durable<T>(&self, read: impl Fn(&dyn Store) -> Result<T, StoreError>) -> Read<T> {
+    fn durable<T>(&self, read: impl Fn(&dyn Store) -> Result<T, StoreError>) -> ReadResult<T> {
         let epoch = self.store.epoch();
         let found = read(&*self.store).and_then(|found| {
-            if !TOGETHER.get() {
+            if !BATCH_DEPTH.get() {
                 self.store.wait_durable(epoch)?;
             }
             Ok(found)
@@ -188,7 +208,7 @@ impl Stored {
                 None => Err(error.into()),
             },
             found => {
-                // The store takes writes: the snapshot is of no use any more.
+                // The store takes writes: the snapshot is no longer valid.
                 if let Ok(mut snapshot) = self.snapshot.try_lock() {
                     *snapshot = None;
                 }
@@ -210,42 +230,42 @@ impl Stored {
     }
 }
 
-impl Inspect for Stored {
+impl RunReader for StoreReader {
     fn is_owned(&self) -> bool {
         self.queue.is_some()
     }
 
-    fn takes_writes(&self) -> Read<()> {
-        self.store.in_place()?;
-        Ok(self.store.usable()?)
+    fn check_writable(&self) -> ReadResult<()> {
+        self.store.check_present()?;
+        Ok(self.store.check_writable()?)
     }
 
-    fn header(&self, run: &str) -> Read<RunHeader> {
+    fn header(&self, run: &str) -> ReadResult<RunHeader> {
         self.durable(|store| store.header(run))
     }
 
-    fn load(&self, run: &str) -> Read<StoredRun> {
+    fn load(&self, run: &str) -> ReadResult<StoredRun> {
         self.durable(|store| store.load(run))
     }
 
-    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun> {
+    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
         self.durable(|store| {
-            store.usable()?;
+            store.check_writable()?;
             Ok(store.consistent_read(run, iterations))
         })
     }
 
-    fn journal(&self, run: &str) -> Read<Journal> {
+    fn journal(&self, run: &str) -> ReadResult<Journal> {
         self.durable(|store| store.journal(run))
     }
 
-    fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
         self.durable(|store| store.program(program))
     }
 
-    fn together(&self, read: &mut dyn FnMut()) -> Read<()> {
+    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()> {
         let epoch = self.store.epoch();
-        let outer = Together(TOGETHER.replace(true));
+        let outer = BatchGuard(BATCH_DEPTH.replace(true));
         read();
         match outer.0 {
             true => Ok(()),
@@ -253,7 +273,7 @@ impl Inspect for Stored {
         }
     }
 
-    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {
+    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
         self.durable(|store| {
             let header = |run: &Name| match store.header(run) {
                 Ok(header) => Ok(Some(header)),
@@ -283,15 +303,20 @@ impl Inspect for Stored {
         self.store.on_change(wake);
     }
 
-    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>> {
+    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
         self.durable(|store| store.list(after, limit))
     }
 
-    fn loops(&self, run: &str) -> Read<Vec<LoopState>> {
+    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
         self.durable(|store| store.loops(run))
     }
 
-    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<IterationRow>> {
         self.durable(|store| store.iterations(run, path, limit))
     }
 
@@ -301,11 +326,11 @@ impl Inspect for Stored {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Read<Vec<(u64, Status)>> {
+    ) -> ReadResult<Vec<(u64, Status)>> {
         self.durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
     }
 
-    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
+    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations> {
         self.durable(|store| store.iterations_of(run, path))
     }
 
@@ -313,8 +338,8 @@ impl Inspect for Stored {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
-    ) -> Read<Vec<IterationRow>> {
+        wanted: &[(u64, RowLocation)],
+    ) -> ReadResult<Vec<IterationRow>> {
         self.durable(|store| store.whole_rows(run, path, wanted))
     }
 
@@ -324,23 +349,32 @@ impl Inspect for Stored {
         since: Timestamp,
         last: Option<u64>,
         wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> Read<Vec<CommitRecord>> {
+    ) -> ReadResult<Vec<CommitRecord>> {
         self.durable(|store| store.commits_between(run, since, last, wanted))
     }
 
-    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>> {
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> ReadResult<Vec<(u64, Vec<Change>)>> {
         self.durable(|store| store.changes_back(run, last, limit))
     }
 
-    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
+    fn stored_workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<StoredWorkflow>> {
         self.durable(|store| store.workflows(after, limit))
     }
 
-    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>> {
+    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>> {
         self.durable(|store| store.workflow(name))
     }
 
-    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>> {
+    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>> {
         self.durable(|store| store.former_workflows(name))
     }
 
@@ -348,26 +382,26 @@ impl Inspect for Stored {
         &self,
         name: &str,
         version: &WorkflowVersion,
-    ) -> Read<Option<ProgramSource>> {
+    ) -> ReadResult<Option<ProgramSource>> {
         self.durable(|store| store.former_workflow(name, version))
     }
 
-    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>> {
+    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
         self.durable(|store| store.history(run, after, limit))
     }
 }
 
 /// Runs in this process.
-pub(super) struct Local {
+pub(super) struct LocalBackend {
     /// Moves them.
     pub scheduler: Scheduler,
     store: Arc<dyn Store>,
-    stored: Arc<Stored>,
+    stored: Arc<StoreReader>,
 }
 
-impl Local {
+impl LocalBackend {
     pub fn new(scheduler: Scheduler, store: Arc<dyn Store>) -> Self {
-        let stored = Arc::new(Stored::new(
+        let stored = Arc::new(StoreReader::new(
             Arc::clone(&store),
             Some(scheduler.queue().clone()),
         ));
@@ -379,24 +413,24 @@ impl Local {
     }
 }
 
-impl Runs for Local {
-    fn inspect(&self) -> Arc<dyn Inspect> {
+impl RunBackend for LocalBackend {
+    fn inspect(&self) -> Arc<dyn RunReader> {
         self.stored.clone()
     }
 
-    fn start(&self, start: Start) -> Answer<'_, ()> {
+    fn start(&self, start: Start) -> EngineFuture<'_, ()> {
         Box::pin(async move { Ok(self.scheduler.start(start).await?) })
     }
 
-    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus> {
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> EngineFuture<'a, RunStatus> {
         Box::pin(async move { Ok(self.scheduler.deliver(run, event).await?) })
     }
 
-    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader> {
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> EngineFuture<'a, RunHeader> {
         Box::pin(async move { Ok(self.scheduler.watch(run, watcher).await?) })
     }
 
-    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Read<Pruned> {
+    fn prune(&self, filter: &PruneFilter, now: Timestamp) -> ReadResult<Pruned> {
         prune::prune(&*self.store, filter, now)
     }
 }

@@ -1,8 +1,8 @@
-//! Runs that start by themselves: the named workflows that have a schedule. Up to when its times
+//! Runs that start automatically: the named workflows that have a schedule. Up to when its times
 //! are decided is stored with each, and a run's id is made of its time, so that each time is one
 //! run, through crashes.
 
-use super::calendar::{Decision, Earlier, decide};
+use super::calendar::{Decision, PreviousRun, decide};
 use super::{Engine, EngineError, ScheduleError, StartOptions, Workflow, run_name};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use windlass_value::time::Timestamp;
 /// The label of a run that a schedule started: the workflow's name.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 
-/// So many workflows are read at a time.
+/// This many workflows are read at a time.
 const PAGE: usize = 256;
 
 /// A schedule that is ahead of the clock by more than this was decided by a clock that was wrong.
@@ -27,7 +27,7 @@ impl Engine {
     /// Starts what is due of all schedules; gives when to look again.
     ///
     /// # Errors
-    /// Store errors. A workflow that cannot be started is logged, and is no matter of the others.
+    /// Store errors. A workflow that cannot be started is logged, and is not a matter of the others.
     #[doc(hidden)]
     pub async fn fire_schedules(&self, now: Timestamp) -> Result<Option<Timestamp>, EngineError> {
         let mut next: Option<Timestamp> = None;
@@ -73,7 +73,7 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.keep(stored, back)?;
-            // Whoever changed it meanwhile has told.
+            // The caller that changed it meanwhile has reported it.
             return Ok(Some(now));
         }
         let state = stored.schedule.clone().unwrap_or(ScheduleState {
@@ -119,11 +119,11 @@ impl Engine {
         }
     }
 
-    fn earlier(&self, run: Option<&str>) -> Earlier {
+    fn earlier(&self, run: Option<&str>) -> PreviousRun {
         match run.map(|run| self.inspector().header(run)) {
-            Some(Ok(header)) if header.status.is_final() => Earlier::Ended(header.updated_at),
-            Some(Ok(_)) => Earlier::UnderWay,
-            Some(Err(_)) | None => Earlier::None,
+            Some(Ok(header)) if header.status.is_final() => PreviousRun::Ended(header.updated_at),
+            Some(Ok(_)) => PreviousRun::UnderWay,
+            Some(Err(_)) | None => PreviousRun::None,
         }
     }
 
@@ -147,7 +147,7 @@ impl Engine {
     }
 }
 
-/// A workflow whose schedule is ahead of the clock, as one that goes on from now: none of its times would
+/// A workflow whose schedule is ahead of the clock, as one that continues from now: none of its times would
 /// come before the clock is there again. A run of a later time that has begun is not begun again.
 fn set_back(stored: &StoredWorkflow, now: Timestamp) -> Option<StoredWorkflow> {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);

@@ -2,13 +2,13 @@
 
 use super::files::app_workflows;
 use super::load::Workflows;
-use super::shape::Shapes;
+use super::shape::InferredSchemas;
 use super::{LoadError, LoadOptions};
 use std::path::Path;
 use windlass_expression::{Object, Value};
-use windlass_formats::Wanted;
+use windlass_formats::MissingInputs;
 use windlass_model::hir;
-use windlass_model::model::{Answer, Dialect, HandlerTarget, Name};
+use windlass_model::model::{Dialect, HandlerTarget, Name, StubAnswer};
 use windlass_source::source::{self, Bundle, SourceFile};
 
 /// The member of a file of stubs that gives values to a definition's parameters.
@@ -44,7 +44,7 @@ impl Stubs {
             return Err(wanted.to_owned());
         };
         let stub = |(name, value): (&Name, &Value)| {
-            let answers: Result<Vec<Answer>, String> = match value {
+            let answers: Result<Vec<StubAnswer>, String> = match value {
                 Value::Array(list) if list.is_empty() => {
                     Err(String::from("an empty list says nothing"))
                 }
@@ -78,16 +78,16 @@ impl Stubs {
 }
 
 /// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
-fn answer(value: &Value) -> Result<Answer, String> {
+fn answer(value: &Value) -> Result<StubAnswer, String> {
     let error = match value {
         Value::Object(map) if map.len() == 1 => map.get("error"),
         _ => None,
     };
     let Some(error) = error else {
-        return Ok(Answer::Value(value.clone()));
+        return Ok(StubAnswer::Value(value.clone()));
     };
     if let Some(message) = error.as_str() {
-        return Ok(Answer::Error {
+        return Ok(StubAnswer::Error {
             kind: None,
             code: None,
             message: message.to_owned(),
@@ -109,7 +109,7 @@ fn answer(value: &Value) -> Result<Answer, String> {
             known.join(", ")
         ));
     }
-    Ok(Answer::Error {
+    Ok(StubAnswer::Error {
         kind: map.get("kind").map(text),
         code: map.get("code").map(text),
         message: map.get("message").map(text).unwrap_or_default(),
@@ -130,9 +130,9 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
     if options.workflow.is_some() || !path.is_file() {
         return Ok(Vec::new());
     }
-    let workflows = Workflows::bare().with(options);
-    let (bundle, _) = workflows.gathered_file(path, options.dialect)?;
-    let wanted = windlass_formats::wanted(&bundle, options.dialect, &workflows.caps);
+    let workflows = Workflows::plain_value().with(options);
+    let (bundle, _) = workflows.collect_from_file(path, options.dialect)?;
+    let wanted = windlass_formats::missing_inputs(&bundle, options.dialect, &workflows.caps);
     let several = wanted.workflows.len() > 1;
     Ok(wanted.workflows).map(|names| if several { names } else { Vec::new() })
 }
@@ -142,20 +142,20 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
 /// # Errors
 /// [`LoadError::Unreadable`].
 pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
-    let workflows = Workflows::bare().with(options);
-    let (bundle, _) = workflows.gathered_file(path, options.dialect)?;
+    let workflows = Workflows::plain_value().with(options);
+    let (bundle, _) = workflows.collect_from_file(path, options.dialect)?;
     Ok(stubs_of(bundle, options))
 }
 
 /// The same of a workflow whose files are there.
 #[must_use]
 pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
-    let workflows = Workflows::bare().with(options);
+    let workflows = Workflows::plain_value().with(options);
     let (file, _) = source::parse(&bundle, 0);
-    let shapes = file.as_ref().map(Shapes::of).unwrap_or_default();
-    let mut all = Wanted::default();
+    let shapes = file.as_ref().map(InferredSchemas::of).unwrap_or_default();
+    let mut all = MissingInputs::default();
     for _ in 0..MAX_ROUNDS {
-        let wanted = windlass_formats::wanted(&bundle, options.dialect, &workflows.caps);
+        let wanted = windlass_formats::missing_inputs(&bundle, options.dialect, &workflows.caps);
         if wanted.parameters.is_empty() && wanted.settings.is_empty() {
             break;
         }
@@ -209,7 +209,7 @@ fn with_values(values: &Value) -> Value {
 }
 
 /// An answer for every action that asks something outside, by the action's name.
-fn answers(workflow: &hir::Workflow, shapes: &Shapes) -> Object {
+fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     let mut stubs = Object::new();
     for used in workflow.handler_uses() {
         let answer = match used.executor {

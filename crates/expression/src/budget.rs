@@ -1,4 +1,4 @@
-//! How much work an evaluation may do, in units: about what one node of an expression takes, or a look at 64
+//! How much work an evaluation may do, in units: about what one node of an expression takes, or a check 64
 //! bytes of text. There is no clock in it, so the same evaluation comes to the same units everywhere. All that
 //! one step of a run evaluates shares one budget.
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What one step of a run, or one evaluation for a reader, may do in all: about a second.
 pub const MAX_WORK: u64 = 20_000_000;
 
-/// After so many units it is looked whether someone called the evaluation off.
+/// After this many units it is looked whether someone called the evaluation off.
 const SLICE: u64 = 10_000;
 
 /// What may be done about an evaluation that used up its budget: its fault is handled.
@@ -23,19 +23,18 @@ pub struct Budget {
     slice: Cell<u64>,
     /// Left behind the slice.
     rest: Cell<u64>,
-    /// What was granted in all.
     granted: Cell<u64>,
     /// Whether more was asked for than there was.
     exceeded: Cell<bool>,
     /// Whether what comes after the limit was reached has a reserve.
     recovers: bool,
-    /// Set by whoever calls the evaluation off.
+    /// Set by the caller that cancels the evaluation.
     called_off: Option<Arc<AtomicBool>>,
 }
 
 /// Why an evaluation has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exceeded {
+pub enum BudgetExceeded {
     #[error("the evaluation was called off")]
     CalledOff,
     #[error(
@@ -52,7 +51,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// One of so many units. Where it is exceeded, the evaluation fails, and what handles that gets a reserve.
+    /// A budget of this many units. Where it is exceeded, the evaluation fails, and what handles that gets a reserve.
     #[must_use]
     pub fn of(limit: u64) -> Self {
         let slice = limit.min(SLICE);
@@ -67,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// One of so many units. Where it is exceeded, everything after that fails: nothing of it is kept.
+    /// A budget of this many units. Where it is exceeded, everything after that fails: nothing of it is stored.
     #[must_use]
     pub fn to_give_up(limit: u64) -> Self {
         Self {
@@ -88,7 +87,7 @@ impl Budget {
     /// # Errors
     /// There is not so much left, or the evaluation was called off.
     #[inline]
-    pub fn charge(&self, units: usize) -> Result<(), Exceeded> {
+    pub fn charge(&self, units: usize) -> Result<(), BudgetExceeded> {
         let units = units as u64;
         match self.slice.get().checked_sub(units) {
             Some(left) => {
@@ -99,22 +98,22 @@ impl Budget {
         }
     }
 
-    /// Counts a text that is looked at once, as a whole.
+    /// Counts a text that is checked once, as a whole.
     ///
     /// # Errors
     /// As [`Budget::charge`].
     #[inline]
-    pub fn scan(&self, bytes: usize) -> Result<(), Exceeded> {
+    pub fn scan(&self, bytes: usize) -> Result<(), BudgetExceeded> {
         self.charge(bytes / 64)
     }
 
     #[cold]
-    fn next_slice(&self, units: u64) -> Result<(), Exceeded> {
+    fn next_slice(&self, units: u64) -> Result<(), BudgetExceeded> {
         if self.is_called_off() {
             self.exceeded.set(true);
             self.slice.set(0);
             self.rest.set(0);
-            return Err(Exceeded::CalledOff);
+            return Err(BudgetExceeded::CalledOff);
         }
         let left = self.slice.get().saturating_add(self.rest.get());
         let (left, outcome) = match left.checked_sub(units) {
@@ -124,7 +123,7 @@ impl Budget {
                 let reserve = if self.recovers { RESERVE } else { 0 };
                 let spent = self.granted.get().saturating_sub(left);
                 self.granted.set(spent.saturating_add(reserve));
-                (reserve, Err(Exceeded::Limit(self.limit)))
+                (reserve, Err(BudgetExceeded::Limit(self.limit)))
             }
         };
         let slice = left.min(SLICE);
@@ -146,14 +145,14 @@ impl Budget {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         self.slice.get().saturating_add(self.rest.get())
     }
 
     /// How much was done.
     #[must_use]
     pub fn spent(&self) -> u64 {
-        self.granted.get().saturating_sub(self.left())
+        self.granted.get().saturating_sub(self.remaining())
     }
 
     /// What is left, for one who cannot keep a reference: [`Budget::settle`] takes it back.
@@ -162,17 +161,17 @@ impl Budget {
         Self {
             limit: self.limit,
             called_off: self.called_off.clone(),
-            ..Self::to_give_up(self.left())
+            ..Self::to_give_up(self.remaining())
         }
     }
 
     /// Counts what was done with what was lent.
     pub fn settle(&self, lent: &Self) {
         let spent = match lent.is_exceeded() {
-            true => self.left(),
+            true => self.remaining(),
             false => lent.spent(),
         };
-        // Whoever was lent to has told the error.
+        // The borrower has reported the error.
         let _ = self.charge(usize::try_from(spent).unwrap_or(usize::MAX));
         if lent.is_exceeded() {
             let _ = self.charge(1);
@@ -183,7 +182,7 @@ impl Budget {
 /// What a pattern with look-around or references to groups may take: it may have to go back.
 const GOES_BACK: usize = 2_000;
 
-/// How many states the machine of a pattern has, nearly: each letter of a text may look at all of them.
+/// How many states the machine of a pattern has, nearly: each letter of a text may check all of them.
 pub(super) fn pattern_weight(pattern: &str) -> usize {
     let mut repeated = 1_usize;
     for braces in pattern.split('{').skip(1) {

@@ -3,7 +3,7 @@
 
 use super::jinja::{Flavor, Jinja};
 use super::template::{Kind, Template, blame, is_jinja, is_wdl};
-use super::wdl::ast::{Expr, Node, Place};
+use super::wdl::ast::{AstSpan, Expr, Node};
 use super::wdl::eval::{Ctx, describe};
 use super::wdl::functions;
 use super::{Env, EvalError, ParseError, Reference, Syntax, Value};
@@ -16,12 +16,12 @@ pub struct Condition {
     test: Arc<Test>,
     negated: bool,
     /// What its value says.
-    reading: Reading,
+    reading: ReadMode,
 }
 
 /// What a value of Jinja says as a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadMode {
     /// Its truth. Where operators do not take the kinds of their values, that counts as this; none: it is
     /// an error.
     Truth(Option<bool>),
@@ -101,7 +101,7 @@ impl Condition {
         Self {
             test: Arc::new(Test { text, kind }),
             negated: false,
-            reading: Reading::Truth(None),
+            reading: ReadMode::Truth(None),
         }
     }
 
@@ -114,15 +114,15 @@ impl Condition {
 
     /// What it counts as where it compares or computes what cannot be, such as none and a number.
     #[must_use]
-    pub fn ill_typed_as(mut self, holds: bool) -> Self {
-        self.reading = Reading::Truth(Some(holds));
+    pub fn with_ill_typed(mut self, holds: bool) -> Self {
+        self.reading = ReadMode::Truth(Some(holds));
         self
     }
 
     /// Its text counts, in which nothing and the words false, 0, no and none are false.
     #[must_use]
-    pub fn by_words(mut self) -> Self {
-        self.reading = Reading::Words;
+    pub fn truth_by_words(mut self) -> Self {
+        self.reading = ReadMode::Words;
         self
     }
 
@@ -254,7 +254,7 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
     }
 }
 
-/// TEA: a name by itself is a key of the state, and what is not there is false.
+/// TEA: a name alone is a key of the state, and what is not there is false.
 fn is_key(text: &str) -> bool {
     const CONSTANTS: [&str; 6] = ["true", "false", "none", "True", "False", "None"];
     let starts = |letter: char| letter.is_alphabetic() || letter == '_';
@@ -326,7 +326,7 @@ fn call(found: Option<Call<'_>>, source: &Value) -> Result<Expr, ParseError> {
 fn node(node: Node) -> Expr {
     Expr {
         node,
-        place: Place::default(),
+        place: AstSpan::default(),
     }
 }
 

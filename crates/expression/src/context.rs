@@ -25,7 +25,7 @@ pub enum Subject {
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TryError {
-    /// The text is no expression; the text itself for the caret.
+    /// The text is not an expression; the text itself for the caret.
     #[error("{error}")]
     Parse {
         error: ParseError,
@@ -160,7 +160,7 @@ impl Context {
 
     /// The same with another budget.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
@@ -234,7 +234,7 @@ impl Context {
 }
 
 /// One line of `--batch`: an object with `expr`, `template` or `cond` and the context's keys
-/// beside it. Gives `{"value": …}` or `{"error": …}`.
+/// next to it. Gives `{"value": …}` or `{"error": …}`.
 #[must_use]
 pub fn evaluate_line(line: &str, now: DateTime<Utc>, seed: u64) -> Value {
     match try_line(line, now, seed) {

@@ -6,11 +6,11 @@ use super::Value;
 use super::over_memory_json;
 use super::schema::Schema;
 use super::template::{Kind, Template};
-use super::wdl::ast::{Expr, Node, Place};
+use super::wdl::ast::{AstSpan, Expr, Node};
 use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
-use super::{Budget, Condition, Env, EvalError, Exceeded, Object, ParseError, Reference};
+use super::{Budget, BudgetExceeded, Condition, Env, EvalError, Object, ParseError, Reference};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use windlass_value::did_you_mean;
@@ -79,7 +79,7 @@ impl Template {
         })
     }
 
-    /// The value of JSON text, or `content` itself when it is no text; checked against a JSON
+    /// The value of JSON text, or `content` itself when it is not text; checked against a JSON
     /// Schema.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Template {
         }
         let node = |node| Expr {
             node,
-            place: Place::default(),
+            place: AstSpan::default(),
         };
         let arguments = arguments.into_iter().map(|argument| {
             node(match argument.as_constant() {
@@ -192,7 +192,7 @@ impl Data {
     pub(super) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match self {
             Self::Select { from, select } => {
-                let mut out = Gathered::default();
+                let mut out = CollectedRows::default();
                 for item in elements("select", from, env)?.iter() {
                     env.budget().charge(1)?;
                     let value = select.eval(&WithItem { env, item })?;
@@ -246,8 +246,8 @@ impl Data {
     }
 }
 
-impl From<Exceeded> for EvalError {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<BudgetExceeded> for EvalError {
+    fn from(exceeded: BudgetExceeded) -> Self {
         wrong(exceeded.to_string())
     }
 }
@@ -282,12 +282,12 @@ fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>
 
 /// Values and how large they are together.
 #[derive(Default)]
-struct Gathered {
+struct CollectedRows {
     items: Vec<Value>,
     bytes: usize,
 }
 
-impl Gathered {
+impl CollectedRows {
     fn push(&mut self, value: Value, budget: &Budget) -> Result<(), EvalError> {
         let bytes = text_size(&value);
         budget.charge(bytes / 64)?;

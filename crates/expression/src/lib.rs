@@ -35,19 +35,19 @@ mod template;
 mod wdl;
 
 pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
-pub use budget::{Budget, Exceeded, MAX_WORK};
+pub use budget::{Budget, BudgetExceeded, MAX_WORK};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
-pub use jinja::{is_full, python_quoted, sharing};
+pub use jinja::{budget_exhausted, python_quoted, with_template_cache};
 pub use reference::Reference;
 #[cfg(feature = "schema")]
 pub use schema_work::{Documents, MAX_TOLD};
 pub use secret::{
-    Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
+    WithMarks, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
     replace_secret_marks, secret_mark,
 };
 pub use template::{Syntax, Template};

@@ -1,4 +1,4 @@
-//! What a condition read and what that was: for `status`, which shows why a loop goes on. It
+//! What a condition read and what that was: for `status`, which shows why a loop continues. It
 //! evaluates parts of an expression and never decides anything by them.
 
 use super::wdl::ast::{Expr, Node};

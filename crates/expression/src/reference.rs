@@ -1,6 +1,6 @@
 //! What an expression mentions by a literal name: for linking, lints and hints.
 
-use super::wdl::ast::{Expr, Node, Place, Refused};
+use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
 
 /// Something an expression mentions by a literal name; for linking, lints and hints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,6 @@ pub enum Reference {
     Secret(String),
     /// `env('X')`, `env.X`; empty when the name is computed.
     Environment(String),
-    /// `item()`.
     Item,
     /// A Jinja name at the top that is none of these.
     Root(String),
@@ -73,7 +72,7 @@ pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
 }
 
 /// Adds the calls that no function takes.
-pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e Refused, Place)>) {
+pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e RefusedCall, AstSpan)>) {
     match &expr.node {
         Node::Literal(_) | Node::Template(_) => {}
         Node::Path(base, steps) => {

@@ -5,7 +5,7 @@ use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 
-/// Characters of the validator's words that are kept: it quotes the value.
+/// Characters of the validator's words that are stored: it quotes the value.
 const MAX_MESSAGE: usize = 300;
 
 /// A schema, read once.
@@ -45,7 +45,7 @@ impl Schema {
             let fourth = fourth.should_validate_formats(false);
             let said = schema.get("$schema").is_some();
             let fourth = (!said).then(|| fourth.build(&schema).ok()).flatten();
-            fourth.ok_or_else(|| shortened(&placed(&error, "the schema")))
+            fourth.ok_or_else(|| shortened(&error_text(&error, "the schema")))
         })?;
         Ok(Self {
             source: source.clone(),
@@ -73,11 +73,11 @@ impl Schema {
             ));
         }
         let checked = self.validator.validate(&value);
-        checked.map_err(|error| shortened(&placed(&error, "the value")))
+        checked.map_err(|error| shortened(&error_text(&error, "the value")))
     }
 }
 
-fn placed(error: &ValidationError<'_>, whole: &str) -> String {
+fn error_text(error: &ValidationError<'_>, whole: &str) -> String {
     let path = error.instance_path().to_string();
     let place = if path.is_empty() { whole } else { &path };
     format!("{place}: {error}")

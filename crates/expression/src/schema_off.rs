@@ -1,8 +1,8 @@
-//! Stands for `schema` in a build without the feature `schema`: a schema is refused, with the reason.
+//! A stand-in for `schema` in a build without the feature `schema`: a schema is refused, with the reason.
 
 use super::{Budget, Value};
 
-/// There is none.
+/// Absent.
 #[derive(Debug, PartialEq)]
 pub(super) enum Schema {}
 

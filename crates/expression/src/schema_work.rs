@@ -3,7 +3,7 @@
 //! This walks as the checks would, and each look costs a unit or more.
 
 use super::budget::{pattern_weight, pattern_work};
-use super::{Budget, Exceeded};
+use super::{Budget, BudgetExceeded};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,31 +13,31 @@ const LOOK: usize = 4;
 /// So deep the library may go, in references and nested schemas: it recurses.
 const MAX_DEPTH: usize = 500;
 
-/// A schema and a value with so many pairs of nodes are checked at once, unless something is looked at repeatedly.
+/// A schema and a value with this many pairs of nodes are checked at once, unless something is checked repeatedly.
 const FEW: usize = 100_000;
 
 /// How much all patterns of a schema may weigh.
 const MAX_PATTERNS: usize = 1_000_000;
 
-/// With more looks than this, it is not told what does not fit: the errors of all ways would fill the memory.
+/// With more looks than this, it is not reported what does not fit: the errors of all ways would fill the memory.
 pub const MAX_TOLD: u64 = 50_000;
 
 /// Why a value is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unchecked {
+pub enum SchemaRefusal {
     #[error("{0}")]
-    Exceeded(#[from] Exceeded),
+    Exceeded(#[from] BudgetExceeded),
     #[error("the schema nests deeper than {MAX_DEPTH} levels, references included")]
     Deep,
 }
 
-type Found<T = ()> = Result<T, Unchecked>;
+type CheckResult<T = ()> = Result<T, SchemaRefusal>;
 
-/// A schema with those that lie beside it, by their paths.
+/// A schema with those that lie next to it, by their paths.
 pub struct Documents<'a> {
     all: Vec<(&'a str, &'a Json)>,
     /// The parts that have a name of their own, by the end of it.
-    named: BTreeMap<&'a str, Vec<Spot<'a>>>,
+    named: BTreeMap<&'a str, Vec<SchemaPath<'a>>>,
     nodes: usize,
     repeats: bool,
     /// The weight of all patterns.
@@ -46,7 +46,7 @@ pub struct Documents<'a> {
 
 /// A part of one of the documents.
 #[derive(Clone, Copy)]
-struct Spot<'a> {
+struct SchemaPath<'a> {
     document: usize,
     part: &'a Json,
 }
@@ -62,18 +62,18 @@ impl<'a> Documents<'a> {
             patterns: 0,
         };
         for (document, (_, part)) in all.iter().enumerate() {
-            documents.index(Spot { document, part });
+            documents.index(SchemaPath { document, part });
         }
         documents.all = all;
         documents
     }
 
-    fn index(&mut self, spot: Spot<'a>) {
+    fn index(&mut self, spot: SchemaPath<'a>) {
         self.nodes += 1;
         match spot.part {
             Json::Array(items) => items
                 .iter()
-                .for_each(|part| self.index(Spot { part, ..spot })),
+                .for_each(|part| self.index(SchemaPath { part, ..spot })),
             Json::Object(members) => {
                 for (key, part) in members {
                     match (key.as_str(), part.as_str()) {
@@ -89,7 +89,7 @@ impl<'a> Documents<'a> {
                         ("unevaluatedProperties" | "unevaluatedItems", _) => self.repeats = true,
                         _ => {}
                     }
-                    self.index(Spot { part, ..spot });
+                    self.index(SchemaPath { part, ..spot });
                 }
             }
             _ => {}
@@ -117,18 +117,18 @@ impl<'a> Documents<'a> {
     ///
     /// # Errors
     /// It is more than the budget has, or the library would recurse too deep.
-    pub fn charge(&self, instance: &Json, budget: &Budget) -> Found<u64> {
+    pub fn charge(&self, instance: &Json, budget: &Budget) -> CheckResult<u64> {
         let before = budget.spent();
         let nodes = nodes(instance);
         budget.charge(nodes.saturating_mul(LOOK))?;
         if self.repeats || self.nodes.saturating_mul(nodes) > FEW || has_long_text(instance) {
-            let mut walk = Walk {
+            let mut walk = WorkEstimate {
                 documents: self,
                 budget,
                 resolved: HashMap::new(),
             };
             if let Some((_, schema)) = self.all.first() {
-                let root = Spot {
+                let root = SchemaPath {
                     document: 0,
                     part: schema,
                 };
@@ -139,11 +139,11 @@ impl<'a> Documents<'a> {
     }
 
     /// What a reference may lead to.
-    fn targets(&self, from: usize, reference: &'a str) -> Vec<Spot<'a>> {
+    fn targets(&self, from: usize, reference: &'a str) -> Vec<SchemaPath<'a>> {
         let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let mut roots: Vec<Spot<'a>> = Vec::new();
+        let mut roots: Vec<SchemaPath<'a>> = Vec::new();
         if path.is_empty() {
-            let here = self.all.get(from).map(|(_, part)| Spot {
+            let here = self.all.get(from).map(|(_, part)| SchemaPath {
                 document: from,
                 part,
             });
@@ -152,7 +152,7 @@ impl<'a> Documents<'a> {
             let wanted = end_of(path);
             let documents = self.all.iter().enumerate();
             let documents = documents.filter(|(_, (name, _))| end_of(name) == wanted);
-            roots.extend(documents.map(|(document, (_, part))| Spot { document, part }));
+            roots.extend(documents.map(|(document, (_, part))| SchemaPath { document, part }));
             roots.extend(self.named.get(wanted).into_iter().flatten());
         }
         match fragment {
@@ -162,9 +162,9 @@ impl<'a> Documents<'a> {
                 let named = self.named.values().flatten().copied();
                 let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
                 let all = roots.into_iter().chain(named);
-                let at = |spot: Spot<'a>| {
+                let at = |spot: SchemaPath<'a>| {
                     let part = spot.part.pointer(&decoded)?;
-                    Some(Spot { part, ..spot })
+                    Some(SchemaPath { part, ..spot })
                 };
                 all.filter_map(at).collect()
             }
@@ -198,17 +198,17 @@ fn has_long_text(value: &Json) -> bool {
     }
 }
 
-struct Walk<'a, 'd> {
+struct WorkEstimate<'a, 'd> {
     documents: &'d Documents<'a>,
     budget: &'d Budget,
-    resolved: HashMap<(usize, &'a str), Vec<Spot<'a>>>,
+    resolved: HashMap<(usize, &'a str), Vec<SchemaPath<'a>>>,
 }
 
-impl<'a> Walk<'a, '_> {
-    fn check(&mut self, spot: Spot<'a>, instance: &Json, depth: usize) -> Found {
+impl<'a> WorkEstimate<'a, '_> {
+    fn check(&mut self, spot: SchemaPath<'a>, instance: &Json, depth: usize) -> CheckResult {
         self.budget.charge(LOOK)?;
         if depth > MAX_DEPTH {
-            return Err(Unchecked::Deep);
+            return Err(SchemaRefusal::Deep);
         }
         let Json::Object(schema) = spot.part else {
             return Ok(());
@@ -216,8 +216,8 @@ impl<'a> Walk<'a, '_> {
         let unevaluated = ["unevaluatedProperties", "unevaluatedItems"];
         let again = unevaluated.iter().any(|key| schema.contains_key(*key));
         for (key, part) in schema {
-            let at = |part: &'a Json| Spot { part, ..spot };
-            let in_place: Vec<Spot<'a>> = match (key.as_str(), part) {
+            let at = |part: &'a Json| SchemaPath { part, ..spot };
+            let in_place: Vec<SchemaPath<'a>> = match (key.as_str(), part) {
                 ("allOf" | "anyOf" | "oneOf", Json::Array(parts)) => parts.iter().map(at).collect(),
                 ("not" | "if" | "then" | "else", part) => vec![at(part)],
                 ("dependentSchemas" | "dependencies", Json::Object(parts)) => {
@@ -242,7 +242,7 @@ impl<'a> Walk<'a, '_> {
         Ok(())
     }
 
-    fn targets(&mut self, document: usize, reference: &'a str) -> Vec<Spot<'a>> {
+    fn targets(&mut self, document: usize, reference: &'a str) -> Vec<SchemaPath<'a>> {
         let known = self.resolved.entry((document, reference));
         let documents = self.documents;
         known
@@ -250,15 +250,15 @@ impl<'a> Walk<'a, '_> {
             .clone()
     }
 
-    /// A keyword that looks at the value itself, or below it.
+    /// A keyword that checks the value itself, or below it.
     fn below(
         &mut self,
         key: &str,
-        spot: Spot<'a>,
+        spot: SchemaPath<'a>,
         schema: &'a Map<String, Json>,
         instance: &Json,
         depth: usize,
-    ) -> Found {
+    ) -> CheckResult {
         match (key, spot.part, instance) {
             ("pattern", Json::String(pattern), Json::String(text)) => {
                 self.budget.charge(pattern_work(pattern, text.len()))?;
@@ -282,7 +282,7 @@ impl<'a> Walk<'a, '_> {
                 self.budget.charge(parts.len().min(members.len()))?;
                 for (key, part) in parts {
                     if let Some(member) = members.get(key) {
-                        self.check(Spot { part, ..spot }, member, depth)?;
+                        self.check(SchemaPath { part, ..spot }, member, depth)?;
                     }
                 }
             }
@@ -290,7 +290,7 @@ impl<'a> Walk<'a, '_> {
                 for (pattern, part) in parts {
                     for (key, member) in members {
                         self.budget.charge(pattern_work(pattern, key.len()))?;
-                        self.check(Spot { part, ..spot }, member, depth)?;
+                        self.check(SchemaPath { part, ..spot }, member, depth)?;
                     }
                 }
             }
@@ -313,7 +313,7 @@ impl<'a> Walk<'a, '_> {
             }
             ("items" | "prefixItems", Json::Array(parts), Json::Array(items)) => {
                 for (part, item) in parts.iter().zip(items) {
-                    self.check(Spot { part, ..spot }, item, depth)?;
+                    self.check(SchemaPath { part, ..spot }, item, depth)?;
                 }
             }
             (
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn work(schema: &Json, instance: &Json) -> Found<u64> {
+    fn work(schema: &Json, instance: &Json) -> CheckResult<u64> {
         let documents = Documents::new(vec![("", schema)]);
         documents.charge(instance, &Budget::of(1_000_000))
     }
@@ -365,7 +365,7 @@ mod tests {
             assert!(work(&doubled(4, part), &instance).is_ok());
             let refused = work(&doubled(60, part), &instance);
             assert!(
-                matches!(refused, Err(Unchecked::Exceeded(_))),
+                matches!(refused, Err(SchemaRefusal::Exceeded(_))),
                 "{refused:?}"
             );
         }
@@ -398,14 +398,14 @@ mod tests {
         let schema = json!({"$defs": {"all": parts}, "$ref": "#d0"});
         assert!(matches!(
             work(&schema, &json!(1)),
-            Err(Unchecked::Exceeded(_))
+            Err(SchemaRefusal::Exceeded(_))
         ));
     }
 
     #[test]
     fn a_chain_of_references_does_not_end_the_stack() {
         let chain = doubled(20_000, |next| json!({"allOf": [next]}));
-        assert_eq!(work(&chain, &json!(1)), Err(Unchecked::Deep));
+        assert_eq!(work(&chain, &json!(1)), Err(SchemaRefusal::Deep));
         let short = doubled(100, |next| json!({"allOf": [next]}));
         assert!(work(&short, &json!(1)).is_ok());
     }
@@ -420,6 +420,6 @@ mod tests {
         assert!(work(&schema, &value).is_ok_and(|units| units < 3_000));
         // One that refers to itself at the same place does not end.
         let itself = json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"});
-        assert_eq!(work(&itself, &json!(1)), Err(Unchecked::Deep));
+        assert_eq!(work(&itself, &json!(1)), Err(SchemaRefusal::Deep));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
-/// Behind the name in a mark: what stands there when the variable is not set, and when it is not
+/// Behind the name in a mark: what is there when the variable is not set, and when it is not
 /// set or empty.
 const UNLESS_SET: char = '\u{E0F2}';
 const UNLESS_FULL: char = '\u{E0F3}';
@@ -48,7 +48,7 @@ pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// The mark of a variable of the environment with what stands there without the variable
+/// The mark of a variable of the environment with what is there without the variable
 /// (`env.X | default('else')`); with `or_empty` also when that is empty. None when the text is no
 /// such mark and nothing else.
 pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
@@ -63,15 +63,15 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
 
 /// What a mark asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marked<'m> {
+pub struct WithMarks<'m> {
     pub name: &'m str,
-    /// What stands there without it.
+    /// What is there without it.
     pub fallback: Option<&'m str>,
-    /// Whether that stands there also when the secret is empty.
+    /// Whether that is there also when the secret is empty.
     pub or_empty: bool,
 }
 
-impl<'m> Marked<'m> {
+impl<'m> WithMarks<'m> {
     /// What is between the ends of a mark.
     #[must_use]
     pub fn of(inside: &'m str) -> Self {
@@ -171,7 +171,7 @@ pub(super) struct Shorthand {
     replacements: Vec<Replacement>,
 }
 
-/// What stands in the new text, and what stood in the author's.
+/// What is in the new text, and what stood in the author's.
 struct Replacement {
     new: Range<usize>,
     old: Range<usize>,
@@ -271,7 +271,7 @@ mod tests {
             let value = Value::text(with_fallback(&mark, "else", or_empty).unwrap());
             let mut seen = Vec::new();
             let filled = replace_secret_marks(&value, &mut |inside| {
-                let marked = Marked::of(inside);
+                let marked = WithMarks::of(inside);
                 seen.push((marked.name.to_owned(), marked.fallback.map(str::to_owned)));
                 assert_eq!(marked.blank(), blank);
                 Some(String::from("key"))
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(filled, Value::text("key"));
             assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
         }
-        assert_eq!(Marked::of("NAME").fallback, None);
+        assert_eq!(WithMarks::of("NAME").fallback, None);
         // Neither other text nor a secret of the engine's own takes one.
         assert_eq!(with_fallback("text", "else", false), None);
         assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);

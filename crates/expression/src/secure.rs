@@ -26,14 +26,14 @@ impl Template {
                     let value = value.eval_secure(env)?;
                     map.insert(super::shared_key(&key_text(&key.revealed())), value);
                     if hidden {
-                        return Ok(self.eval(&Revealing::new(env))?.secure());
+                        return Ok(self.eval(&RevealingEnv::new(env))?.secure());
                     }
                 }
                 return Ok(Value::object(map));
             }
             _ => {}
         }
-        let revealing = Revealing::new(env);
+        let revealing = RevealingEnv::new(env);
         let value = self.eval(&revealing);
         match revealing.read.get() {
             false => value,
@@ -45,7 +45,7 @@ impl Template {
 impl Condition {
     /// Whether it holds in an environment with secure values.
     pub fn holds_secure(&self, env: &dyn Env) -> Result<bool, EvalError> {
-        let revealing = Revealing::new(env);
+        let revealing = RevealingEnv::new(env);
         let holds = self.holds(&revealing);
         match revealing.read.get() {
             false => holds,
@@ -63,12 +63,12 @@ fn hidden(error: EvalError) -> EvalError {
 }
 
 /// An environment that gives secure values as they are, and remembers that it gave any.
-struct Revealing<'a> {
+struct RevealingEnv<'a> {
     env: &'a dyn Env,
     read: Cell<bool>,
 }
 
-impl<'a> Revealing<'a> {
+impl<'a> RevealingEnv<'a> {
     fn new(env: &'a dyn Env) -> Self {
         Self {
             env,
@@ -77,7 +77,7 @@ impl<'a> Revealing<'a> {
     }
 
     fn open(&self, value: Value) -> Value {
-        // Whoever reads it is told when it evaluates on.
+        // A caller that reads it is reported when it evaluates on.
         let _ = self.env.budget().charge(value.nodes() / 4);
         if !value.has_secure() {
             return value;
@@ -102,7 +102,7 @@ fn found<T>(lookup: Lookup<T>, open: impl FnOnce(T) -> T) -> Lookup<T> {
     }
 }
 
-impl Env for Revealing<'_> {
+impl Env for RevealingEnv<'_> {
     fn outer(&self) -> Option<&dyn Env> {
         Some(self.env)
     }

@@ -5,7 +5,7 @@ use super::binding::Binding;
 use super::data::Data;
 use super::jinja::{Flavor, Jinja};
 use super::secret::Shorthand;
-use super::wdl::ast::{Expr, Place, Refused};
+use super::wdl::ast::{AstSpan, Expr, RefusedCall};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
 use super::wdl::text::push_text;
@@ -37,7 +37,7 @@ pub(super) enum Kind {
     /// `@expression`: keeps the type of its value.
     Whole(Arc<str>, Expr),
     /// Text with `@{…}` in it.
-    Parts(Arc<str>, Vec<Part>),
+    Parts(Arc<str>, Vec<TemplatePart>),
     Jinja(Arc<Jinja>),
     Data(Box<Data>),
     Binding(Box<Binding>),
@@ -46,7 +46,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     Text(String),
     Expr(Expr),
 }
@@ -187,7 +187,7 @@ impl Template {
             Kind::Whole(_, expr) => reference::collect_refused(expr, &mut found),
             Kind::Parts(_, parts) => {
                 for part in parts {
-                    if let Part::Expr(expr) = part {
+                    if let TemplatePart::Expr(expr) = part {
                         reference::collect_refused(expr, &mut found);
                     }
                 }
@@ -199,7 +199,7 @@ impl Template {
             | Kind::Array(_)
             | Kind::Object(_) => {}
         }
-        let error = |(refused, place): (&Refused, Place)| ParseError {
+        let error = |(refused, place): (&RefusedCall, AstSpan)| ParseError {
             message: refused.why.clone(),
             offset: place.offset as usize,
             length: place.length as usize,
@@ -239,7 +239,10 @@ impl Template {
     #[must_use]
     pub fn needs_variable(&self, name: &str) -> bool {
         match &*self.0 {
-            Kind::Jinja(jinja) => jinja.bare_environment().iter().any(|bare| bare == name),
+            Kind::Jinja(jinja) => jinja
+                .env_vars_without_default()
+                .iter()
+                .any(|bare| bare == name),
             Kind::Array(items) => items.iter().any(|item| item.needs_variable(name)),
             Kind::Object(members) => members
                 .iter()
@@ -259,7 +262,7 @@ impl Template {
             Kind::Whole(_, expr) => reads::of_wdl(expr, env, found),
             Kind::Parts(_, parts) => {
                 for part in parts {
-                    if let Part::Expr(expr) = part {
+                    if let TemplatePart::Expr(expr) = part {
                         reads::of_wdl(expr, env, found);
                     }
                 }
@@ -280,7 +283,7 @@ impl Template {
             Kind::Whole(_, expr) => reference::collect(expr, found),
             Kind::Parts(_, parts) => {
                 for part in parts {
-                    if let Part::Expr(expr) = part {
+                    if let TemplatePart::Expr(expr) = part {
                         reference::collect(expr, found);
                     }
                 }
@@ -429,13 +432,13 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
     let parts = parts(text, nested_at)?;
     match parts.as_slice() {
         [] => Ok(Template::constant(Value::text(text))),
-        [Part::Text(only)] => Ok(Template::constant(Value::text(only.as_str()))),
+        [TemplatePart::Text(only)] => Ok(Template::constant(Value::text(only.as_str()))),
         _ => Ok(Template(Arc::new(Kind::Parts(text.into(), parts)))),
     }
 }
 
 /// Text and the expressions in `@{…}`; `@@{` is the text `@{`.
-fn parts(text: &str, nested_at: bool) -> Result<Vec<Part>, ParseError> {
+fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut at = 0;
@@ -450,7 +453,7 @@ fn parts(text: &str, nested_at: bool) -> Result<Vec<Part>, ParseError> {
         }
         literal.push_str(before);
         if !literal.is_empty() {
-            parts.push(Part::Text(std::mem::take(&mut literal)));
+            parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
         }
         let (expr, end) = parse_at(text, open + 2, nested_at)?;
         if !text.get(end..).is_some_and(|rest| rest.starts_with('}')) {
@@ -471,12 +474,12 @@ fn parts(text: &str, nested_at: bool) -> Result<Vec<Part>, ParseError> {
                 hint,
             });
         }
-        parts.push(Part::Expr(expr));
+        parts.push(TemplatePart::Expr(expr));
         at = end + 1;
     }
     literal.push_str(text.get(at..).unwrap_or_default());
     if !literal.is_empty() {
-        parts.push(Part::Text(literal));
+        parts.push(TemplatePart::Text(literal));
     }
     Ok(parts)
 }
@@ -485,12 +488,12 @@ fn shortened(text: &str) -> String {
     text.chars().take(20).collect()
 }
 
-fn render(ctx: &mut Ctx<'_>, parts: &[Part]) -> Result<Value, Box<Fail>> {
+fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>> {
     let mut out = String::new();
     for part in parts {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Expr(expr) => {
+            TemplatePart::Text(text) => out.push_str(text),
+            TemplatePart::Expr(expr) => {
                 let value = ctx.eval(expr)?;
                 ctx.render(&value)?;
                 push_text(&mut out, &value);
@@ -505,7 +508,7 @@ pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
     if let Some(foreign) = fail.foreign {
         return *foreign;
     }
-    let whole = Place {
+    let whole = AstSpan {
         offset: 0,
         length: u32::try_from(text.len()).unwrap_or(u32::MAX),
     };

@@ -3,7 +3,7 @@
 
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{Dialect, Name, OnLimit, OnMissing, Places, Test};
+use windlass_model::model::{Dialect, Name, OnLimit, OnMissing, NamedSpans, Test};
 use windlass_source::source::Span;
 
 /// A workflow that does nothing.
@@ -14,7 +14,7 @@ pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
         rules: super::rules(dialect),
         inputs: Vec::new(),
         variables: Vec::new(),
-        places: Places::default(),
+        places: NamedSpans::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,
@@ -51,7 +51,7 @@ pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step 
     }
 }
 
-/// A loop that looks at its condition after each iteration and goes on behind its limits.
+/// A loop that checks its condition after each iteration and continues behind its limits.
 pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
     Loop {
         name: None,

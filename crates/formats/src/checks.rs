@@ -1,4 +1,4 @@
-//! What every dialect looks at before a run, wherever it is written: code that data is rendered
+//! What every dialect checks before a run, wherever it is written: code that data is rendered
 //! into, and how an HTTP call authenticates itself. Reports; it never changes anything.
 
 use super::reader::{Reader, name_of};
@@ -6,14 +6,14 @@ use windlass_expression::{Reference, Syntax, Template};
 use windlass_source::source::{Kind, Node};
 
 /// A type of `authentication`, the keys that it needs and those that it may have.
-type Kept = (
+type AuthenticationKeys = (
     &'static str,
     &'static [&'static str],
     &'static [&'static str],
 );
 
 /// Of `Bearer`'s keys one is enough.
-const AUTHENTICATION: [Kept; 6] = [
+const AUTHENTICATION: [AuthenticationKeys; 6] = [
     ("Basic", &["username", "password"], &[]),
     ("Bearer", &["token", "value"], &[]),
     ("Raw", &["value"], &[]),
@@ -45,7 +45,7 @@ pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it
     env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";
 
 /// Where data is written into code.
-struct Found {
+struct DataInCode {
     offset: usize,
     length: usize,
     /// What it is, where that is written.
@@ -89,7 +89,7 @@ pub(super) fn data_in_code(
 }
 
 /// The parts of a text that a template would render, as far as they read data.
-fn pieces(text: &str) -> impl Iterator<Item = Found> {
+fn pieces(text: &str) -> impl Iterator<Item = DataInCode> {
     text.match_indices("{{")
         .map(|(offset, _)| (offset, "}}"))
         .chain(text.match_indices("{%").map(|(offset, _)| (offset, "%}")))
@@ -99,14 +99,14 @@ fn pieces(text: &str) -> impl Iterator<Item = Found> {
             let piece = rest.get(..length)?;
             let references = match end {
                 "}}" => Template::parse(piece, Syntax::Jinja).ok()?.references(),
-                // A block ends elsewhere: it is told by what it needs.
+                // A block ends elsewhere: it is reported by what it needs.
                 _ => match piece.contains(" in ") || piece.contains("if ") {
                     true => vec![Reference::Anything],
                     false => Vec::new(),
                 },
             };
             let is_named = |reference: &Reference| name_of(reference).is_some();
-            (!references.is_empty()).then(|| Found {
+            (!references.is_empty()).then(|| DataInCode {
                 offset,
                 length,
                 data: references.into_iter().find(is_named),
@@ -140,7 +140,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     let Some(mut fields) = reader.fields(node, "`authentication`", hint) else {
         return;
     };
-    let Some(kind) = fields.need(reader, "type", node.span, hint) else {
+    let Some(kind) = fields.required(reader, "type", node.span, hint) else {
         return;
     };
     if computed(reader, &kind.value) {
@@ -165,7 +165,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     };
     let either = name == "Bearer" && keys.iter().any(|key| fields.get(key).is_some());
     for key in keys.iter().filter(|_| !either) {
-        fields.need(reader, key, node.span, hint);
+        fields.required(reader, key, node.span, hint);
         if name == "Bearer" {
             break;
         }

@@ -1,5 +1,5 @@
 //! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
-//! one. A bare number is refused, because nobody can see its unit.
+//! one. A bare number is refused, because no one can see its unit.
 
 use super::builder::{object, text};
 use super::reader::Reader;
@@ -83,8 +83,8 @@ impl Reader<'_> {
     fn interval(&mut self, node: &Node, key: &str) -> Option<Span> {
         let hint = "for example { count: 5, unit: second }, or 5s";
         let mut fields = self.fields(node, &format!("`{key}`"), hint)?;
-        let count = fields.need(self, "count", node.span, hint);
-        let unit = fields.need(self, "unit", node.span, hint);
+        let count = fields.required(self, "count", node.span, hint);
+        let unit = fields.required(self, "unit", node.span, hint);
         fields.finish(self);
         let (count, unit) = (count?, unit?);
         let seconds = self.unit(unit)?;

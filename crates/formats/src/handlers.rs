@@ -20,8 +20,8 @@ impl Reader<'_> {
     fn handler_entry(&mut self, entry: &Entry, hint: &str) -> Option<Handler> {
         let what = format!("the handler `{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, hint)?;
-        let command = fields.some(self, "command");
-        let url = fields.some(self, "url");
+        let command = fields.non_null(self, "command");
+        let url = fields.non_null(self, "url");
         fields.finish(self);
         let target = match (command, url) {
             (Some(command), None) => HandlerTarget::Command(self.argv(command)?),

@@ -1,11 +1,11 @@
 //! The formats of workflows: Loom with Logic Apps definitions, The Edge Agent, canvas.
 //!
-//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This file tells them
+//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This file reports them
 //! apart, and reads a file in the one that it is in.
 //!
 //! It never opens a file, and knows no program and no machine.
 //!
-//! The most important types: [`Caps`], [`Wanted`]; it reads a [`Bundle`] and gives a [`Workflow`] or [`Diagnostics`].
+//! The most important types: [`Caps`], [`MissingInputs`]; it reads a [`Bundle`] and gives a [`Workflow`] or [`Diagnostics`].
 //!
 //! Test it alone with `cargo test -p windlass-formats`.
 
@@ -36,14 +36,14 @@ mod synonyms;
 mod tea;
 
 pub use append::replacements;
-pub use loom::Wanted;
+pub use loom::MissingInputs;
 pub use rules::rules;
 #[cfg(feature = "tea")]
 pub use tea::AUTO_CONTINUE;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
-use windlass_expression::{TableFormat, sharing};
+use windlass_expression::{TableFormat, with_template_cache};
 use windlass_model::hir::Workflow;
 use windlass_model::model::{Dialect, Status};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
@@ -61,7 +61,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// No caps: for a program that was already accepted once, and is read again to go on.
+    /// No caps: for a program that was already accepted once, and is read again to continue.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -116,13 +116,13 @@ pub const MISSING_FILE: &str = "missing-file";
 /// A further file that a file of a bundle names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// As it is written: see [`Bundle::beside`].
+    /// As it is written: see [`Bundle::resolve_sibling`].
     pub path: String,
     /// Where; its file is the one that names it.
     pub span: Span,
 }
 
-/// The further files that the files of a bundle name, as far as these can be read. Whoever loads
+/// The further files that the files of a bundle name, as far as these can be read. A caller that loads
 /// a workflow adds them under their path from the workflow's folder and asks again, until nothing
 /// new is named.
 #[must_use]
@@ -162,24 +162,24 @@ fn references_in(
 }
 
 /// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
-/// beside it, such as the values of its parameters: `{name: {value}}`.
+/// next to it, such as the values of its parameters: `{name: {value}}`.
 ///
 /// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
-/// is no error among the diagnostics.
+/// is not an error among the diagnostics.
 #[must_use]
 pub fn read(
     bundle: &Bundle,
     dialect: Option<Dialect>,
     caps: &Caps,
 ) -> (Option<Workflow>, Diagnostics) {
-    sharing(|| read_bundle(bundle, dialect, caps, &mut Wanted::default()))
+    with_template_cache(|| read_bundle(bundle, dialect, caps, &mut MissingInputs::default()))
 }
 
 /// What the workflow of a bundle asks for and nothing in the bundle gives.
 #[must_use]
-pub fn wanted(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> Wanted {
-    let mut wanted = Wanted::default();
-    sharing(|| read_bundle(bundle, dialect, caps, &mut wanted));
+pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> MissingInputs {
+    let mut wanted = MissingInputs::default();
+    with_template_cache(|| read_bundle(bundle, dialect, caps, &mut wanted));
     wanted
 }
 
@@ -193,8 +193,8 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     found
 }
 
-/// What is in a file beside a definition, which must be an object. Such a file may have secrets, so it is
-/// no file of the bundle, and its first mistake is told without its text.
+/// What is in a file next to a definition, which must be an object. Such a file may have secrets, so it is
+/// no file of the bundle, and its first mistake is reported without its text.
 ///
 /// # Errors
 /// That mistake, with its line.
@@ -240,9 +240,9 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     names.iter().filter_map(value).collect()
 }
 
-/// The files beside a definition. One of a whole app, which may be for other workflows, too, has a
+/// The files next to a definition. One of a whole app, which may be for other workflows, too, has a
 /// path that leads out of the workflow's folder.
-fn beside(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
+fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
     let mut beside = Vec::new();
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
         let (node, mistakes) = source::parse(bundle, index);
@@ -265,7 +265,7 @@ fn read_bundle(
     bundle: &Bundle,
     dialect: Option<Dialect>,
     caps: &Caps,
-    wanted: &mut Wanted,
+    wanted: &mut MissingInputs,
 ) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let (mut node, mut mistakes) = source::parse(bundle, 0);
@@ -281,14 +281,14 @@ fn read_bundle(
     let Some(dialect) = dialect else {
         return (None, diagnostics);
     };
-    if let Some((files, feature)) = left_out(dialect) {
+    if let Some((files, feature)) = unsupported_dialect(dialect) {
         let message = format!("this build of Windlass does not read {files}: feature `{feature}`");
         diagnostics.push(Diagnostic::error("missing-feature", node.span, message));
         return (None, diagnostics);
     }
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
-            let beside = beside(bundle, &mut diagnostics);
+            let beside = sibling_files(bundle, &mut diagnostics);
             let (workflow, found) =
                 loom::read(file, &node, &beside, dialect, caps, &mut diagnostics);
             *wanted = found;
@@ -322,7 +322,7 @@ fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option
 
 /// What files of a format are called, and the feature that reads them, where this build was made
 /// without it.
-fn left_out(dialect: Dialect) -> Option<(&'static str, &'static str)> {
+fn unsupported_dialect(dialect: Dialect) -> Option<(&'static str, &'static str)> {
     match dialect {
         Dialect::Azure if !cfg!(feature = "azure") => Some(("Logic Apps definitions", "azure")),
         Dialect::Tea if !cfg!(feature = "tea") => Some(("TEA files", "tea")),
@@ -411,13 +411,12 @@ fn looks_like(node: &Node) -> Option<Dialect> {
 }
 
 /// What a run may end as where an action ends it.
-const ENDS: [(&str, Status); 3] = [
+const TERMINAL_STATUSES: [(&str, Status); 3] = [
     ("Succeeded", Status::Succeeded),
     ("Failed", Status::Failed),
     ("Cancelled", Status::Cancelled),
 ];
 
-/// The formats of a table.
 const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
 
 /// A file's name without directories and ending.

@@ -3,7 +3,9 @@
 
 use super::json_hint::as_json;
 use std::time::Duration;
-use windlass_expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
+use windlass_expression::{
+    Condition, ParseError, Reference, Syntax, Template, Value, budget_exhausted,
+};
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
@@ -110,7 +112,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that is no template.
+    /// Text that is not a template.
     pub fn text<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n str> {
         let text = entry.value.as_str();
         if text.is_none() {
@@ -119,7 +121,7 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// What a word of a file stands for; `wrong` is said of one that stands for nothing.
+    /// What a word of a file represents; `wrong` is said of one that represents nothing.
     pub fn choice<T: Copy>(
         &mut self,
         entry: &Entry,
@@ -196,7 +198,7 @@ impl<'a> Reader<'a> {
         node.as_str().is_some() && self.template(node).as_constant().is_none()
     }
 
-    /// The entries of a map; none of what is no map.
+    /// The entries of a map; none of what is not a map.
     pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
         let entries = entry.value.entries();
         if entries.is_none() {
@@ -226,14 +228,14 @@ impl<'a> Reader<'a> {
             Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
             Kind::String(text) => match Template::parse(&text.text, self.syntax) {
                 Ok(template) => {
-                    self.forgotten_at(node, &text.text);
+                    self.warn_missing_marker(node, &text.text);
                     self.foreign_placeholders(node, &text.text);
                     self.warn_of_refused(node, template.refused_calls());
                     self.mention(node, template.references());
                     template
                 }
                 Err(error) => {
-                    self.bad_expression(node, error);
+                    self.invalid_expression(node, error);
                     Template::constant(Value::Null)
                 }
             },
@@ -265,18 +267,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Text that calls a function without saying so.
-    fn forgotten_at(&mut self, node: &Node, text: &str) {
+    fn warn_missing_marker(&mut self, node: &Node, text: &str) {
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
             return;
         };
         let (offset, what, hint) = match forgotten {
-            Forgotten::At => (
+            MissingMarker::At => (
                 0,
                 "this is plain text: an expression begins with `@`",
                 format!("write \"@{}\"", text.trim()),
             ),
-            Forgotten::Braces(offset) => (
+            MissingMarker::Braces(offset) => (
                 offset,
                 "this is plain text: inside text, write an expression as `@{…}`",
                 String::from("write @{…} around it, for example job @{inputs('job')}"),
@@ -302,13 +304,15 @@ impl<'a> Reader<'a> {
             };
             let whole = text.len() == inside.len() + 3;
             let hint = match expression {
-                Meant::Expression(expression) if self.in_shell => format!(
+                PlaceholderKind::Expression(expression) if self.in_shell => format!(
                     "pass it through env: {{ NAME: \"@{expression}\" }} and write \"$NAME\""
                 ),
-                Meant::Secret(name) => format!("write ${{secret:{name}}}"),
-                Meant::Expression(expression) if whole => format!("write \"@{expression}\""),
-                Meant::Expression(expression) => format!("write @{{{expression}}}"),
-                Meant::Any => format!(
+                PlaceholderKind::Secret(name) => format!("write ${{secret:{name}}}"),
+                PlaceholderKind::Expression(expression) if whole => {
+                    format!("write \"@{expression}\"")
+                }
+                PlaceholderKind::Expression(expression) => format!("write @{{{expression}}}"),
+                PlaceholderKind::Any => format!(
                     "for an input write @{{inputs('{inside}')}}, for a variable \
                      @{{variables('{inside}')}}, for a secret ${{secret:{inside}}}"
                 ),
@@ -364,7 +368,7 @@ impl<'a> Reader<'a> {
         match parsed {
             Ok(condition) => Some(condition),
             Err(error) => {
-                self.bad_expression(node, error);
+                self.invalid_expression(node, error);
                 None
             }
         }
@@ -394,7 +398,7 @@ impl<'a> Reader<'a> {
 
     /// Whether there is no more room for templates; then that is reported.
     fn is_full(&mut self, node: &Node) -> bool {
-        let full = is_full();
+        let full = budget_exhausted();
         if full {
             let message = "the file has more templates than fit into 56 MiB of memory";
             let hint = "thousands of templates are data: a step can read them, or be given them as an input";
@@ -403,7 +407,7 @@ impl<'a> Reader<'a> {
         full
     }
 
-    fn bad_expression(&mut self, node: &Node, error: ParseError) {
+    fn invalid_expression(&mut self, node: &Node, error: ParseError) {
         let span = node.place(self.content, error.offset, error.length);
         let diagnostic = Diagnostic::error("bad-expression", span, error.message);
         self.diagnostics.push(match error.hint {
@@ -472,7 +476,7 @@ pub(super) fn keep(scripts: &mut Vec<Script>, script: Script) {
 }
 
 /// The names that are known, as far as their list is of help.
-pub(super) fn listed(known: &[&str]) -> String {
+pub(super) fn list_known(known: &[&str]) -> String {
     const SHOWN: usize = 40;
     let more = known.len().saturating_sub(SHOWN);
     let shown = known.get(..SHOWN).unwrap_or(known).join(", ");
@@ -483,7 +487,7 @@ pub(super) fn listed(known: &[&str]) -> String {
 }
 
 /// What `${…}` was meant as.
-enum Meant {
+enum PlaceholderKind {
     Secret(String),
     Expression(String),
     /// A bare name.
@@ -491,7 +495,7 @@ enum Meant {
 }
 
 /// What the inside of a `${…}` was meant as; none where it names nothing.
-fn expression_for(inside: &str) -> Option<Meant> {
+fn expression_for(inside: &str) -> Option<PlaceholderKind> {
     let named = |name: &str| {
         let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
         name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
@@ -501,7 +505,7 @@ fn expression_for(inside: &str) -> Option<Meant> {
         return None;
     }
     let Some((root, rest)) = inside.split_once('.') else {
-        return Some(Meant::Any);
+        return Some(PlaceholderKind::Any);
     };
     let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
     let path = if path.is_empty() {
@@ -510,18 +514,20 @@ fn expression_for(inside: &str) -> Option<Meant> {
         format!(".{path}")
     };
     Some(match root {
-        "secret" | "secrets" | "env" => Meant::Secret(name.to_owned()),
-        "input" | "inputs" => Meant::Expression(format!("inputs('{name}'){path}")),
+        "secret" | "secrets" | "env" => PlaceholderKind::Secret(name.to_owned()),
+        "input" | "inputs" => PlaceholderKind::Expression(format!("inputs('{name}'){path}")),
         "variable" | "variables" | "vars" | "state" => {
-            Meant::Expression(format!("variables('{name}'){path}"))
+            PlaceholderKind::Expression(format!("variables('{name}'){path}"))
         }
-        "action" | "actions" | "steps" => Meant::Expression(format!("body('{name}'){path}")),
-        action => Meant::Expression(format!("body('{action}').{rest}")),
+        "action" | "actions" | "steps" => {
+            PlaceholderKind::Expression(format!("body('{name}'){path}"))
+        }
+        action => PlaceholderKind::Expression(format!("body('{action}').{rest}")),
     })
 }
 
 /// How text that was meant as an expression fails to be one.
-enum Forgotten {
+enum MissingMarker {
     /// It has no `@`.
     At,
     /// Its `@` is inside of other text, at this byte, without braces.
@@ -529,7 +535,7 @@ enum Forgotten {
 }
 
 /// Text that reads what only an expression can read, and is none.
-fn looks_like_expression(text: &str) -> Option<Forgotten> {
+fn looks_like_expression(text: &str) -> Option<MissingMarker> {
     const READERS: [&str; 8] = [
         "variables('",
         "body('",
@@ -545,10 +551,10 @@ fn looks_like_expression(text: &str) -> Option<Forgotten> {
         return None;
     }
     if READERS.iter().any(|reader| text.trim().starts_with(reader)) {
-        return Some(Forgotten::At);
+        return Some(MissingMarker::At);
     }
     let at = |reader: &&str| text.find(&format!("@{reader}"));
-    READERS.iter().find_map(at).map(Forgotten::Braces)
+    READERS.iter().find_map(at).map(MissingMarker::Braces)
 }
 
 /// The value of a node, its strings as they are.
@@ -621,10 +627,10 @@ impl<'n> Fields<'n> {
     /// entry, but for what is a value itself.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.asked.push(key);
-        self.there(key)
+        self.find_entry(key)
     }
 
-    fn there(&self, key: &str) -> Option<&'n Entry> {
+    fn find_entry(&self, key: &str) -> Option<&'n Entry> {
         let is_value = |key: &str| VALUES.iter().any(|own| own.eq_ignore_ascii_case(key));
         let entry = self.entries.iter().find(|entry| self.is(entry, key))?;
         let absent = self.any_case && matches!(entry.value.kind, Kind::Null) && !is_value(key);
@@ -635,12 +641,12 @@ impl<'n> Fields<'n> {
         entry.key == key || (self.any_case && entry.key.eq_ignore_ascii_case(key))
     }
 
-    fn was_asked(&self, entry: &Entry) -> bool {
+    fn is_known(&self, entry: &Entry) -> bool {
         self.asked.iter().any(|key| self.is(entry, key))
     }
 
     /// The entry of a key; null is reported as a value that was forgotten.
-    pub fn some(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
+    pub fn non_null(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         if matches!(entry.value.kind, Kind::Null) {
             let what = format!("`{key}` has no value");
@@ -653,20 +659,20 @@ impl<'n> Fields<'n> {
 
     /// The entry of a key, unless it has no value.
     #[cfg(feature = "tea")]
-    pub fn given(&mut self, key: &'static str) -> Option<&'n Entry> {
+    pub fn non_null_quiet(&mut self, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
         (!matches!(entry.value.kind, Kind::Null)).then_some(entry)
     }
 
     /// The entry of a key that must be there.
-    pub fn need(
+    pub fn required(
         &mut self,
         reader: &mut Reader<'_>,
         key: &'static str,
         span: Span,
         hint: &str,
     ) -> Option<&'n Entry> {
-        if self.there(key).is_none() {
+        if self.find_entry(key).is_none() {
             self.asked.push(key);
             if !self.has_slip_of(key) {
                 let what = format!("{} needs `{key}`", self.what);
@@ -674,31 +680,31 @@ impl<'n> Fields<'n> {
             }
             return None;
         }
-        self.some(reader, key)
+        self.non_null(reader, key)
     }
 
     /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
-    /// A definition's slips are warnings, so that what is missing has to be told.
+    /// A definition's slips are warnings, so that what is missing has to be reported.
     pub fn has_slip_of(&self, key: &'static str) -> bool {
         self.slip_of(key).is_some()
     }
 
     fn slip_of(&self, key: &'static str) -> Option<&'n Entry> {
         let slip = |entry: &&'n Entry| {
-            nearest(&entry.key, [key]).is_some() || self.meant(&entry.key, &[key]).is_some()
+            nearest(&entry.key, [key]).is_some() || self.suggested_key(&entry.key, &[key]).is_some()
         };
         self.rest().find(slip).filter(|_| !self.any_case)
     }
 
-    /// Reports a slip of this key alone: without the key, nobody knows what else may be there.
+    /// Reports a slip of this key alone: without the key, no one knows what else may be there.
     pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
         if let Some(entry) = self.slip_of(key) {
             self.report(reader, entry);
         }
     }
 
-    /// The key that another format's word stands for. Definitions have only their own.
-    fn meant(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
+    /// The key that another format's word represents. Definitions have only their own.
+    fn suggested_key(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
         let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
         let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
         meant.filter(free)
@@ -714,12 +720,12 @@ impl<'n> Fields<'n> {
         self.entries = &[];
     }
 
-    /// The entries nobody has asked for.
+    /// The entries no one has asked for.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
-        self.entries.iter().filter(|entry| !self.was_asked(entry))
+        self.entries.iter().filter(|entry| !self.is_known(entry))
     }
 
-    /// Reports the keys nobody asked for. In Loom each is an error, except `x-…`, which is the
+    /// Reports the keys no one asked for. In Loom each is an error, except `x-…`, which is the
     /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
     /// the other formats a slip of a known one is an error and anything else a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {
@@ -732,7 +738,7 @@ impl<'n> Fields<'n> {
         if reader.syntax == Syntax::Loom && entry.key.starts_with("x-") {
             return;
         }
-        let meant = self.meant(&entry.key, &self.asked);
+        let meant = self.suggested_key(&entry.key, &self.asked);
         let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
         let mut known = self.asked.clone();
         known.sort_unstable();

@@ -1,5 +1,5 @@
 //! Where a workflow may name secrets, in every format: in the inputs of actions and nowhere else,
-//! because everything else is kept. Reports; it never changes anything.
+//! because everything else is stored. Reports; it never changes anything.
 
 use windlass_expression::{Condition, Reference, Template, is_secret_name};
 use windlass_model::hir::{
@@ -17,10 +17,10 @@ pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
     };
     for (name, template) in &workflow.variables {
         let what = format!("the variable `{name}`");
-        check.kept(template, workflow.span, &what);
+        check.check_stored(template, workflow.span, &what);
     }
     if let Outputs::Template(template) = &workflow.outputs {
-        check.kept(template, workflow.span, "the outputs of the workflow");
+        check.check_stored(template, workflow.span, "the outputs of the workflow");
     }
     let blocks = workflow.blocks().into_iter();
     blocks.for_each(|block| check.block(block));
@@ -52,32 +52,32 @@ impl Check<'_> {
         }
         if let Some(retry) = &step.retry {
             self.tested(retry.when.as_ref(), retry.span);
-            self.kept(&retry.count, retry.span, "the count of retries");
+            self.check_stored(&retry.count, retry.span, "the count of retries");
         }
         match &step.kind {
             StepKind::Call(call) => self.call(call, span),
             StepKind::Compose(template) | StepKind::Respond(template) => {
-                self.kept(template, span, &format!("`{}`", step.name));
+                self.check_stored(template, span, &format!("`{}`", step.name));
             }
             StepKind::Assign(assign) => {
                 self.assignments(&assign.assignments);
                 self.maybe(assign.output.as_ref(), span);
             }
             StepKind::Wait(Wait::For(template) | Wait::Until(template)) => {
-                self.kept(template, span, "a wait");
+                self.check_stored(template, span, "a wait");
             }
             StepKind::If { arms, .. } => arms
                 .iter()
                 .for_each(|(condition, _)| self.tested(Some(condition), span)),
-            StepKind::Switch { on, .. } => self.kept(on, span, "a switch"),
+            StepKind::Switch { on, .. } => self.check_stored(on, span, "a switch"),
             StepKind::Loop(spec) => self.a_loop(spec, span),
             StepKind::ForEach(spec) => {
                 let ForEach { items, count, .. } = &**spec;
-                self.kept(items, span, "the items of a foreach");
+                self.check_stored(items, span, "the items of a foreach");
                 self.maybe(count.as_ref(), span);
             }
             StepKind::Terminate { error, .. } => self.maybe(error.as_ref(), span),
-            StepKind::Raise { message, .. } => self.kept(message, span, "a message"),
+            StepKind::Raise { message, .. } => self.check_stored(message, span, "a message"),
             StepKind::AwaitSignal(_)
             | StepKind::Block(_)
             | StepKind::Parallel { .. }
@@ -93,7 +93,7 @@ impl Check<'_> {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
         for reference in call.inputs.references() {
-            // One of the environment has no name here: its name is no name of a secret.
+            // One of the environment has no name here: its name is not a name of a secret.
             let Reference::Secret(name) = reference else {
                 continue;
             };
@@ -118,7 +118,7 @@ impl Check<'_> {
 
     fn a_loop(&mut self, spec: &Loop, span: Span) {
         self.tested(Some(&spec.stop_when), span);
-        self.kept(&spec.count, span, "the count of a loop");
+        self.check_stored(&spec.count, span, "the count of a loop");
         self.maybe(spec.timeout.as_ref(), span);
         if let Some(Delay::Every(delay) | Delay::Server { asked: delay, .. }) = &spec.delay {
             self.maybe(Some(delay), span);
@@ -133,17 +133,17 @@ impl Check<'_> {
     fn assignments(&mut self, assignments: &[Assignment]) {
         for assignment in assignments {
             let what = format!("the variable `{}`", assignment.variable);
-            self.kept(&assignment.value, assignment.span, &what);
+            self.check_stored(&assignment.value, assignment.span, &what);
         }
     }
 
     fn maybe(&mut self, template: Option<&Template>, span: Span) {
         if let Some(template) = template {
-            self.kept(template, span, "this");
+            self.check_stored(template, span, "this");
         }
     }
 
-    fn kept(&mut self, template: &Template, span: Span, what: &str) {
+    fn check_stored(&mut self, template: &Template, span: Span, what: &str) {
         self.report(template.references(), span, what);
     }
 

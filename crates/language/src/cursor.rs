@@ -1,5 +1,5 @@
 //! Where in an expression a place is: in which language, inside of which call, in a text or a word. It
-//! reads signs one by one, because what is being typed is no expression yet.
+//! reads signs one by one, because what is being typed is not an expression yet.
 
 use super::sketch::{Scalar, Style};
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub(super) enum Language {
 }
 
 /// A text as it is meant: each character with its byte in the file.
-pub(super) struct Meant(Vec<(usize, char)>);
+pub(super) struct UnescapedText(Vec<(usize, char)>);
 
 /// An expression in a text, by characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +20,12 @@ pub(super) struct Region {
     pub language: Language,
     /// Without what it is in.
     pub inner: Range<usize>,
-    /// With `@`, `@{…}` or `{{…}}`.
     pub outer: Range<usize>,
 }
 
 /// What is being typed at a place of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum TypedToken {
     /// A text that is an argument of a call.
     Argument {
         function: String,
@@ -52,7 +51,7 @@ pub(super) enum Typed {
     Other,
 }
 
-impl Meant {
+impl UnescapedText {
     pub fn of(text: &str, scalar: &Scalar) -> Self {
         let raw = text.get(scalar.inner.clone()).unwrap_or_default();
         let mut chars = raw.char_indices().peekable();
@@ -96,7 +95,7 @@ impl Meant {
         letters.all(|(offset, letter)| self.char(index + offset) == Some(letter))
     }
 
-    /// The first place from `from` on where `text` stands outside of quotes.
+    /// The first place from `from` on where `text` is outside of quotes.
     fn find(&self, from: usize, text: &str) -> Option<usize> {
         let mut quote = None;
         for index in from..self.0.len() {
@@ -164,14 +163,14 @@ impl Meant {
     }
 
     /// What is typed at a character of a region.
-    pub fn typed(&self, region: &Region, at: usize) -> Typed {
+    pub fn typed(&self, region: &Region, at: usize) -> TypedToken {
         match region.language {
             Language::Wdl => self.typed_wdl(region.inner.start, at),
             Language::Jinja => self.typed_jinja(region.inner.start, at),
         }
     }
 
-    fn typed_wdl(&self, from: usize, at: usize) -> Typed {
+    fn typed_wdl(&self, from: usize, at: usize) -> TypedToken {
         let mut calls: Vec<(String, usize)> = Vec::new();
         let mut text: Option<usize> = None;
         let mut word = from;
@@ -207,21 +206,21 @@ impl Meant {
         }
         if let Some(start) = text {
             let Some((function, number)) = calls.pop() else {
-                return Typed::Other;
+                return TypedToken::Other;
             };
-            return Typed::Argument {
+            return TypedToken::Argument {
                 function,
                 number,
                 start,
             };
         }
         if word > from && self.char(word - 1) == Some('.') {
-            return Typed::Member {
+            return TypedToken::Member {
                 of: self.call_before(from, word - 1).into_iter().collect(),
                 start: word,
             };
         }
-        Typed::Name { start: word }
+        TypedToken::Name { start: word }
     }
 
     /// The name of the call that ends before a `.` or `?.`, with brackets.
@@ -260,7 +259,7 @@ impl Meant {
         start
     }
 
-    fn typed_jinja(&self, from: usize, at: usize) -> Typed {
+    fn typed_jinja(&self, from: usize, at: usize) -> TypedToken {
         let start = self.word_start(from, at);
         let mut index = start;
         let before = |index: usize| (index > from).then(|| self.char(index - 1)).flatten();
@@ -271,7 +270,7 @@ impl Meant {
             loop {
                 let word = self.word_start(from, index);
                 if word == index {
-                    return Typed::Other;
+                    return TypedToken::Other;
                 }
                 of.push(self.text(word..index));
                 match before(word) {
@@ -280,16 +279,16 @@ impl Meant {
                 }
             }
             of.reverse();
-            return Typed::Member { of, start };
+            return TypedToken::Member { of, start };
         }
         if self.in_quotes(from, at) {
-            return Typed::Other;
+            return TypedToken::Other;
         }
         while before(index).is_some_and(char::is_whitespace) {
             index -= 1;
         }
         if before(index) == Some('|') {
-            return Typed::Filter { start };
+            return TypedToken::Filter { start };
         }
         let words = self.text(from..index);
         let mut words = words.split_whitespace().rev();
@@ -298,8 +297,8 @@ impl Meant {
             last => last == Some("is"),
         };
         match is && index < start {
-            true => Typed::Test { start },
-            false => Typed::Name { start },
+            true => TypedToken::Test { start },
+            false => TypedToken::Name { start },
         }
     }
 
@@ -326,7 +325,7 @@ impl Meant {
     }
 
     /// The call or name at a character, with its arguments and the members behind it: what a value can
-    /// be told of.
+    /// be reported about.
     pub fn operand(&self, region: &Region, at: usize) -> Option<Range<usize>> {
         let word = self.word(region, at);
         let first = self.char(word.start).filter(|_| !word.is_empty())?;

@@ -1,6 +1,6 @@
 //! A dry run of one action: what would leave, or what it gives. Nothing leaves.
 
-use super::past::Past;
+use super::iteration_context::IterationContext;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_engine::report::masked;
@@ -11,7 +11,8 @@ use windlass_model::model::Name;
 
 /// What an action would do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Tried {
+#[schema(as = Tried)]
+pub struct DryRunResult {
     /// What would leave: who is asked, and with which inputs. Secrets are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
@@ -23,9 +24,9 @@ pub struct Tried {
     pub error: Option<String>,
 }
 
-/// What an action reads, beside an iteration of a run.
+/// What an action reads, next to an iteration of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct DryRunInput {
     pub inputs: Option<Value>,
     pub variables: Option<Value>,
     /// By action.
@@ -39,10 +40,10 @@ pub struct Given {
 pub fn try_action(
     workflow: &Workflow,
     node: &str,
-    past: Option<&Past>,
-    given: &Given,
+    past: Option<&IterationContext>,
+    given: &DryRunInput,
     budget: Budget,
-) -> Result<Tried, String> {
+) -> Result<DryRunResult, String> {
     let program = workflow.program();
     let name = node.rsplit('/').next().unwrap_or(node);
     let mut states = program.states.iter().filter(|state| {
@@ -56,8 +57,14 @@ pub fn try_action(
         Op::Call(call) => call.secrets.as_slice(),
         _ => &[],
     };
-    let context = Context::new(&seen(workflow, past, given, secrets), now().to_utc(), 0);
-    let context = context.map_err(|error| error.to_string())?.within(budget);
+    let context = Context::new(
+        &dry_run_context(workflow, past, given, secrets),
+        now().to_utc(),
+        0,
+    );
+    let context = context
+        .map_err(|error| error.to_string())?
+        .with_budget(budget);
     let value = |template: &windlass_expression::Template| {
         let value = template.eval(&context);
         value
@@ -65,37 +72,42 @@ pub fn try_action(
             .map_err(|error| error.to_string())
     };
     let tried = match &state.op {
-        Op::Call(call) => value(&call.inputs).map(|inputs| Tried {
+        Op::Call(call) => value(&call.inputs).map(|inputs| DryRunResult {
             request: Some(Value::from_pairs([
                 ("executor", Value::text(&*call.executor)),
                 ("inputs", inputs),
             ])),
-            ..Tried::default()
+            ..DryRunResult::default()
         }),
-        Op::Compose(template) => value(template).map(|result| Tried {
+        Op::Compose(template) => value(template).map(|result| DryRunResult {
             result: Some(result),
-            ..Tried::default()
+            ..DryRunResult::default()
         }),
         Op::Assign { assignments, .. } => {
             let values = assignments
                 .iter()
                 .map(|one| Ok((one.variable.clone(), value(&one.value)?)));
             let values: Result<Object, String> = values.collect();
-            values.map(|values| Tried {
+            values.map(|values| DryRunResult {
                 result: Some(Value::object(values)),
-                ..Tried::default()
+                ..DryRunResult::default()
             })
         }
         _ => Err(format!("`{name}` does nothing itself")),
     };
-    Ok(tried.unwrap_or_else(|error| Tried {
+    Ok(tried.unwrap_or_else(|error| DryRunResult {
         error: Some(error),
-        ..Tried::default()
+        ..DryRunResult::default()
     }))
 }
 
 /// The context: that of the iteration, with what was given in place of it.
-fn seen(workflow: &Workflow, past: Option<&Past>, given: &Given, secrets: &[Name]) -> Value {
+fn dry_run_context(
+    workflow: &Workflow,
+    past: Option<&IterationContext>,
+    given: &DryRunInput,
+    secrets: &[Name],
+) -> Value {
     let azure = workflow.program().format == Dialect::Azure.as_str();
     let mode = if azure { "azure" } else { "loom" };
     let start = || Value::from_pairs([("mode", Value::text(mode))]);

@@ -1,12 +1,12 @@
 //! What there is to say of a place: of a key, a name, a function, and the value of an expression in an
 //! iteration that has ended.
 
-use super::complete::{is_bare, told};
-use super::cursor::{Language, Meant, Region, Typed};
+use super::complete::{describe_function, is_bare};
+use super::cursor::{Language, Region, TypedToken, UnescapedText};
+use super::iteration_context::IterationContext;
 use super::names::Names;
-use super::past::Past;
 use super::schema::{Schema, types};
-use super::sketch::{At, Kind, Scalar, Spot, read, spot};
+use super::sketch::{Kind, LocationKind, Scalar, SketchLocation, read, spot};
 use super::{Lines, Position, TextRange, dialect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect};
 use windlass_expression::{JinjaKind, Value, jinja_functions, wdl_functions};
 
-/// So many words of a schema are listed.
+/// This many words of a schema are listed.
 const MAX_WORDS: usize = 40;
 
 /// What there is to say of a place.
@@ -40,7 +40,7 @@ pub fn hover(
     bundle: &Bundle,
     said: Option<Dialect>,
     at: Position,
-    past: Option<&Past>,
+    past: Option<&IterationContext>,
 ) -> Option<Hover> {
     let text = bundle.file(0)?.content();
     let lines = Lines::new(text);
@@ -49,7 +49,7 @@ pub fn hover(
     let dialect = dialect(bundle, said, &root, text);
     let names = Names::of(&root, text, dialect);
     let spot = spot(&root, at);
-    let asked = Asked {
+    let asked = HoverRequest {
         text,
         names: &names,
         at,
@@ -66,12 +66,12 @@ pub fn hover(
         });
     }
     let (range, text, value) = match spot.at {
-        At::Key(member) => {
+        LocationKind::Key(member) => {
             let schema = Schema::of(dialect, text)?;
             let told = of_key(schema, &root, &spot, &member.name)?;
             (member.key.clone(), told, None)
         }
-        At::Value(part) => {
+        LocationKind::Value(part) => {
             let Kind::Text(scalar) = &part.kind else {
                 return None;
             };
@@ -94,8 +94,8 @@ pub fn hover(
 /// What the schema says of a key.
 fn of_key(
     schema: Schema<'_>,
-    root: &super::sketch::Part,
-    spot: &Spot<'_>,
+    root: &super::sketch::SketchNode,
+    spot: &SketchLocation<'_>,
     name: &str,
 ) -> Option<String> {
     let rules = schema.at(root, &spot.path);
@@ -130,16 +130,16 @@ fn of_key(
     Some(told)
 }
 
-type Told = (Range<usize>, String, Option<Result<Value, String>>);
+type HoverText = (Range<usize>, String, Option<Result<Value, String>>);
 
-struct Asked<'a> {
+struct HoverRequest<'a> {
     text: &'a str,
     names: &'a Names,
     at: usize,
     dialect: Dialect,
 }
 
-impl Asked<'_> {
+impl HoverRequest<'_> {
     fn of_action(&self, action: &super::names::Action) -> String {
         let mut told = match &*action.kind {
             "" => action.name.clone(),
@@ -160,8 +160,13 @@ impl Asked<'_> {
         told
     }
 
-    fn of_text(&self, spot: &Spot<'_>, scalar: &Scalar, past: Option<&Past>) -> Option<Told> {
-        let meant = Meant::of(self.text, scalar);
+    fn of_text(
+        &self,
+        spot: &SketchLocation<'_>,
+        scalar: &Scalar,
+        past: Option<&IterationContext>,
+    ) -> Option<HoverText> {
+        let meant = UnescapedText::of(self.text, scalar);
         let index = meant.index(self.at);
         let limit = scalar.inner.end;
         let bytes =
@@ -177,7 +182,7 @@ impl Asked<'_> {
         let told = self.of_word(&meant, &region, &word, &typed);
         let call = match &typed {
             // The call that the text is given to.
-            Typed::Argument {
+            TypedToken::Argument {
                 function,
                 start,
                 number: 0,
@@ -211,20 +216,22 @@ impl Asked<'_> {
     /// What a word of an expression means.
     fn of_word(
         &self,
-        meant: &Meant,
+        meant: &UnescapedText,
         region: &Region,
         word: &Range<usize>,
-        typed: &Typed,
+        typed: &TypedToken,
     ) -> Option<String> {
         let name = meant.text(word.clone());
         let of_jinja = |kinds: &[JinjaKind]| {
             let mut found = jinja_functions();
             let found =
                 found.find(|(kind, function)| kinds.contains(kind) && function.name == name);
-            found.map(|(_, function)| format!("{}\n{}", function.signature, told(&function)))
+            found.map(|(_, function)| {
+                format!("{}\n{}", function.signature, describe_function(&function))
+            })
         };
         match (typed, region.language) {
-            (Typed::Argument { start, .. }, _) => {
+            (TypedToken::Argument { start, .. }, _) => {
                 let mut end = *start;
                 while meant.char(end).is_some_and(|letter| letter != '\'') {
                     end += 1;
@@ -232,14 +239,16 @@ impl Asked<'_> {
                 let name = meant.text(*start..end);
                 self.of_name(&name)
             }
-            (Typed::Name { .. }, Language::Wdl) => {
+            (TypedToken::Name { .. }, Language::Wdl) => {
                 let mut functions = wdl_functions().iter();
                 let found = functions.find(|one| one.name.eq_ignore_ascii_case(&name));
-                found.map(|function| format!("{}\n{}", function.signature, told(function)))
+                found.map(|function| {
+                    format!("{}\n{}", function.signature, describe_function(function))
+                })
             }
-            (Typed::Filter { .. }, _) => of_jinja(&[JinjaKind::Filter]),
-            (Typed::Test { .. }, _) => of_jinja(&[JinjaKind::Test]),
-            (Typed::Name { .. } | Typed::Member { .. }, Language::Jinja) => {
+            (TypedToken::Filter { .. }, _) => of_jinja(&[JinjaKind::Filter]),
+            (TypedToken::Test { .. }, _) => of_jinja(&[JinjaKind::Test]),
+            (TypedToken::Name { .. } | TypedToken::Member { .. }, Language::Jinja) => {
                 of_jinja(&[JinjaKind::Function]).or_else(|| self.of_name(&name))
             }
             _ => None,

@@ -2,7 +2,7 @@
 //! while it is wrong. Places are those of the Language Server Protocol.
 //!
 //! `sketch` reads any text into a tree, `names` finds what can be named, `schema` which keys and values
-//! may stand where, `cursor` what is being typed in an expression.
+//! is allowed where, `cursor` what is being typed in an expression.
 //!
 //! It keeps nothing and starts nothing, and knows no server.
 //!
@@ -18,32 +18,34 @@ mod cursor;
 mod dry_run;
 mod edit;
 mod hover;
+mod iteration_context;
 mod names;
-mod past;
 mod schema;
 mod sketch;
 mod symbols;
 
 pub use complete::{Completion, CompletionItem, CompletionKind, complete};
-pub use dry_run::{Given, Tried, try_action};
+pub use dry_run::{DryRunInput, DryRunResult, try_action};
 pub use edit::{
     Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, PortOf, Section, Where,
     edit, panel, types,
 };
 pub use hover::{Hover, hover};
-pub use past::{ConditionTest, Past, TestedIteration, past, test_condition};
+pub use iteration_context::{
+    ConditionTest, IterationContext, TestedIteration, load_iteration_context, test_condition,
+};
 pub use symbols::{Symbol, symbols};
 pub use windlass_expression::Budget;
 pub use windlass_source::source::{Lines, Position, TextEdit, TextRange, edited};
 
-use sketch::{Kind, Part};
+use sketch::{Kind, SketchNode};
 use windlass_engine::{Bundle, Dialect, dialect_of};
 
 /// Stands in a text where something is being typed. No file has this character.
 const MARK: char = '\u{e000}';
 
 /// The format of a text, also while it is wrong.
-fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &Part, text: &str) -> Dialect {
+fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &SketchNode, text: &str) -> Dialect {
     if let Some(found) = said.or_else(|| {
         let named = root.word("dialect", text)?;
         Dialect::parse(named)
@@ -55,7 +57,7 @@ fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &Part, text: &str) -> D
     }
     let azure = ["definition", "triggers", "resources"];
     if let Some(nodes) = root.get("nodes") {
-        let data = |node: &Part| node.get("id").is_some() || node.get("data").is_some();
+        let data = |node: &SketchNode| node.get("id").is_some() || node.get("data").is_some();
         return match nodes.kind {
             Kind::List(ref nodes) if nodes.iter().any(data) => Dialect::Canvas,
             _ => Dialect::Tea,

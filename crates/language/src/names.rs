@@ -1,6 +1,6 @@
 //! The names of a workflow: its actions, loops, variables, inputs and ports, from a tolerant tree.
 
-use super::sketch::{Kind, Part};
+use super::sketch::{Kind, SketchNode};
 use std::ops::Range;
 use windlass_engine::Dialect;
 
@@ -17,7 +17,6 @@ pub(super) struct Action {
     pub title: Option<String>,
     /// The bytes of its name.
     pub selection: Range<usize>,
-    /// All of it.
     pub range: Range<usize>,
     /// The loop or action around it, by its place in the list.
     pub parent: Option<usize>,
@@ -28,7 +27,7 @@ pub(super) struct Action {
 
 /// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedValue {
     pub name: String,
     /// Its type, where one is written.
     pub kind: Option<String>,
@@ -39,9 +38,9 @@ pub(super) struct Named {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub actions: Vec<Action>,
-    pub variables: Vec<Named>,
-    pub inputs: Vec<Named>,
-    pub parameters: Vec<Named>,
+    pub variables: Vec<NamedValue>,
+    pub inputs: Vec<NamedValue>,
+    pub parameters: Vec<NamedValue>,
 }
 
 impl Action {
@@ -68,8 +67,8 @@ impl Action {
 }
 
 impl Names {
-    pub fn of(root: &Part, text: &str, dialect: Dialect) -> Self {
-        let mut finder = Finder {
+    pub fn of(root: &SketchNode, text: &str, dialect: Dialect) -> Self {
+        let mut finder = NameFinder {
             text,
             names: Self::default(),
         };
@@ -82,7 +81,7 @@ impl Names {
     }
 
     /// The innermost action around a byte, and those around that, from inside.
-    pub fn around(&self, at: usize) -> Vec<&Action> {
+    pub fn enclosing_actions(&self, at: usize) -> Vec<&Action> {
         let holds = |action: &&Action| action.range.start <= at && at <= action.range.end;
         let mut next = self.actions.iter().rfind(holds);
         let mut found = Vec::new();
@@ -114,21 +113,21 @@ impl Names {
     }
 }
 
-struct Finder<'t> {
+struct NameFinder<'t> {
     text: &'t str,
     names: Names,
 }
 
-impl Finder<'_> {
-    fn word(&self, part: &Part, key: &str) -> Option<String> {
+impl NameFinder<'_> {
+    fn word(&self, part: &SketchNode, key: &str) -> Option<String> {
         let word = part.get_any_case(key)?.text(self.text)?.trim();
         Some(word.to_owned()).filter(|word| !word.is_empty())
     }
 
     /// Members by their names, with `type` and `description` of theirs.
-    fn named(&self, part: Option<&Part>) -> Vec<Named> {
-        let members = part.map(Part::members).unwrap_or_default().iter();
-        let named = members.map(|member| Named {
+    fn named(&self, part: Option<&SketchNode>) -> Vec<NamedValue> {
+        let members = part.map(SketchNode::members).unwrap_or_default().iter();
+        let named = members.map(|member| NamedValue {
             name: member.name.clone(),
             kind: self.word(&member.value, "type"),
             description: self.word(&member.value, "description"),
@@ -139,7 +138,7 @@ impl Finder<'_> {
     fn variable(&mut self, name: String, kind: Option<String>) {
         let known = &mut self.names.variables;
         if !known.iter().any(|one| one.name.eq_ignore_ascii_case(&name)) {
-            known.push(Named {
+            known.push(NamedValue {
                 name,
                 kind,
                 description: None,
@@ -147,14 +146,17 @@ impl Finder<'_> {
         }
     }
 
-    fn loom(&mut self, root: &Part) {
+    fn loom(&mut self, root: &SketchNode) {
         let exported = root
             .get("properties")
             .and_then(|inner| inner.get("definition"));
         let root = root.get("definition").or(exported).unwrap_or(root);
         self.names.inputs = self.named(root.get("inputs"));
         self.names.parameters = self.named(root.get("parameters"));
-        let variables = root.get("variables").map(Part::members).unwrap_or_default();
+        let variables = root
+            .get("variables")
+            .map(SketchNode::members)
+            .unwrap_or_default();
         for member in variables {
             self.variable(member.name.clone(), None);
         }
@@ -167,7 +169,7 @@ impl Finder<'_> {
     }
 
     /// Actions anywhere inside of a part.
-    fn actions(&mut self, part: &Part, parent: Option<usize>, depth: usize) {
+    fn actions(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
         }
@@ -202,7 +204,7 @@ impl Finder<'_> {
         &mut self,
         name: &str,
         selection: Range<usize>,
-        part: &Part,
+        part: &SketchNode,
         parent: Option<usize>,
         depth: usize,
     ) {
@@ -210,7 +212,7 @@ impl Finder<'_> {
         let inputs = part.get_any_case("inputs");
         if kind.to_lowercase().ends_with("variable") {
             let listed = inputs.and_then(|inputs| inputs.get_any_case("variables"));
-            let listed = listed.map(Part::items).unwrap_or_default().iter();
+            let listed = listed.map(SketchNode::items).unwrap_or_default().iter();
             let places = listed.chain(inputs).chain([part]);
             let named: Vec<_> = places
                 .filter_map(|place| Some((self.word(place, "name")?, self.word(place, "type"))))
@@ -234,7 +236,7 @@ impl Finder<'_> {
         self.actions(part, Some(index), depth + 1);
     }
 
-    fn tea(&mut self, root: &Part) {
+    fn tea(&mut self, root: &SketchNode) {
         self.nodes_of_tea(root.get("nodes"), None, 0);
         for key in ["initial_state", "state_schema"] {
             let named = self.named(root.get(key));
@@ -246,11 +248,11 @@ impl Finder<'_> {
         }
     }
 
-    fn nodes_of_tea(&mut self, nodes: Option<&Part>, parent: Option<usize>, depth: usize) {
+    fn nodes_of_tea(&mut self, nodes: Option<&SketchNode>, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
         }
-        for node in nodes.map(Part::items).unwrap_or_default() {
+        for node in nodes.map(SketchNode::items).unwrap_or_default() {
             let place = node
                 .get("name")
                 .filter(|name| name.text(self.text).is_some());
@@ -285,11 +287,11 @@ impl Finder<'_> {
     }
 
     /// The nodes of a canvas, and those of the workflows in it.
-    fn nodes(&mut self, part: &Part, parent: Option<usize>, depth: usize) {
+    fn nodes(&mut self, part: &SketchNode, parent: Option<usize>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
         }
-        for node in part.get("nodes").map(Part::items).unwrap_or_default() {
+        for node in part.get("nodes").map(SketchNode::items).unwrap_or_default() {
             let Some(name) = self.word(node, "id") else {
                 continue;
             };
@@ -297,14 +299,18 @@ impl Finder<'_> {
                 Some(Kind::Text(scalar)) => scalar.inner.clone(),
                 _ => node.range.start..node.range.start,
             };
-            let nothing = Part {
+            let nothing = SketchNode {
                 range: 0..0,
                 kind: Kind::Nothing,
             };
             let data = node.get("data").unwrap_or(&nothing);
             let kind = self.word(node, "type").unwrap_or_default();
             let ports = |key: &str| {
-                let ports = data.get(key).map(Part::items).unwrap_or_default().iter();
+                let ports = data
+                    .get(key)
+                    .map(SketchNode::items)
+                    .unwrap_or_default()
+                    .iter();
                 let ports = ports.filter_map(|port| self.word(port, "name"));
                 ports.collect::<Vec<_>>()
             };
@@ -320,7 +326,7 @@ impl Finder<'_> {
             outputs.extend(usual.iter().map(|name| (*name).to_owned()));
             let mapped = data
                 .get("outputMappings")
-                .map(Part::items)
+                .map(SketchNode::items)
                 .unwrap_or_default();
             outputs.extend(
                 mapped
@@ -350,10 +356,10 @@ impl Finder<'_> {
         }
     }
 
-    fn named_list(&self, part: Option<&Part>) -> Vec<Named> {
-        let items = part.map(Part::items).unwrap_or_default().iter();
+    fn named_list(&self, part: Option<&SketchNode>) -> Vec<NamedValue> {
+        let items = part.map(SketchNode::items).unwrap_or_default().iter();
         let named = items.filter_map(|item| {
-            Some(Named {
+            Some(NamedValue {
                 name: self.word(item, "name")?,
                 kind: self.word(item, "type"),
                 description: self.word(item, "description"),

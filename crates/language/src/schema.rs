@@ -1,7 +1,7 @@
 //! What a format's JSON Schema says of a place in a tolerant tree: which keys and values it may have.
 //! Only what the schemas of this project use is understood; the rest allows everything.
 
-use super::sketch::{Kind, Part, Step};
+use super::sketch::{Kind, SketchNode, Step};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl<'t> Schema<'t> {
     }
 
     /// The schemas that hold at the end of a path.
-    pub fn at(self, root: &Part, path: &[(&Part, Step)]) -> Vec<Rule> {
+    pub fn at(self, root: &SketchNode, path: &[(&SketchNode, Step)]) -> Vec<Rule> {
         let mut rules = Vec::new();
         self.expand(self.root, root, 0, &mut rules);
         for (part, step) in path {
@@ -52,7 +52,7 @@ impl<'t> Schema<'t> {
                 Step::Key(key) => part.get(key),
                 Step::Index(index) => part.items().get(*index),
             };
-            let nothing = Part {
+            let nothing = SketchNode {
                 range: 0..0,
                 kind: Kind::Nothing,
             };
@@ -74,7 +74,7 @@ impl<'t> Schema<'t> {
     }
 
     /// All schemas that a schema says hold for a part.
-    fn expand(self, rule: Rule, part: &Part, depth: usize, found: &mut Vec<Rule>) {
+    fn expand(self, rule: Rule, part: &SketchNode, depth: usize, found: &mut Vec<Rule>) {
         if depth > MAX_DEPTH || !self.is_possible(rule, part) {
             return;
         }
@@ -108,7 +108,7 @@ impl<'t> Schema<'t> {
     }
 
     /// Whether nothing that is already written speaks against a schema.
-    fn is_possible(self, rule: Rule, part: &Part) -> bool {
+    fn is_possible(self, rule: Rule, part: &SketchNode) -> bool {
         let of_kind = match (rule.get("type").map(types), &part.kind) {
             (None, _) | (_, Kind::Nothing) => true,
             (Some(types), Kind::Map(_)) => types.contains(&"object"),
@@ -120,7 +120,7 @@ impl<'t> Schema<'t> {
     }
 
     /// Whether the members that are there are what `properties` says of their words.
-    fn fits(self, rule: Rule, part: &Part) -> bool {
+    fn fits(self, rule: Rule, part: &SketchNode) -> bool {
         let Some(properties) = rule.get("properties").and_then(Value::as_object) else {
             return true;
         };
@@ -160,7 +160,7 @@ impl<'t> Schema<'t> {
     }
 
     /// Whether a condition of the schema holds: of a member that is not there, as JSON Schema has it.
-    fn holds(self, rule: Rule, part: &Part) -> bool {
+    fn holds(self, rule: Rule, part: &SketchNode) -> bool {
         let required = rule.get("required").and_then(Value::as_array);
         let there = |key: &Value| key.as_str().is_some_and(|key| part.get(key).is_some());
         let typed = |key: &str| {

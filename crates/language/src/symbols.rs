@@ -49,7 +49,7 @@ pub fn symbols(bundle: &Bundle, said: Option<Dialect>, graph: Option<&Graph>) ->
     for (index, action) in names.actions.iter().enumerate() {
         children.entry(action.parent).or_default().push(index);
     }
-    let found = Found {
+    let found = SymbolTree {
         names: &names,
         lines: &lines,
         drawn,
@@ -58,7 +58,7 @@ pub fn symbols(bundle: &Bundle, said: Option<Dialect>, graph: Option<&Graph>) ->
     found.inside(None)
 }
 
-struct Found<'a> {
+struct SymbolTree<'a> {
     names: &'a Names,
     lines: &'a Lines<'a>,
     /// Kind and path by name and line.
@@ -66,7 +66,7 @@ struct Found<'a> {
     children: HashMap<Option<usize>, Vec<usize>>,
 }
 
-impl Found<'_> {
+impl SymbolTree<'_> {
     fn inside(&self, parent: Option<usize>) -> Vec<Symbol> {
         let inside = self.children.get(&parent).into_iter().flatten();
         let actions = inside.filter_map(|index| Some((*index, self.names.actions.get(*index)?)));

@@ -4,17 +4,17 @@
 use super::env::View;
 use super::fault::fault_value;
 use super::record::LoopEnd;
-use super::record::{ActionRecord, Output, Reading, Records};
+use super::record::{ActionRecord, Output, RecordReader, Records};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};
 use windlass_expression::{ActionView, Value};
-use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES, Name, NotRun, Status};
+use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES, Name, Status, UnrunActionValue};
 
 impl<'a> View<'a> {
     pub fn action_view(
         &self,
         id: ActionId,
         record: &ActionRecord,
-        from: Reading<'a>,
+        from: RecordReader<'a>,
     ) -> ActionView {
         let outputs = from.output(&record.output);
         let gives_inputs = self.program.action(id).is_some_and(|one| one.gives_inputs);
@@ -36,13 +36,13 @@ impl<'a> View<'a> {
     }
 
     /// Whether an action was not run by what encloses it, and never will be, because that has ended:
-    /// it reads as the format says. Where its time was up, nobody can know how far it came. Anything
+    /// it reads as the format says. Where its time was up, no one can know how far it came. Anything
     /// else that has not run is an error.
     pub fn passed_over(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.not_run {
-            NotRun::Error => return false,
-            NotRun::Cancelled => false,
-            NotRun::Skipped => true,
+            UnrunActionValue::Error => return false,
+            UnrunActionValue::Cancelled => false,
+            UnrunActionValue::Skipped => true,
         };
         let ended = |(scope_id, scope): (ScopeId, &Scope)| {
             let foreach = matches!(scope.kind, ScopeKind::ForEach { .. });
@@ -72,8 +72,10 @@ impl<'a> View<'a> {
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {
         let (status, code) = match self.program.rules.not_run {
-            NotRun::Skipped => (Status::Skipped, "ActionSkipped"),
-            NotRun::Cancelled | NotRun::Error => (Status::Cancelled, "ActionFailed"),
+            UnrunActionValue::Skipped => (Status::Skipped, "ActionSkipped"),
+            UnrunActionValue::Cancelled | UnrunActionValue::Error => {
+                (Status::Cancelled, "ActionFailed")
+            }
         };
         ActionView {
             name: self.name_of(id),
@@ -112,7 +114,7 @@ impl<'a> View<'a> {
         let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![from.records]);
         let mut list = Vec::new();
         for records in sources {
-            let from = Reading { records, ..from };
+            let from = RecordReader { records, ..from };
             for child in &scope.children {
                 if let Some(record) = records.get(child) {
                     list.push(self.action_view(*child, record, from).to_value());
@@ -128,7 +130,7 @@ impl<'a> View<'a> {
 impl<'a> View<'a> {
     /// The iterations of the innermost foreach around an action, once that foreach has ended and if
     /// the format shows what happened inside; with what to read them from.
-    pub fn iterations_around(&self, id: ActionId) -> Option<(Reading<'a>, Vec<&'a Records>)> {
+    pub fn iterations_around(&self, id: ActionId) -> Option<(RecordReader<'a>, Vec<&'a Records>)> {
         if !self.program.rules.lists_iterations {
             return None;
         }
@@ -151,12 +153,12 @@ impl<'a> View<'a> {
     fn views(
         &self,
         id: ActionId,
-        from: Reading<'a>,
+        from: RecordReader<'a>,
         iterations: &[&'a Records],
     ) -> Vec<ActionView> {
         let view = |records: &&'a Records| {
             let record = records.get(&id)?;
-            Some(self.action_view(id, record, Reading { records, ..from }))
+            Some(self.action_view(id, record, RecordReader { records, ..from }))
         };
         iterations.iter().filter_map(view).collect()
     }

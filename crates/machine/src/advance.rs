@@ -1,7 +1,7 @@
 //! `advance`: one event in, one transition out. Here: what each kind of event does, and how far a
 //! transition goes.
 
-use super::bug::{Bug, Sure};
+use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
 use super::event::{Effect, Event, HistoryEvent, HistoryKind, Transition};
 use super::state::{
@@ -13,19 +13,19 @@ use rand::rngs::StdRng;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Budget, Value};
-use windlass_model::model::{Fault, Name, Place, Status, fault_kind};
+use windlass_model::model::{Fault, Name, NamedSpan, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// So many states at most in one transition; what is left goes on with `Continued`.
+/// This many states at most in one transition; what is left continues with `Continued`.
 const MAX_STEPS: u32 = 10_000;
 
-/// After so much work a transition ends as well, and what is left goes on with `Continued`: others have their turn.
-const ENOUGH: u64 = 50_000;
+/// After so much work a transition ends as well, and what is left continues with `Continued`: others have their turn.
+const MAX_SPENT: u64 = 50_000;
 
 /// The work of a step itself.
 const STEP: usize = 4;
 
-/// So many items of a foreach end in one transition at most.
+/// This many items of a foreach end in one transition at most.
 const LIGHT_ITEMS: u32 = 50;
 
 /// Moves a run through its program. `now` is the time of the event.
@@ -41,7 +41,7 @@ pub fn advance(
     advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
-/// The same with the memory of an earlier transition's changes: making it anew for every step costs
+/// The same with the memory of an earlier transition's changes: making it again for every step costs
 /// a driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
 /// good, nothing that comes of this is of use.
 ///
@@ -72,8 +72,8 @@ pub fn advance_into(
         budget,
     };
     stepper.handle(event)?;
-    stepper.go_on()?;
-    Ok(stepper.close())
+    stepper.run_ready_cursors()?;
+    Ok(stepper.finish_transition())
 }
 
 pub(super) struct Stepper<'a> {
@@ -98,7 +98,7 @@ pub(super) struct Stepper<'a> {
 impl Stepper<'_> {
     // ── output ──────────────────────────────────────────────────────────────────────────────
 
-    pub fn emit(&mut self, change: Change) -> Sure {
+    pub fn emit(&mut self, change: Change) -> MachineResult {
         self.run.apply(&change)?;
         self.touched.extend(touched_loop(self.run, &change));
         self.out.changes.push(change);
@@ -106,7 +106,7 @@ impl Stepper<'_> {
     }
 
     /// The transition, with the rows of the loops that changed and still run.
-    fn close(mut self) -> Transition {
+    fn finish_transition(mut self) -> Transition {
         self.out.loops.reserve_exact(self.touched.len());
         for (cursor, depth) in &self.touched {
             let cursor = self.run.cursors.get(cursor);
@@ -119,17 +119,17 @@ impl Stepper<'_> {
     }
 
     pub fn effect(&mut self, effect: Effect) {
-        self.out.ask(effect);
+        self.out.add_effect(effect);
     }
 
     pub fn report(&mut self, what: HistoryKind) {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
-    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` goes on
+    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` continues
     /// in the next transition. Who crosses alone is the only one in a transition; of others there may be
     /// [`LIGHT_ITEMS`].
-    pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
+    pub fn try_cross_boundary(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
         let crossed = self.at_boundary.entry(owner).or_default();
         if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
             self.deferred.insert(waiting);
@@ -141,18 +141,18 @@ impl Stepper<'_> {
 
     // ── events ──────────────────────────────────────────────────────────────────────────────
 
-    fn handle(&mut self, event: Event) -> Sure {
+    fn handle(&mut self, event: Event) -> MachineResult {
         if self.run.outcome.is_some() {
             return Ok(());
         }
         match event {
-            Event::Started { input, environment } => self.started(input, environment),
-            Event::Restored(state) => self.restored(state),
-            Event::EffectCompleted { id, result } => self.completed(id, result),
-            Event::TimerFired { id } => self.fired(id),
-            Event::Signalled { name, payload } => self.signalled(name, payload),
+            Event::Started { input, environment } => self.handle_started(input, environment),
+            Event::Restored(state) => self.handle_restored(state),
+            Event::EffectCompleted { id, result } => self.handle_completed(id, result),
+            Event::TimerFired { id } => self.handle_timer(id),
+            Event::Signalled { name, payload } => self.handle_signal(name, payload),
             Event::PauseRequested => self.pause(PauseReason::Requested),
-            Event::Resumed => self.resumed(),
+            Event::Resumed => self.handle_resumed(),
             Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
             Event::StateTooLarge { bytes, limit } => self.state_too_large(bytes, limit),
             Event::Continued => Ok(()),
@@ -160,7 +160,7 @@ impl Stepper<'_> {
     }
 
     /// Nothing of the run could make it smaller, so nothing catches this.
-    fn state_too_large(&mut self, bytes: u64, limit: u64) -> Sure {
+    fn state_too_large(&mut self, bytes: u64, limit: u64) -> MachineResult {
         let message = format!(
             "the state of the run has {bytes} bytes; the limit is {limit}: store less in variables \
              and outputs of actions, or write rows with appendFile"
@@ -174,7 +174,7 @@ impl Stepper<'_> {
         self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    fn started(&mut self, input: Value, environment: Value) -> Sure {
+    fn handle_started(&mut self, input: Value, environment: Value) -> MachineResult {
         if !self.run.cursors.is_empty() {
             return Ok(());
         }
@@ -209,11 +209,11 @@ impl Stepper<'_> {
                 Err(fault) => {
                     let mut places = self.program.places.variables.iter();
                     let place = places.find(|place| place.name == *name).cloned();
-                    let place = place.unwrap_or_else(|| Place {
+                    let place = place.unwrap_or_else(|| NamedSpan {
                         name: name.clone(),
                         span: Default::default(),
                     });
-                    return self.finish_with("variable", Some(&place), fault);
+                    return self.finish_with_fault("variable", Some(&place), fault);
                 }
             }
         }
@@ -225,8 +225,8 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    /// Goes on where another run had come to: what was in flight there starts again.
-    fn restored(&mut self, state: Box<RunState>) -> Sure {
+    /// Continues where another run had come to: what was in flight there starts again.
+    fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult {
         if !self.run.cursors.is_empty() {
             return Ok(());
         }
@@ -249,11 +249,16 @@ impl Stepper<'_> {
         again.into_iter().for_each(|effect| self.effect(effect));
     }
 
-    /// A value of the workflow that cannot be computed is nobody's action: it has a name and a
+    /// A value of the workflow that cannot be computed is no one's action: it has a name and a
     /// place of its own.
-    pub fn finish_with(&mut self, what: &str, place: Option<&Place>, fault: Fault) -> Sure {
+    pub fn finish_with_fault(
+        &mut self,
+        what: &str,
+        place: Option<&NamedSpan>,
+        fault: Fault,
+    ) -> MachineResult {
         let mut fault = fault;
-        if let Some(Place { name, .. }) = place {
+        if let Some(NamedSpan { name, .. }) = place {
             fault.message = match &**name {
                 "" => format!("{what}s: {}", fault.message),
                 _ => format!("{what} `{name}`: {}", fault.message),
@@ -269,17 +274,17 @@ impl Stepper<'_> {
         self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) -> Sure {
+    fn handle_completed(&mut self, id: EffectId, result: Result<Value, Fault>) -> MachineResult {
         // A completion of a forgotten id is a no-op: a deadline was faster.
         let Some(effect) = self.run.effects.get(&id) else {
             return Ok(());
         };
         let (cursor, action) = (effect.cursor, effect.action);
         let attempt = effect.request.attempt;
-        let node_name = self.reported_or(action, &effect.request.action);
-        let hides = self.secured(action).outputs;
+        let node_name = self.display_name(action, &effect.request.action);
+        let hides = self.secured_parts(action).outputs;
         let result = match hides {
-            true => result.map(Value::secure).map_err(hidden),
+            true => result.map(Value::secure).map_err(hide_message),
             false => result,
         };
         let result = result.and_then(|own| {
@@ -318,12 +323,12 @@ impl Stepper<'_> {
             iteration,
         });
         match result {
-            Ok((own, _)) => self.call_succeeded(cursor, &own),
+            Ok((own, _)) => self.assign_call_result(cursor, &own),
             Err(fault) => self.raise_here(cursor, fault),
         }
     }
 
-    fn fired(&mut self, id: TimerId) -> Sure {
+    fn handle_timer(&mut self, id: TimerId) -> MachineResult {
         let timer = self.run.timers.get(&id);
         // In a pause nothing moves, and a timer that was disarmed is a no-op.
         let Some(timer) = timer.filter(|_| self.run.paused.is_none()) else {
@@ -339,17 +344,17 @@ impl Stepper<'_> {
         match purpose {
             TimerPurpose::Delay => self.begin_iteration(cursor),
             TimerPurpose::Retry => self.begin_attempt(cursor),
-            TimerPurpose::Sleep => self.waited(cursor, Value::Null, self.now),
-            TimerPurpose::SleepSince(since) => self.waited(cursor, Value::Null, since),
+            TimerPurpose::Sleep => self.complete_wait(cursor, Value::Null, self.now),
+            TimerPurpose::SleepSince(since) => self.complete_wait(cursor, Value::Null, since),
             TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
         }
     }
 
-    fn signalled(&mut self, name: Name, payload: Value) -> Sure {
+    fn handle_signal(&mut self, name: Name, payload: Value) -> MachineResult {
         self.report(HistoryKind::Signalled { name: name.clone() });
         let hides = |state: &State| {
             matches!(&state.op, Op::AwaitSignal(awaited) if *awaited == name)
-                && self.secured(state.action).outputs
+                && self.secured_parts(state.action).outputs
         };
         let payload = match self.program.states.iter().any(hides) {
             true => payload.secure(),
@@ -358,13 +363,13 @@ impl Stepper<'_> {
         let waits = Wait::Signal(name.clone());
         let mut cursors = self.run.cursors.iter();
         match cursors.find(|(_, cursor)| cursor.wait == waits) {
-            Some((cursor, _)) => self.waited(*cursor, payload, self.now),
+            Some((cursor, _)) => self.complete_wait(*cursor, payload, self.now),
             None => self.emit(Change::SignalKept(name, payload)),
         }
     }
 
-    /// The run stands still. Effects in flight may complete and are recorded; nothing else moves.
-    pub fn pause(&mut self, reason: PauseReason) -> Sure {
+    /// The run is paused. Effects in flight may complete and are recorded; nothing else moves.
+    pub fn pause(&mut self, reason: PauseReason) -> MachineResult {
         if self.run.paused.is_some() {
             return Ok(());
         }
@@ -381,7 +386,7 @@ impl Stepper<'_> {
         })
     }
 
-    fn resumed(&mut self) -> Sure {
+    fn handle_resumed(&mut self) -> MachineResult {
         let Some((since, reason)) = self.run.paused.clone() else {
             return Ok(());
         };
@@ -406,14 +411,14 @@ impl Stepper<'_> {
 
     // ── how far a transition goes ───────────────────────────────────────────────────────────
 
-    fn go_on(&mut self) -> Sure {
+    fn run_ready_cursors(&mut self) -> MachineResult {
         while self.is_live() {
             let mut ready = self.run.ready.iter();
             let Some(cursor) = ready.find(|id| !self.deferred.contains(id)).copied() else {
                 break;
             };
             self.steps += 1;
-            if self.steps > MAX_STEPS || self.budget.spent() > ENOUGH {
+            if self.steps > MAX_STEPS || self.budget.spent() > MAX_SPENT {
                 break;
             }
             // Beyond it, the loop ends above.
@@ -431,12 +436,17 @@ impl Stepper<'_> {
     }
 
     /// The run ends: whatever it still does is cancelled.
-    pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) -> Sure {
+    pub fn finish(
+        &mut self,
+        status: Status,
+        output: Value,
+        error: Option<RunError>,
+    ) -> MachineResult {
         // One that is cancelled before it began has none.
         if let Ok((root, _)) = self.run.root() {
             self.cancel(root, 0, Status::Cancelled)?;
         }
-        // What was answered before stands, however the run ends.
+        // An earlier answer remains, however the run ends.
         let output = match status {
             Status::Succeeded => output,
             _ => self.run.response.clone().unwrap_or_default(),
@@ -454,8 +464,8 @@ impl Stepper<'_> {
     }
 }
 
-/// A fault of an action whose outputs nobody is to see: what it says may come from them.
-fn hidden(fault: Fault) -> Fault {
+/// A fault of an action whose outputs are secure: what it says may come from them.
+fn hide_message(fault: Fault) -> Fault {
     let own = [fault_kind::TIMEOUT, fault_kind::DENIED, fault_kind::SECRET];
     let status = |code: &Name| code.len() <= 3 && code.bytes().all(|byte| byte.is_ascii_digit());
     Fault {

@@ -1,9 +1,9 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
 //! A change that names something that is not there is a [`Bug`]: the machine never makes one, so a
-//! store that gives one has not kept what it was given.
+//! store that gives one has not stored what it was given.
 
-use super::bug::{Bug, Sure};
+use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
 use super::record::{ActionRecord, Output, Records};
 use super::state::{
@@ -16,7 +16,7 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
+pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
     match change {
         Change::Started { at, input } => {
             run.started_at = *at;
@@ -65,7 +65,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             frames.push(frame.clone());
         }
         Change::Popped(id, keep) => cursor(run, *id)?.frames.truncate(*keep as usize),
-        Change::Visited(cursor, node) => visited(run, *cursor, *node)?,
+        Change::Visited(cursor, node) => count_visit(run, *cursor, *node)?,
         Change::Recorded {
             owner,
             action,
@@ -116,7 +116,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             at,
         } => {
             let effect = run.effects.remove(id);
-            let effect = effect.ok_or_else(|| not_there("effect", id.0))?;
+            let effect = effect.ok_or_else(|| missing("effect", id.0))?;
             let record = ActionRecord {
                 status: *status,
                 inputs: effect.request.inputs,
@@ -134,7 +134,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         }
         Change::EffectDropped(id) => {
             let gone = run.effects.remove(id);
-            gone.ok_or_else(|| not_there("effect", id.0))?;
+            gone.ok_or_else(|| missing("effect", id.0))?;
         }
         Change::TimerArmed(id, timer) => {
             used(run, id.0);
@@ -142,7 +142,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         }
         Change::TimerDropped(id) => {
             let gone = run.timers.remove(id);
-            gone.ok_or_else(|| not_there("timer", id.0))?;
+            gone.ok_or_else(|| missing("timer", id.0))?;
         }
         Change::IterationBegan {
             cursor: id,
@@ -152,7 +152,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         } => {
             let owner = run.record_owner(*id);
             let last = take_range(&mut cursor(run, owner)?.records, *inner);
-            let state = a_loop(run, *id, *depth)?;
+            let state = loop_frame(run, *id, *depth)?;
             state.last = last;
             state.iteration_started_at = Some(*at);
             state.next_due_at = None;
@@ -162,7 +162,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             depth,
             status,
         } => {
-            let state = a_loop(run, *cursor, *depth)?;
+            let state = loop_frame(run, *cursor, *depth)?;
             state.iteration += 1;
             state.iteration_started_at = None;
             state.last_status = Some(*status);
@@ -174,7 +174,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             depth,
             inner,
         } => {
-            let state = a_loop(run, *id, *depth)?;
+            let state = loop_frame(run, *id, *depth)?;
             let mut last = std::mem::take(&mut state.last);
             state.iteration_started_at = None;
             let owner = run.record_owner(*id);
@@ -188,28 +188,28 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             name,
             value,
             append,
-        } => keep_value(a_loop(run, *cursor, *depth)?, name, value, *append)?,
+        } => keep_value(loop_frame(run, *cursor, *depth)?, name, value, *append)?,
         Change::ConditionSeen {
             cursor,
             depth,
             value,
-        } => a_loop(run, *cursor, *depth)?.last_condition = Some(*value),
+        } => loop_frame(run, *cursor, *depth)?.last_condition = Some(*value),
         Change::LoopDelayed {
             cursor,
             depth,
             due_at,
-        } => a_loop(run, *cursor, *depth)?.next_due_at = Some(*due_at),
+        } => loop_frame(run, *cursor, *depth)?.next_due_at = Some(*due_at),
         Change::PageSeen {
             cursor,
             depth,
             iteration,
             page,
         } => {
-            let pages = &mut a_loop(run, *cursor, *depth)?.pages;
+            let pages = &mut loop_frame(run, *cursor, *depth)?.pages;
             pages.insert(*page, *iteration);
         }
         Change::LoopEnded { cursor, depth, end } => {
-            a_loop(run, *cursor, *depth)?.ended = Some(*end);
+            loop_frame(run, *cursor, *depth)?.ended = Some(*end);
         }
         Change::BudgetGranted {
             cursor,
@@ -217,7 +217,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             max_iterations,
             deadline,
         } => {
-            let state = a_loop(run, *cursor, *depth)?;
+            let state = loop_frame(run, *cursor, *depth)?;
             state.max_iterations = *max_iterations;
             state.deadline = deadline.map(|(at, _)| at).or(state.deadline);
             state.deadline_timer = deadline.map(|(_, timer)| timer).or(state.deadline_timer);
@@ -229,12 +229,12 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             at,
             due_at,
         } => {
-            let state = a_try(run, *cursor, *depth)?;
+            let state = try_frame(run, *cursor, *depth)?;
             state.last_fault = Some(Box::new((fault.clone(), *at)));
             state.next_due_at = Some(*due_at);
         }
         Change::AttemptBegan { cursor, depth } => {
-            let state = a_try(run, *cursor, *depth)?;
+            let state = try_frame(run, *cursor, *depth)?;
             state.attempt += 1;
             state.next_due_at = None;
         }
@@ -244,8 +244,8 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             index,
             branch,
         } => {
-            let fork = a_fork(run, *cursor, *depth)?;
-            *a_branch(fork, *index)? = BranchState::Running(*branch);
+            let fork = fork_frame(run, *cursor, *depth)?;
+            *branch_frame(fork, *index)? = BranchState::Running(*branch);
             fork.started = fork.started.max(index.saturating_add(1));
             fork.running = fork.running.saturating_add(1);
         }
@@ -255,7 +255,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             index,
             outcome,
         } => branch_ended(run, *cursor, *depth, *index, outcome.clone())?,
-        Change::ForkClosed { cursor, depth } => a_fork(run, *cursor, *depth)?.closed = true,
+        Change::ForkClosed { cursor, depth } => fork_frame(run, *cursor, *depth)?.closed = true,
         Change::ForEachRecorded {
             cursor: id,
             depth,
@@ -267,7 +267,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             output,
             at,
         } => {
-            let branches = std::mem::take(&mut a_fork(run, *id, *depth)?.branches);
+            let branches = std::mem::take(&mut fork_frame(run, *id, *depth)?.branches);
             let ended = branches.into_iter().filter_map(|branch| match branch {
                 BranchState::Ended(outcome) => Some((outcome.status, outcome.records)),
                 BranchState::Pending | BranchState::Running(_) => None,
@@ -328,14 +328,14 @@ fn used(run: &mut RunState, id: u64) {
     run.next_id = run.next_id.max(id.saturating_add(1));
 }
 
-fn not_there(what: &str, id: u64) -> Bug {
+fn missing(what: &str, id: u64) -> Bug {
     Bug::new(format!("the run has no {what} {id}, which a change names"))
 }
 
 // ── variables ───────────────────────────────────────────────────────────────────────────────────
 
 /// Those that a branch has to itself, or the run's.
-fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object> {
+fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> MachineResult<&mut Object> {
     let variables = match owner {
         None => &mut run.variables,
         Some(branch) => match cursor(run, branch)?.frames.first_mut() {
@@ -343,7 +343,7 @@ fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object
                 kind: FrameKind::Isolated(own),
                 ..
             }) => &mut own.variables,
-            _ => return Err(not_there("variables of its own for cursor", branch.0)),
+            _ => return Err(missing("variables of its own for cursor", branch.0)),
         },
     };
     match variables {
@@ -352,7 +352,7 @@ fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object
     }
 }
 
-fn change_variable(variables: &mut Object, change: &VariableChange) -> Sure {
+fn change_variable(variables: &mut Object, change: &VariableChange) -> MachineResult {
     let missing = |name: &Name, what: &str| Bug::new(format!("unknown variable {name} {what}"));
     match change {
         VariableChange::Set(name, value) => {
@@ -381,55 +381,55 @@ pub(super) fn last_of(array: Option<&Value>) -> Value {
 
 // ── cursors and frames ──────────────────────────────────────────────────────────────────────────
 
-fn cursor(run: &mut RunState, id: CursorId) -> Sure<&mut Cursor> {
+fn cursor(run: &mut RunState, id: CursorId) -> MachineResult<&mut Cursor> {
     let found = run.cursors.get_mut(&id).map(|cursor| &mut **cursor);
-    found.ok_or_else(|| not_there("cursor", id.0))
+    found.ok_or_else(|| missing("cursor", id.0))
 }
 
-fn drop_cursor(run: &mut RunState, id: CursorId) -> Sure<Box<Cursor>> {
+fn drop_cursor(run: &mut RunState, id: CursorId) -> MachineResult<Box<Cursor>> {
     run.ready.remove(&id);
     let gone = run.cursors.remove(&id);
-    gone.ok_or_else(|| not_there("cursor", id.0))
+    gone.ok_or_else(|| missing("cursor", id.0))
 }
 
-fn frame(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut Frame> {
+fn frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut Frame> {
     let found = cursor(run, id)?.frames.get_mut(depth as usize);
-    found.ok_or_else(|| not_there("frame", depth.into()))
+    found.ok_or_else(|| missing("frame", depth.into()))
 }
 
-fn a_loop(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut LoopState> {
+fn loop_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut LoopState> {
     match &mut frame(run, id, depth)?.kind {
         FrameKind::Loop(state) => Ok(state),
-        _ => Err(not_there("loop", depth.into())),
+        _ => Err(missing("loop", depth.into())),
     }
 }
 
-fn a_try(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut TryState> {
+fn try_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut TryState> {
     match &mut frame(run, id, depth)?.kind {
         FrameKind::Try(state) => Ok(state),
-        _ => Err(not_there("try", depth.into())),
+        _ => Err(missing("try", depth.into())),
     }
 }
 
-fn a_fork(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut ForkState> {
+fn fork_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut ForkState> {
     match &mut frame(run, id, depth)?.kind {
         FrameKind::Fork(state) => Ok(state),
-        _ => Err(not_there("fork", depth.into())),
+        _ => Err(missing("fork", depth.into())),
     }
 }
 
-fn a_branch(fork: &mut ForkState, index: u32) -> Sure<&mut BranchState> {
+fn branch_frame(fork: &mut ForkState, index: u32) -> MachineResult<&mut BranchState> {
     let found = fork.branches.get_mut(index as usize);
-    found.ok_or_else(|| not_there("branch", index.into()))
+    found.ok_or_else(|| missing("branch", index.into()))
 }
 
-fn visited(run: &mut RunState, id: CursorId, node: StateId) -> Sure {
+fn count_visit(run: &mut RunState, id: CursorId, node: StateId) -> MachineResult {
     let mut frames = cursor(run, id)?.frames.iter_mut().rev();
     let graph = frames.find_map(|frame| match &mut frame.kind {
         FrameKind::Graph(graph) => Some(graph),
         _ => None,
     });
-    let graph = graph.ok_or_else(|| not_there("graph for cursor", id.0))?;
+    let graph = graph.ok_or_else(|| missing("graph for cursor", id.0))?;
     graph.steps = graph.steps.saturating_add(1);
     let of_node = graph.visits.entry(node).or_default();
     *of_node = of_node.saturating_add(1);
@@ -437,8 +437,8 @@ fn visited(run: &mut RunState, id: CursorId, node: StateId) -> Sure {
     Ok(())
 }
 
-fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -> Sure {
-    let Value::Object(map) = &mut state.kept else {
+fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -> MachineResult {
+    let Value::Object(map) = &mut state.collected else {
         return Err(Bug::new(format!("loop {} keeps nothing", state.path)));
     };
     let map = Arc::make_mut(map);
@@ -471,20 +471,20 @@ fn branch_ended(
     depth: u32,
     index: u32,
     mut outcome: BranchOutcome,
-) -> Sure {
-    if let BranchState::Running(branch) = *a_branch(a_fork(run, id, depth)?, index)? {
+) -> MachineResult {
+    if let BranchState::Running(branch) = *branch_frame(fork_frame(run, id, depth)?, index)? {
         let gone = drop_cursor(run, branch)?;
         if gone.owns_records {
             outcome.records = gone.records;
         }
-        let fork = a_fork(run, id, depth)?;
+        let fork = fork_frame(run, id, depth)?;
         fork.running = fork.running.saturating_sub(1);
     }
-    *a_branch(a_fork(run, id, depth)?, index)? = BranchState::Ended(outcome);
+    *branch_frame(fork_frame(run, id, depth)?, index)? = BranchState::Ended(outcome);
     Ok(())
 }
 
-/// A paused run's clock stands still: every due time and deadline moves (docs/reference/loops.md).
+/// A paused run's clock stops: every due time and deadline moves (docs/reference/loops.md).
 fn resumed(run: &mut RunState, shift_ms: i64) {
     run.paused = None;
     let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));

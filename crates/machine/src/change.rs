@@ -16,30 +16,24 @@ use windlass_value::time::Timestamp;
 pub enum Change {
     /// The run began.
     Started {
-        /// When.
         at: Timestamp,
         /// What the caller gave.
         input: Value,
     },
-    /// A variable changed.
     VariableChanged {
         /// The branch that has it to itself; none: it is the run's.
         owner: Option<CursorId>,
-        /// How.
         change: VariableChange,
     },
-    /// An action begins where the cursor stands: nothing of it has been done yet. One that has a
+    /// An action begins where the cursor is: nothing of it has been done yet. One that has a
     /// deadline or retries begins in each of them too.
     ActionBegan {
-        /// The cursor.
         cursor: CursorId,
-        /// The action.
         action: ActionId,
     },
     /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing,
     /// and the records are those of the iteration before.
     IterationCancelled {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -50,13 +44,12 @@ pub enum Change {
     CursorSpawned(CursorId, Cursor),
     /// A cursor is gone.
     CursorDropped(CursorId),
-    /// A cursor stands elsewhere, ready.
+    /// A cursor is elsewhere, ready.
     Moved(CursorId, StateId),
-    /// A cursor waits.
     Waits(CursorId, Wait),
     /// A cursor is one scope deeper.
     Entered(CursorId, Frame),
-    /// A cursor has only so many frames left.
+    /// A cursor has only this many frames left.
     Popped(CursorId, u32),
     /// A cursor entered one more node of its innermost graph; the state that counts the node.
     Visited(CursorId, StateId),
@@ -64,15 +57,13 @@ pub enum Change {
     Recorded {
         /// Where its record lies.
         owner: CursorId,
-        /// The action.
         action: ActionId,
         /// How it ended.
         status: Status,
-        /// What it gave.
+        /// Its result.
         output: Output,
         /// Why it failed.
         error: Option<Fault>,
-        /// When it started.
         started_at: Timestamp,
         /// When it ended.
         at: Timestamp,
@@ -83,62 +74,52 @@ pub enum Change {
     EffectRequested(EffectId, PendingEffect),
     /// An effect is done: its record takes the request's inputs.
     EffectEnded {
-        /// Which.
         id: EffectId,
         /// Where its record lies.
         owner: CursorId,
         /// How it ended.
         status: Status,
-        /// What it gave.
+        /// Its result.
         output: Value,
         /// Why it failed.
         error: Option<Fault>,
-        /// When.
         at: Timestamp,
     },
-    /// An effect is of no interest any more.
+    /// An effect no longer matters.
     EffectDropped(EffectId),
     /// A timer was armed; its id is the run's next.
     TimerArmed(TimerId, PendingTimer),
-    /// A timer fired or is of no interest any more.
+    /// A timer fired or no longer matters.
     TimerDropped(TimerId),
     /// The loop at this depth of this cursor began an iteration: the records of its body become
     /// those of the iteration before.
     IterationBegan {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
         /// The first and the end of the action ids in its body.
         inner: (u32, u32),
-        /// When.
         at: Timestamp,
     },
     /// The loop at this depth of this cursor ended an iteration.
     IterationEnded {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// How.
         status: Status,
     },
-    /// A value of an ended iteration is kept with the loop at this depth.
+    /// A value of an ended iteration is stored with the loop at this depth.
     IterationKept {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Its name.
         name: Name,
-        /// The value.
         value: Value,
         /// Appended to an array of that name: costs the element.
         append: bool,
     },
-    /// A loop looked at its condition.
+    /// A loop checked its condition.
     ConditionSeen {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -147,7 +128,6 @@ pub enum Change {
     },
     /// The loop at this depth delays until then.
     LoopDelayed {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -156,16 +136,13 @@ pub enum Change {
     },
     /// A loop is over; its frame is popped next.
     LoopEnded {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Why.
         end: LoopEnd,
     },
     /// A loop that paused at its limit got its budget again.
     BudgetGranted {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -176,11 +153,9 @@ pub enum Change {
     },
     /// An attempt of the try at this depth failed and another follows.
     AttemptFailed {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
-        /// Why.
         fault: Fault,
         /// When it failed.
         at: Timestamp,
@@ -189,7 +164,6 @@ pub enum Change {
     },
     /// The next attempt of the try at this depth began.
     AttemptBegan {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -202,7 +176,6 @@ pub enum Change {
         depth: u32,
         /// Which branch.
         index: u32,
-        /// Its cursor.
         branch: CursorId,
     },
     /// A branch of the fork at this depth ended; its cursor is gone and, for a foreach, the
@@ -214,7 +187,6 @@ pub enum Change {
         depth: u32,
         /// Which branch.
         index: u32,
-        /// How.
         outcome: BranchOutcome,
     },
     /// No further branch of the fork at this depth starts.
@@ -232,9 +204,7 @@ pub enum Change {
         depth: u32,
         /// Where its record lies.
         owner: CursorId,
-        /// The action.
         action: ActionId,
-        /// The actions of its body.
         body: Vec<ActionId>,
         /// How it ended.
         status: Status,
@@ -242,23 +212,21 @@ pub enum Change {
         error: Option<Fault>,
         /// What it gave, where that is not its iterations' results.
         output: Option<Value>,
-        /// When.
         at: Timestamp,
     },
     /// The run's response was recorded.
     Responded(Value),
     /// A signal came before anything waited for it.
     SignalKept(Name, Value),
-    /// A kept signal was taken.
+    /// A stored signal was taken.
     SignalTaken(Name),
-    /// The run stands still.
+    /// The run is paused.
     Paused {
         /// Since when.
         at: Timestamp,
-        /// Why.
         reason: PauseReason,
     },
-    /// It goes on; every due time and deadline moved by so many milliseconds.
+    /// It continues; every due time and deadline moved by this many milliseconds.
     Resumed {
         /// How long it stood still.
         shift_ms: i64,
@@ -269,7 +237,6 @@ pub enum Change {
     Restored(Box<RunState>),
     /// The loop at this depth is at a page that it has not been at.
     PageSeen {
-        /// The cursor.
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -289,7 +256,7 @@ pub enum VariableChange {
     ElementAppended(Name, Value),
     /// A text got more at its end: costs that.
     TextAppended(Name, String),
-    /// It is no more.
+    /// It no longer exists.
     Removed(Name),
 }
 

@@ -1,7 +1,7 @@
-//! What an expression sees of a run, from where one cursor stands.
+//! What an expression sees of a run, from where one cursor is.
 
 use super::feedback::FEEDBACK;
-use super::record::{Reading, Records};
+use super::record::{RecordReader, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::program::{Program, Scope};
 use chrono::{DateTime, Utc};
@@ -15,7 +15,7 @@ use windlass_expression::{
 use windlass_model::model::{Name, Status};
 use windlass_value::time::Timestamp;
 
-/// What a loop's condition sees from where a cursor stands, for those who look at a run.
+/// What a loop's condition sees from where a cursor is, for readers of a run.
 pub fn environment<'a>(
     program: &'a Program,
     run: &'a RunState,
@@ -150,15 +150,15 @@ impl<'a> View<'a> {
     }
 
     /// Reads records of a cursor, or of its loops.
-    fn reading(&self, records: &'a Records) -> Reading<'a> {
-        Reading {
+    fn reading(&self, records: &'a Records) -> RecordReader<'a> {
+        RecordReader {
             program: self.program,
             records,
         }
     }
 
     /// The records this cursor can see, nearest first.
-    pub fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
+    pub fn visible(&self) -> impl Iterator<Item = RecordReader<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
             .map(|(_, cursor)| self.reading(&cursor.records))
@@ -186,7 +186,7 @@ impl<'a> View<'a> {
                 self.last_result(scope, *cursor, state)
             }
             (Enclosing::Loop(_, _, state), LoopVariable::Feedback) => {
-                state.kept.get(FEEDBACK).cloned().unwrap_or_default()
+                state.collected.get(FEEDBACK).cloned().unwrap_or_default()
             }
             (Enclosing::Item { .. }, LoopVariable::Result | LoopVariable::Feedback) => Value::Null,
             (Enclosing::Loop(_, _, state), LoopVariable::StartTime) => {
@@ -236,7 +236,7 @@ impl<'a> View<'a> {
             let mut outputs = Object::new();
             outputs.insert("headers".into(), headers);
             outputs.insert("body".into(), input.clone());
-            // What a SlidingWindow delivers lies beside the body.
+            // What a SlidingWindow delivers lies next to the body.
             for key in WINDOW {
                 let part = self.program.trigger.as_ref().and_then(|_| input.get(key));
                 if let Some(part) = part {
@@ -422,7 +422,7 @@ impl Env for View<'_> {
             ("originHistoryName", id),
         ];
         if self.program.trigger.is_some() {
-            // Nobody is there: a handler or a stub gives the answer of its action itself.
+            // No one is there: a handler or a stub gives the answer of its action itself.
             let url = format!("https://callback.invalid/{}", self.run.id);
             trigger.push(("callbackUrl", Value::text(url)));
         }
@@ -492,7 +492,7 @@ impl Env for View<'_> {
         match name {
             "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
-            // No variable stands before the environment.
+            // No variable is before the environment.
             "env" if !self.program.rules.env_variable => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),

@@ -2,7 +2,7 @@
 //! is a fault of the run.
 
 use super::advance::Stepper;
-use super::bug::Sure;
+use super::bug::MachineResult;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::program::{ActionId, Call, Sleep};
@@ -10,8 +10,8 @@ use chrono::DateTime;
 use std::cell::RefCell;
 use std::time::Duration;
 use windlass_expression::{
-    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Secure,
-    Template, Value, replace_secret_marks,
+    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Object, SECURE_MASK, Secure, Template, Value,
+    WithMarks, replace_secret_marks,
 };
 use windlass_model::model::{Fault, fault_kind};
 use windlass_value::time::{DurationError, Timestamp, parse_duration};
@@ -22,14 +22,14 @@ const MAX_COMPUTED_BYTES: usize = 64 << 20;
 /// The same of the results of a run, before they are weighed.
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
-/// What a value has beside its text.
+/// What a value has next to its text.
 const NODE: usize = 16;
 
 /// What an operation or an evaluation comes to.
-pub(super) type Faulty<T> = Result<T, Fault>;
+pub(super) type EvalResult<T> = Result<T, Fault>;
 
 impl Stepper<'_> {
-    /// What an expression sees from where a cursor stands.
+    /// What an expression sees from where a cursor is.
     pub fn view(&self, cursor: CursorId) -> View<'_> {
         View {
             now: self.now,
@@ -42,7 +42,7 @@ impl Stepper<'_> {
     /// nothing in their place: without the marks both must be the same. Else a secret went into
     /// a computation, whose result the action could not make from the mark; or data brought a mark
     /// of its own, to be sent what it must not see.
-    pub fn call_inputs(&self, cursor: CursorId, call: &Call) -> Faulty<Value> {
+    pub fn call_inputs(&self, cursor: CursorId, call: &Call) -> EvalResult<Value> {
         if call.secrets.is_empty() {
             return self.eval(cursor, &call.inputs);
         }
@@ -58,10 +58,10 @@ impl Stepper<'_> {
             random: Some(&again),
             ..self.view(cursor)
         };
-        let rendered = computed(marked.value(&call.inputs), self.budget)?;
-        let without = computed(blank.value(&call.inputs), self.budget).ok();
+        let rendered = check_computed(marked.value(&call.inputs), self.budget)?;
+        let without = check_computed(blank.value(&call.inputs), self.budget).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
-            Some(Marked::of(inside).blank().to_owned())
+            Some(WithMarks::of(inside).blank().to_owned())
         });
         if without.is_some_and(|without| without == stripped) {
             return Ok(rendered);
@@ -73,17 +73,17 @@ impl Stepper<'_> {
         ))
     }
 
-    pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
-        computed(self.view(cursor).value(template), self.budget)
+    pub fn eval(&self, cursor: CursorId, template: &Template) -> EvalResult<Value> {
+        check_computed(self.view(cursor).value(template), self.budget)
     }
 
     /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
-    pub fn eval_missing_as_null(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+    pub fn eval_missing_as_null(&self, cursor: CursorId, template: &Template) -> EvalResult<Value> {
         let view = View {
             missing_as_null: true,
             ..self.view(cursor)
         };
-        computed(view.value(template), self.budget)
+        check_computed(view.value(template), self.budget)
     }
 
     pub fn holds(
@@ -91,7 +91,7 @@ impl Stepper<'_> {
         cursor: CursorId,
         condition: &Condition,
         missing_as_null: bool,
-    ) -> Faulty<bool> {
+    ) -> EvalResult<bool> {
         let view = View {
             missing_as_null,
             ..self.view(cursor)
@@ -107,7 +107,7 @@ impl Stepper<'_> {
         cursor: CursorId,
         template: &Template,
         what: &str,
-    ) -> Faulty<Duration> {
+    ) -> EvalResult<Duration> {
         let value = self.eval(cursor, template)?;
         let bare = self.program.rules.bare_seconds;
         duration(&value.revealed(), bare).map_err(|why| {
@@ -116,7 +116,7 @@ impl Stepper<'_> {
         })
     }
 
-    pub fn wake_at(&mut self, cursor: CursorId, sleep: &Sleep) -> Faulty<Timestamp> {
+    pub fn wake_at(&mut self, cursor: CursorId, sleep: &Sleep) -> EvalResult<Timestamp> {
         match sleep {
             Sleep::For(duration) => Ok(self
                 .now
@@ -159,9 +159,9 @@ impl Stepper<'_> {
     }
 
     /// A fault with the place where it happened.
-    pub fn located(&self, cursor: CursorId, fault: Fault) -> Sure<RunError> {
+    pub fn locate_fault(&self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
         let state = self.state_of(cursor)?;
-        let written = state.action.and_then(|action| self.written(action));
+        let written = state.action.and_then(|action| self.authored_action(action));
         Ok(RunError {
             fault,
             action: Some(written.map_or(&state.name, |action| &action.name).clone()),
@@ -171,9 +171,14 @@ impl Stepper<'_> {
     }
 
     /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
-    /// The cursor stands outside of the action already.
-    pub fn located_at(&self, cursor: CursorId, action: Option<ActionId>, fault: Fault) -> RunError {
-        let written = action.and_then(|action| self.written(action));
+    /// The cursor is outside of the action already.
+    pub fn locate_fault_at(
+        &self,
+        cursor: CursorId,
+        action: Option<ActionId>,
+        fault: Fault,
+    ) -> RunError {
+        let written = action.and_then(|action| self.authored_action(action));
         let action = action.and_then(|action| self.program.action(action));
         RunError {
             fault,
@@ -196,16 +201,22 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 
 /// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
 /// is written, that no state could hold it. What lies in several places counts in each.
-pub(super) fn computed(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
-    within(result, budget, MAX_COMPUTED_BYTES)
+pub(super) fn check_computed(
+    result: Result<Value, EvalError>,
+    budget: &Budget,
+) -> EvalResult<Value> {
+    check_size(result, budget, MAX_COMPUTED_BYTES)
 }
 
-/// What a run gives in the end: it is kept once.
-pub(super) fn computed_result(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
-    within(result, budget, MAX_RESULT_BYTES)
+/// What a run gives in the end: it is stored once.
+pub(super) fn check_computed_result(
+    result: Result<Value, EvalError>,
+    budget: &Budget,
+) -> EvalResult<Value> {
+    check_size(result, budget, MAX_RESULT_BYTES)
 }
 
-fn within(result: Result<Value, EvalError>, budget: &Budget, most: usize) -> Faulty<Value> {
+fn check_size(result: Result<Value, EvalError>, budget: &Budget, most: usize) -> EvalResult<Value> {
     let value = result.map_err(|error| expression_fault(&error))?;
     let mut left = most;
     let fits = fits(&value, MAX_COMPUTED_DEPTH, &mut left).map_err(|excess| match excess {
@@ -275,7 +286,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`), or, when `bare` numbers may stand,
+/// Text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`), or, when `bare` numbers are allowed,
 /// seconds. The error says what the value must be.
 fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
     let wrong = || {
@@ -291,7 +302,7 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
         }),
         Value::Object(map) => match map.get("interval") {
             Some(interval) => duration(interval, bare),
-            None => counted(map).ok_or_else(wrong),
+            None => count_and_unit(map).ok_or_else(wrong),
         },
         other => match number(other) {
             Some(_) if !bare => Err(String::from(
@@ -304,8 +315,7 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
     }
 }
 
-/// `{count, unit}`.
-fn counted(map: &Object) -> Option<Duration> {
+fn count_and_unit(map: &Object) -> Option<Duration> {
     let count = map.get("count")?;
     let text = count.as_str().and_then(|text| text.trim().parse().ok());
     let count = number(count).or(text)?;

@@ -1,5 +1,5 @@
 //! What comes into the machine (events, past tense), what it wants done (effects, imperative),
-//! and what it tells the history.
+//! and what it reports to the history.
 
 use super::change::Change;
 use super::record::LoopEnd;
@@ -15,7 +15,6 @@ use windlass_value::time::Timestamp;
 pub enum Event {
     /// The run was started.
     Started {
-        /// With this input.
         input: Value,
         /// What the program reads of the environment: an object.
         environment: Value,
@@ -24,19 +23,14 @@ pub enum Event {
     Restored(Box<RunState>),
     /// An executor is done.
     EffectCompleted {
-        /// Which effect.
         id: EffectId,
-        /// What it gave.
+        /// Its result.
         result: Result<Value, Fault>,
     },
     /// A timer's due time has come.
-    TimerFired {
-        /// Which timer.
-        id: TimerId,
-    },
+    TimerFired { id: TimerId },
     /// Someone sent a signal.
     Signalled {
-        /// Its name.
         name: Name,
         /// What it carries.
         payload: Value,
@@ -47,7 +41,7 @@ pub enum Event {
     Resumed,
     /// Someone asked for the end.
     CancelRequested,
-    /// The run's state is larger than it may be: it cannot go on.
+    /// The run's state is larger than it may be: it cannot continue.
     StateTooLarge {
         /// How large it is, as it is stored.
         bytes: u64,
@@ -62,27 +56,13 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Carry out a request.
-    Start {
-        /// Under this id.
-        id: EffectId,
-        /// The request.
-        request: Request,
-    },
+    Start { id: EffectId, request: Request },
     /// Cut it; its completion is of no interest.
-    Abort {
-        /// Which effect.
-        id: EffectId,
-    },
+    Abort { id: EffectId },
     /// Fire a timer when its time comes.
-    Arm {
-        /// Which timer.
-        id: TimerId,
-        /// When.
-        due_at: Timestamp,
-    },
+    Arm { id: TimerId, due_at: Timestamp },
     /// Forget a timer.
     Disarm {
-        /// Which timer.
         id: TimerId,
         /// When it was to fire.
         due_at: Timestamp,
@@ -114,7 +94,7 @@ pub mod sealed {
 pub struct Transition {
     /// What changed, in order.
     pub changes: Vec<Change>,
-    /// What the history tells of it.
+    /// What the history reports about it.
     pub history: Vec<HistoryEvent>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
@@ -133,7 +113,7 @@ impl Transition {
     /// Takes out what leaves before the step is durable, if it may be stored with the next one, but before `until`:
     /// it reaches no limit, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
     /// then. For a step to which only events led that come again: all that its requests follow from is durable.
-    pub fn take_safe(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
+    pub fn take_idempotent(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),
             Effect::Arm { due_at, .. } => *due_at >= until,
@@ -166,12 +146,14 @@ impl Transition {
         self.history.extend(next.history);
         self.iterations.extend(next.iterations);
         self.loops.extend(next.loops);
-        next.effects.into_iter().for_each(|effect| self.ask(effect));
+        next.effects
+            .into_iter()
+            .for_each(|effect| self.add_effect(effect));
     }
 
     /// Adds an effect. What is asked for and called off in one step never starts; it is called
     /// off all the same, for after a resume it may have been asked for before.
-    pub(super) fn ask(&mut self, effect: Effect) {
+    pub(super) fn add_effect(&mut self, effect: Effect) {
         match &effect {
             Effect::Abort { id } => self
                 .effects
@@ -209,7 +191,6 @@ impl HistoryEvent {
     }
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "event")]
 pub enum HistoryKind {
@@ -220,12 +201,12 @@ pub enum HistoryKind {
         /// How.
         status: Status,
     },
-    /// The run stands still.
+    /// The run is paused.
     RunPaused {
         /// Why.
         reason: String,
     },
-    /// It goes on.
+    /// It continues.
     RunResumed,
     /// An attempt was asked for.
     ActionStarted {
@@ -279,8 +260,8 @@ pub enum HistoryKind {
         /// Its count limit.
         max_iterations: u64,
     },
-    /// An iteration of a loop: where the condition is looked at before it, when it begins; else
-    /// when it has ended. In TEA each look of a loop is told.
+    /// An iteration of a loop: where the condition is checked before it, when it begins; else
+    /// when it has ended. In TEA each look of a loop is reported.
     LoopIteration {
         /// The loop.
         node_name: Name,
@@ -332,7 +313,7 @@ pub struct IterationRow {
     pub path: String,
     /// From 0.
     pub iteration: u64,
-    /// What the authored condition gave before it; none where it was not looked at.
+    /// What the authored condition gave before it; none where it was not checked.
     pub condition: Option<bool>,
     /// How it ended.
     pub status: Status,
@@ -346,7 +327,7 @@ pub struct IterationRow {
 
 impl RunState {
     /// What a driver must do again after a crash: start the effects in flight, arm the timers,
-    /// go on where a cursor is ready. Nothing while the run is paused or has ended.
+    /// continue where a cursor is ready. Nothing while the run is paused or has ended.
     pub fn outstanding(&self) -> impl Iterator<Item = Effect> + '_ {
         let live = self.outcome.is_none() && self.paused.is_none();
         let starts = self.effects.iter().map(|(id, effect)| Effect::Start {

@@ -1,7 +1,7 @@
 //! What an action's output must be, beyond that the action succeeded.
 
 use super::advance::Stepper;
-use super::bug::Done;
+use super::bug::StepResult;
 use super::state::CursorId;
 use crate::program::ActionId;
 use windlass_expression::Value;
@@ -13,7 +13,7 @@ const QUOTED: usize = 200;
 impl Stepper<'_> {
     /// Fails an action that has just succeeded, unless its output is what it must be. Its record
     /// keeps the output.
-    pub fn expect(&mut self, cursor: CursorId, action: ActionId, expect: &Expect) -> Done {
+    pub fn expect(&mut self, cursor: CursorId, action: ActionId, expect: &Expect) -> StepResult {
         let Some(record) = self.run.records_of(cursor)?.get(&action) else {
             return Ok(());
         };
@@ -22,7 +22,7 @@ impl Stepper<'_> {
         let body = value.get("body").unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
-                Value::Null | Value::String(_) => Some(no_json(&value)),
+                Value::Null | Value::String(_) => Some(not_json_message(&value)),
                 _ => None,
             },
             Expect::That(condition) => match self.holds(cursor, condition, false)? {
@@ -36,7 +36,8 @@ impl Stepper<'_> {
         let Some(unmet) = unmet else {
             return Ok(());
         };
-        let hidden = self.secured(Some(action)).outputs || self.read(cursor, &output).has_secure();
+        let hidden =
+            self.secured_parts(Some(action)).outputs || self.read(cursor, &output).has_secure();
         let gave = match hidden {
             true => String::new(),
             false => format!(": {}", quoted(body)),
@@ -50,7 +51,7 @@ impl Stepper<'_> {
     }
 }
 
-fn no_json(output: &Value) -> String {
+fn not_json_message(output: &Value) -> String {
     let headers = output.get("headers");
     let said = headers.and_then(|headers| headers.get("content-type")?.as_str());
     match said {

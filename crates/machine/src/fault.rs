@@ -2,12 +2,12 @@
 //! that survives it, or to the end of its branch; at the root it ends the run.
 
 use super::advance::Stepper;
-use super::bug::{Bug, Done, Sure, fault_of};
+use super::bug::{Bug, MachineResult, StepResult, split_fault};
 use super::change::{Change, VariableChange};
 use super::event::HistoryKind;
-use super::movement::narrow;
+use super::movement::depth_to_u32;
 use super::record::Output;
-use super::retry::{self, Raised};
+use super::retry::{self, RaisedAt};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
 use crate::program::{Retry, Scope, ScopeId, ScopeKind};
 use std::sync::Arc;
@@ -16,27 +16,32 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::{FAILURE, Fault, Name, Status, fault_kind};
 
 impl<'a> Stepper<'a> {
-    /// Raises a fault where a cursor stands.
-    pub fn raise_here(&mut self, cursor: CursorId, fault: Fault) -> Sure {
-        let error = self.located(cursor, fault)?;
-        self.raise(cursor, error, Raised::Here)
+    /// Raises a fault where a cursor is.
+    pub fn raise_here(&mut self, cursor: CursorId, fault: Fault) -> MachineResult {
+        let error = self.locate_fault(cursor, fault)?;
+        self.raise(cursor, error, RaisedAt::Here)
     }
 
     /// Raises the fault that stopped an operation, if one did.
-    pub fn raise_of(&mut self, cursor: CursorId, done: Done) -> Sure {
-        match fault_of(done)? {
+    pub fn raise_on_fault(&mut self, cursor: CursorId, done: StepResult) -> MachineResult {
+        match split_fault(done)? {
             Ok(()) => Ok(()),
             Err(fault) => self.raise_here(cursor, fault),
         }
     }
 
-    pub fn raise(&mut self, cursor: CursorId, mut error: RunError, raised: Raised) -> Sure {
+    pub fn raise(
+        &mut self,
+        cursor: CursorId,
+        mut error: RunError,
+        raised: RaisedAt,
+    ) -> MachineResult {
         if self.run.paused.is_some() {
-            return self.defer(cursor, error, raised);
+            return self.defer_fault(cursor, error, raised);
         }
         let mut raised = raised;
         loop {
-            let (depth, frame) = self.top(cursor)?;
+            let (depth, frame) = self.top_frame(cursor)?;
             let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
             match &scope.kind {
                 ScopeKind::Root => {
@@ -75,8 +80,8 @@ impl<'a> Stepper<'a> {
                     let this = self.loop_on_top(cursor)?;
                     // An iteration that fails ends: that is a boundary like any other.
                     let running = self.loop_state(this)?.iteration_started_at.is_some();
-                    if running && !self.may_cross(cursor, cursor, true) {
-                        return self.defer(cursor, error, Raised::Through);
+                    if running && !self.try_cross_boundary(cursor, cursor, true) {
+                        return self.defer_fault(cursor, error, RaisedAt::Through);
                     }
                     if running && spec.survives_failure {
                         return self.iteration_failed(this);
@@ -98,7 +103,7 @@ impl<'a> Stepper<'a> {
                 | ScopeKind::Dag { .. } => {}
             }
             self.pop(cursor, depth)?;
-            raised = Raised::Through;
+            raised = RaisedAt::Through;
         }
     }
 
@@ -115,7 +120,7 @@ impl<'a> Stepper<'a> {
         cursor: CursorId,
         status: Status,
         error: Option<&RunError>,
-    ) -> Sure<bool> {
+    ) -> MachineResult<bool> {
         let Some(ending) = self.program.ending else {
             return Ok(false);
         };
@@ -123,7 +128,7 @@ impl<'a> Stepper<'a> {
         if !self.program.ancestry(here).any(|(id, _)| id == ending.body) {
             return Ok(false);
         }
-        self.go(
+        self.jump_to(
             cursor,
             match status {
                 Status::Failed => ending.failed,
@@ -138,10 +143,15 @@ impl<'a> Stepper<'a> {
     }
 
     /// The cursor raises its fault later: after the pause, or in the next transition.
-    pub fn defer(&mut self, cursor: CursorId, error: RunError, raised: Raised) -> Sure {
+    pub fn defer_fault(
+        &mut self,
+        cursor: CursorId,
+        error: RunError,
+        raised: RaisedAt,
+    ) -> MachineResult {
         let wait = Wait::Faulted {
             error: Box::new(error),
-            here: raised == Raised::Here,
+            here: raised == RaisedAt::Here,
         };
         self.emit(Change::Waits(cursor, wait))
     }
@@ -152,7 +162,7 @@ impl<'a> Stepper<'a> {
         cursor: CursorId,
         retry: &Retry,
         error: &mut RunError,
-        raised: Raised,
+        raised: RaisedAt,
     ) -> bool {
         let Some(when) = &retry.when else {
             return retry::applies(&retry.on, &error.fault, raised);
@@ -178,21 +188,21 @@ impl<'a> Stepper<'a> {
         policy: &Retry,
         attempt: u32,
         fault: &Fault,
-    ) -> Sure {
+    ) -> MachineResult {
         let seed = self.view(cursor).seed(&format!("{}/{attempt}", scope.name));
         let delay = retry::delay(&policy.backoff, attempt, fault.retry_after_ms, seed);
         let due_at = self.now.plus(delay);
         let timer = self.arm(cursor, due_at, TimerPurpose::Retry)?;
         self.emit(Change::AttemptFailed {
             cursor,
-            depth: narrow(depth),
+            depth: depth_to_u32(depth),
             fault: fault.without_output(),
             at: self.now,
             due_at,
         })?;
         self.emit(Change::Waits(cursor, Wait::Timer(timer)))?;
         self.report(HistoryKind::RetryScheduled {
-            node_name: self.reported_or(scope.action, &scope.name),
+            node_name: self.display_name(scope.action, &scope.name),
             attempt,
             next_at: due_at,
             error: fault.message.clone(),
@@ -201,15 +211,15 @@ impl<'a> Stepper<'a> {
     }
 
     /// The wait before an attempt is over.
-    pub fn begin_attempt(&mut self, cursor: CursorId) -> Sure {
-        let (depth, frame) = self.top(cursor)?;
-        let (depth, body) = (narrow(depth), self.scope(frame.scope)?.body);
+    pub fn begin_attempt(&mut self, cursor: CursorId) -> MachineResult {
+        let (depth, frame) = self.top_frame(cursor)?;
+        let (depth, body) = (depth_to_u32(depth), self.scope(frame.scope)?.body);
         self.emit(Change::AttemptBegan { cursor, depth })?;
         self.emit(Change::Moved(cursor, body))
     }
 
     /// The last attempt that failed inside of the frame at this depth, of an action that was tried again.
-    pub fn failed_attempt(&self, cursor: CursorId, depth: usize) -> Sure<String> {
+    pub fn failed_attempt(&self, cursor: CursorId, depth: usize) -> MachineResult<String> {
         let frames = self.run.cursor(cursor)?.frames.iter().skip(depth + 1);
         let mut tried = frames.rev().filter_map(|frame| match &frame.kind {
             FrameKind::Try(state) => state.last_fault.as_deref(),
@@ -221,7 +231,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// A step's own deadline passed: whatever it does is cancelled.
-    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) -> Sure {
+    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let frame = self.run.frame(cursor, depth)?;
         let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
         let FrameKind::Deadline(DeadlineState { after_ms, .. }) = frame.kind else {
@@ -241,8 +251,8 @@ impl<'a> Stepper<'a> {
             self.record(cursor, action, Status::TimedOut, output, error, entered_at)?;
         }
         self.pop(cursor, depth)?;
-        let error = self.located_at(cursor, scope.action, fault);
-        self.raise(cursor, error, Raised::Through)
+        let error = self.locate_fault_at(cursor, scope.action, fault);
+        self.raise(cursor, error, RaisedAt::Through)
     }
 }
 

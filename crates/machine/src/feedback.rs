@@ -2,14 +2,14 @@
 //! learn from, and how often its iterations gave the same. It never ends a loop.
 
 use super::advance::Stepper;
-use super::bug::{Done, Sure};
+use super::bug::{MachineResult, StepResult};
 use super::change::Change;
 use super::env::View;
 use super::iterate::{LoopRef, hash_of};
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
 use windlass_model::model::Name;
 
-/// Where it lies among what is kept of a loop's iterations. No name in a file begins so.
+/// Where it lies among what is stored of a loop's iterations. No name in a file begins so.
 pub(super) const FEEDBACK: &str = "$feedback";
 const UNCHANGED: &str = "$unchanged";
 
@@ -17,8 +17,8 @@ const UNCHANGED: &str = "$unchanged";
 const MAX_FEEDBACK: usize = 64 << 10;
 
 impl<'a> Stepper<'a> {
-    /// Whether the iterations gave the same so often that the loop stands still.
-    pub fn stands_still(&mut self, this: LoopRef<'a>) -> Done<bool> {
+    /// Whether the iterations gave the same so often that the loop makes no progress.
+    pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);
         };
@@ -30,7 +30,7 @@ impl<'a> Stepper<'a> {
             }
         };
         let hash = format!("{:032x}", hash_of(&value.revealed().to_json()));
-        let before = self.loop_state(this)?.kept.get(UNCHANGED);
+        let before = self.loop_state(this)?.collected.get(UNCHANGED);
         let same = before.filter(|before| {
             let known = before.get("hash").and_then(Value::as_str);
             known == Some(hash.as_str())
@@ -43,15 +43,15 @@ impl<'a> Stepper<'a> {
     }
 
     /// A loop that was granted its limits again may give the same as often as before.
-    pub fn count_anew(&mut self, this: LoopRef<'a>) -> Sure {
+    pub fn reset_unchanged_count(&mut self, this: LoopRef<'a>) -> MachineResult {
         match this.spec.unchanged {
             Some(_) => self.remember(this, UNCHANGED, Value::Null),
             None => Ok(()),
         }
     }
 
-    /// Keeps what the condition read when it was looked at last.
-    pub fn keep_feedback(&mut self, this: LoopRef<'a>) -> Sure {
+    /// Keeps what the condition read when it was last checked.
+    pub fn record_feedback(&mut self, this: LoopRef<'a>) -> MachineResult {
         if !this.spec.feedback {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl<'a> Stepper<'a> {
         for reference in this.spec.stop_when.references() {
             if let Reference::Action(name) = reference
                 && let Lookup::Found(output) = view.action_outputs(&name)
-                && let Some(said) = said(&output)
+                && let Some(said) = command_output(&output)
             {
                 printed.insert(Name::from(name), said);
             }
@@ -82,8 +82,8 @@ impl<'a> Stepper<'a> {
             Value::from_pairs([
                 ("iteration", Value::Int(ended)),
                 ("condition", condition.map_or(Value::Null, Value::Bool)),
-                ("reads", shortened(&reads, most)),
-                ("printed", shortened(&printed, most)),
+                ("reads", shorten_members(&reads, most)),
+                ("printed", shorten_members(&printed, most)),
             ])
         };
         let mut most = MAX_FEEDBACK;
@@ -98,7 +98,7 @@ impl<'a> Stepper<'a> {
         self.remember(this, FEEDBACK, feedback)
     }
 
-    fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> Sure {
+    fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         self.emit(Change::IterationKept {
             cursor,
@@ -111,7 +111,7 @@ impl<'a> Stepper<'a> {
 }
 
 /// What a command printed, if this is what a command gave.
-fn said(output: &Value) -> Option<Value> {
+fn command_output(output: &Value) -> Option<Value> {
     let part = |name: &'static str| Some((name, output.get(name)?.clone()));
     let parts = ["exitCode", "stdout", "stderr"].map(part);
     parts
@@ -120,16 +120,16 @@ fn said(output: &Value) -> Option<Value> {
         .then(|| Value::from_pairs(parts.into_iter().flatten()))
 }
 
-/// The members, of which none has more than so many bytes: of a text the end is kept, of anything else
+/// The members, of which none has more than this many bytes: of a text the end is stored, of anything else
 /// the beginning of its JSON, with masks for what is secure.
-fn shortened(members: &Object, most: usize) -> Value {
+fn shorten_members(members: &Object, most: usize) -> Value {
     let pairs = members
         .iter()
-        .map(|(name, value)| (name.clone(), short(value, most)));
+        .map(|(name, value)| (name.clone(), shorten(value, most)));
     Value::from_pairs(pairs)
 }
 
-fn short(value: &Value, most: usize) -> Value {
+fn shorten(value: &Value, most: usize) -> Value {
     match value {
         Value::String(text) if text.len() > most => {
             let cut = text.len() - most;
@@ -138,7 +138,7 @@ fn short(value: &Value, most: usize) -> Value {
             Value::text(format!("…{}", text.get(from..).unwrap_or_default()))
         }
         Value::Object(map) if map.contains_key("stdout") || map.contains_key("stderr") => {
-            shortened(map, most / 2)
+            shorten_members(map, most / 2)
         }
         Value::String(_) => value.clone(),
         other => {

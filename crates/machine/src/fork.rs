@@ -6,14 +6,14 @@
 //! fork fails when all that run have ended.
 
 use super::advance::Stepper;
-use super::bug::{Bug, Done, Sure};
+use super::bug::{Bug, MachineResult, StepResult};
 use super::change::Change;
-use super::evaluate::Faulty;
+use super::evaluate::EvalResult;
 use super::event::{HistoryKind, IterationRow};
 use super::fault::error_value;
-use super::movement::{ended, narrow};
+use super::movement::{branch_outcome, depth_to_u32};
 use super::record::{LoopEnd, Output, Records};
-use super::retry::Raised;
+use super::retry::RaisedAt;
 use super::state::{
     BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState, ItemState, RunError,
     Wait,
@@ -27,12 +27,12 @@ use windlass_value::time::Timestamp;
 /// As many items as a foreach takes (Azure's limit is the same).
 const MAX_ITEMS: usize = 100_000;
 
-/// Items of a foreach may share a checkpoint when each of their actions left no more than so many bytes.
-const LIGHT: usize = 1 << 10;
+/// Items of a foreach may share a checkpoint when each of their actions left no more than this many bytes.
+const LIGHT_ITEM_BYTES: usize = 1 << 10;
 
 /// What a branch has to itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Own {
+enum BranchIsolation {
     /// Nothing: it works on what its fork works on.
     Nothing,
     /// An item, and records.
@@ -42,13 +42,13 @@ enum Own {
 }
 
 impl<'a> Stepper<'a> {
-    pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Done {
+    pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> StepResult {
         let (items, branches) = match &scope.kind {
             ScopeKind::ForEach { items, count, .. } => {
-                let items = self.eval(cursor, items)?.shared_out();
+                let items = self.eval(cursor, items)?.into_shared();
                 let length = items.as_array().map(Vec::len);
                 let Some(length) = length.filter(|length| *length <= MAX_ITEMS) else {
-                    return Err(bad_items(scope, &items, length).into());
+                    return Err(invalid_items(scope, &items, length).into());
                 };
                 match count {
                     Some(count) => self.first_items(cursor, scope, items, count)?,
@@ -78,7 +78,7 @@ impl<'a> Stepper<'a> {
         scope: &'a Scope,
         items: Value,
         count: &Template,
-    ) -> Faulty<(Value, usize)> {
+    ) -> EvalResult<(Value, usize)> {
         let count = usize::try_from(self.eval_count(cursor, count)?).unwrap_or(usize::MAX);
         let all = items.as_array().map(Vec::as_slice).unwrap_or_default();
         if all.len() <= count {
@@ -96,7 +96,7 @@ impl<'a> Stepper<'a> {
 
     /// Starts what can start, at the beginning or after the end of a branch; ends the fork when nothing runs and
     /// nothing can.
-    fn schedule_branches(&mut self, cursor: CursorId, over: Option<u32>) -> Sure {
+    fn schedule_branches(&mut self, cursor: CursorId, over: Option<u32>) -> MachineResult {
         let scope = self.fork_scope(cursor)?;
         match &scope.kind {
             ScopeKind::ForEach {
@@ -105,15 +105,15 @@ impl<'a> Stepper<'a> {
                 ..
             } => {
                 while let Some(index) = self.fork(cursor)?.next_item(*concurrency) {
-                    self.spawn(cursor, *branch, index, Own::Item)?;
+                    self.spawn(cursor, *branch, index, BranchIsolation::Item)?;
                 }
             }
             ScopeKind::Parallel { .. } if over.is_some() => {}
             ScopeKind::Parallel { branches, isolated } => {
                 let own = if *isolated {
-                    Own::Variables
+                    BranchIsolation::Variables
                 } else {
-                    Own::Nothing
+                    BranchIsolation::Nothing
                 };
                 for (index, (_, branch)) in (0..).zip(branches) {
                     if self.fork(cursor)?.is_pending(index) {
@@ -130,29 +130,35 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, own: Own) -> Sure {
+    fn spawn(
+        &mut self,
+        parent: CursorId,
+        branch: ScopeId,
+        index: u32,
+        own: BranchIsolation,
+    ) -> MachineResult {
         let scope = self.scope(branch)?;
-        let (depth, _) = self.top(parent)?;
+        let (depth, _) = self.top_frame(parent)?;
         let id = CursorId(self.run.next_id);
         let kind = match own {
-            Own::Item | Own::Nothing => FrameKind::Branch(ItemState {
+            BranchIsolation::Item | BranchIsolation::Nothing => FrameKind::Branch(ItemState {
                 index,
                 item: self.fork(parent)?.item(index),
             }),
             // Applied, the variables are a copy.
-            Own::Variables => FrameKind::Isolated(IsolatedState {
+            BranchIsolation::Variables => FrameKind::Isolated(IsolatedState {
                 index,
                 variables: Value::Null,
             }),
         };
         let cursor = Cursor {
-            owns_records: own != Own::Nothing,
+            owns_records: own != BranchIsolation::Nothing,
             ..branch_cursor(parent, branch, scope.body, kind, self.now)
         };
         self.emit(Change::CursorSpawned(id, cursor))?;
         self.emit(Change::BranchStarted {
             cursor: parent,
-            depth: narrow(depth),
+            depth: depth_to_u32(depth),
             index,
             branch: id,
         })
@@ -160,14 +166,14 @@ impl<'a> Stepper<'a> {
 
     /// Whether an item may end in this transition. Those that leave little share a checkpoint, so that many
     /// short ones do not wait for the disk one by one.
-    fn item_may_end(&mut self, parent: CursorId, cursor: CursorId) -> Sure<bool> {
+    fn item_may_end(&mut self, parent: CursorId, cursor: CursorId) -> MachineResult<bool> {
         let mut records = self.run.cursor(cursor)?.records.values();
-        let light = records.all(|record| record.weighs_at_most(LIGHT));
-        Ok(self.may_cross(parent, cursor, !light))
+        let light = records.all(|record| record.fits_in_bytes(LIGHT_ITEM_BYTES));
+        Ok(self.try_cross_boundary(parent, cursor, !light))
     }
 
     /// `Op::Join`: a branch is done.
-    pub fn join(&mut self, cursor: CursorId) -> Sure {
+    pub fn join(&mut self, cursor: CursorId) -> MachineResult {
         let (parent, index) = self.branch_of(cursor)?;
         match self.is_foreach(parent)? && !self.item_may_end(parent, cursor)? {
             true => Ok(()),
@@ -176,10 +182,10 @@ impl<'a> Stepper<'a> {
     }
 
     /// A fault reached the bottom of a branch.
-    pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> Sure {
+    pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> MachineResult {
         let (parent, index) = self.branch_of(cursor)?;
-        if self.is_foreach(parent)? && !self.may_cross(parent, cursor, true) {
-            return self.defer(cursor, error, Raised::Through);
+        if self.is_foreach(parent)? && !self.try_cross_boundary(parent, cursor, true) {
+            return self.defer_fault(cursor, error, RaisedAt::Through);
         }
         let mut status = error.fault.status();
         match &self.fork_scope(parent)?.kind {
@@ -195,7 +201,7 @@ impl<'a> Stepper<'a> {
                 on_error: OnError::Stop,
                 ..
             } => {
-                let (cursor, depth) = (parent, narrow(self.top(parent)?.0));
+                let (cursor, depth) = (parent, depth_to_u32(self.top_frame(parent)?.0));
                 self.emit(Change::ForkClosed { cursor, depth })?;
             }
             _ => {}
@@ -209,22 +215,27 @@ impl<'a> Stepper<'a> {
         index: u32,
         status: Status,
         error: Option<RunError>,
-    ) -> Sure {
+    ) -> MachineResult {
         if let Some(BranchState::Running(branch)) = self.fork(parent)?.branches.get(index as usize)
         {
             self.item_row(parent, *branch, status)?;
         }
         self.emit(Change::BranchEnded {
             cursor: parent,
-            depth: narrow(self.top(parent)?.0),
+            depth: depth_to_u32(self.top_frame(parent)?.0),
             index,
-            outcome: ended(status, error),
+            outcome: branch_outcome(status, error),
         })?;
         self.schedule_branches(parent, Some(index))
     }
 
     /// The items of a foreach have rows, as the iterations of a loop do.
-    pub fn item_row(&mut self, parent: CursorId, branch: CursorId, status: Status) -> Sure {
+    pub fn item_row(
+        &mut self,
+        parent: CursorId,
+        branch: CursorId,
+        status: Status,
+    ) -> MachineResult {
         let frame = self.run.frame(branch, 0)?;
         let FrameKind::Branch(item) = &frame.kind else {
             return Ok(());
@@ -257,7 +268,12 @@ impl<'a> Stepper<'a> {
     /// skipped when one did not (docs/reference/loom.md).
     /// Starts or skips the nodes that wait for nothing any more, in the order of the file, again and again. Only
     /// those can be ready that waited for the one that ended; without one, it is the beginning.
-    fn schedule_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode], over: Option<u32>) -> Sure {
+    fn schedule_dag(
+        &mut self,
+        cursor: CursorId,
+        nodes: &'a [DagNode],
+        over: Option<u32>,
+    ) -> MachineResult {
         let waited_by = |index: u32| nodes.get(index as usize).map(|node| &node.waited_by);
         let mut candidates: BTreeSet<usize> = match over {
             None => (0..nodes.len()).collect(),
@@ -272,7 +288,7 @@ impl<'a> Stepper<'a> {
         {
             candidates.remove(&at);
             from = at;
-            let (Some(node), index) = (nodes.get(at), narrow(at)) else {
+            let (Some(node), index) = (nodes.get(at), depth_to_u32(at)) else {
                 continue;
             };
             let fork = self.fork(cursor)?;
@@ -280,11 +296,11 @@ impl<'a> Stepper<'a> {
                 continue;
             }
             let verdict = node.after.iter().try_fold(true, |runs, (before, wanted)| {
-                let ended = fork.ended(*before)?;
+                let ended = fork.branch_status(*before)?;
                 Some(runs && wanted.contains(&ended))
             });
             match verdict {
-                Some(true) => self.spawn(cursor, node.branch, index, Own::Nothing)?,
+                Some(true) => self.spawn(cursor, node.branch, index, BranchIsolation::Nothing)?,
                 Some(false) => {
                     self.skip(cursor, index, node)?;
                     candidates.extend(&node.waited_by);
@@ -296,14 +312,14 @@ impl<'a> Stepper<'a> {
         Ok(())
     }
 
-    fn skip(&mut self, cursor: CursorId, index: u32, node: &DagNode) -> Sure {
+    fn skip(&mut self, cursor: CursorId, index: u32, node: &DagNode) -> MachineResult {
         let (status, output) = (Status::Skipped, Output::Value(Value::Null));
         self.record(cursor, node.action, status, output, None, self.now)?;
         self.emit(Change::BranchEnded {
             cursor,
-            depth: narrow(self.top(cursor)?.0),
+            depth: depth_to_u32(self.top_frame(cursor)?.0),
             index,
-            outcome: ended(status, None),
+            outcome: branch_outcome(status, None),
         })
     }
 
@@ -338,7 +354,7 @@ impl<'a> Stepper<'a> {
         failures.sort_by_key(|(index, _)| *index);
         failures.into_iter().find_map(|(index, error)| {
             let mut error = error?;
-            if let Some(why) = self.half_handled(fork, nodes, index) {
+            if let Some(why) = self.half_handled_message(fork, nodes, index) {
                 error.fault.message.push_str(&why);
             }
             Some(error)
@@ -347,22 +363,27 @@ impl<'a> Stepper<'a> {
 
     /// What to say of a failure that one action took care of, while another that waited for its
     /// success was skipped, so that it counts all the same.
-    fn half_handled(&self, fork: &ForkState, nodes: &[DagNode], index: usize) -> Option<String> {
-        let failed = fork.ended(index)?;
+    fn half_handled_message(
+        &self,
+        fork: &ForkState,
+        nodes: &[DagNode],
+        index: usize,
+    ) -> Option<String> {
+        let failed = fork.branch_status(index)?;
         let named = |takes: bool, ended: Status| {
             let mut nodes = nodes.iter().enumerate();
             let found = nodes.find(|(at, node)| {
                 let mut after = node.after.iter();
                 let wanted = after.find(|(before, _)| *before == index);
                 wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == takes)
-                    && fork.ended(*at) == Some(ended)
+                    && fork.branch_status(*at) == Some(ended)
             });
             found.map(|(at, _)| at)
         };
         let name = |at: usize| Some(&self.program.action(nodes.get(at)?.action)?.name);
         let handler = named(true, Status::Succeeded)?;
         let skipped = named(false, Status::Skipped)?;
-        let ends: Option<Vec<String>> = last_behind(nodes, &[handler, skipped])
+        let ends: Option<Vec<String>> = last_successors(nodes, &[handler, skipped])
             .into_iter()
             .map(|at| Some(format!("{}: [Succeeded, Skipped]", name(at)?)))
             .collect();
@@ -377,7 +398,7 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
-    fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) -> Sure {
+    fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) -> MachineResult {
         let fork = self.fork(cursor)?;
         let error = match &scope.kind {
             ScopeKind::Dag { nodes } => self.dag_failure(fork, nodes),
@@ -391,32 +412,44 @@ impl<'a> Stepper<'a> {
     }
 
     /// `break_when` in a foreach: the iterations that ended are its result.
-    pub fn break_fork(&mut self, cursor: CursorId) -> Sure {
+    pub fn break_fork(&mut self, cursor: CursorId) -> MachineResult {
         let scope = self.fork_scope(cursor)?;
         self.close_fork(cursor, scope, None)
     }
 
-    fn close_fork(&mut self, cursor: CursorId, scope: &'a Scope, error: Option<RunError>) -> Sure {
-        let (depth, _) = self.top(cursor)?;
+    fn close_fork(
+        &mut self,
+        cursor: CursorId,
+        scope: &'a Scope,
+        error: Option<RunError>,
+    ) -> MachineResult {
+        let (depth, _) = self.top_frame(cursor)?;
         let (output, error) = match (error, self.fork_output(cursor, scope)?) {
             (Some(error), _) => (None, Some(error)),
             (None, Ok(output)) => (output, None),
-            (None, Err(fault)) => (None, Some(self.located_at(cursor, scope.action, fault))),
+            (None, Err(fault)) => (
+                None,
+                Some(self.locate_fault_at(cursor, scope.action, fault)),
+            ),
         };
         let status = match error {
             Some(_) => Status::Failed,
             None => Status::Succeeded,
         };
-        self.record_fork(cursor, depth, scope, status, output, error.as_ref())?;
+        self.record_fork_end(cursor, depth, scope, status, output, error.as_ref())?;
         self.pop(cursor, depth)?;
         match error {
             None => self.emit(Change::Moved(cursor, scope.exit)),
-            Some(error) => self.raise(cursor, error, Raised::Through),
+            Some(error) => self.raise(cursor, error, RaisedAt::Through),
         }
     }
 
     /// What the step of a fork makes of its output, when it makes anything of it.
-    fn fork_output(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Faulty<Option<Value>>> {
+    fn fork_output(
+        &self,
+        cursor: CursorId,
+        scope: &'a Scope,
+    ) -> MachineResult<EvalResult<Option<Value>>> {
         let mapping = scope.action.and_then(|action| self.mapping_of(action));
         let own = match (&scope.kind, mapping) {
             // Its branches took their records with them.
@@ -442,7 +475,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// The results of all items that ended, null for one that failed, and what failed.
-    fn results_and_failed(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Value> {
+    fn results_and_failed(&self, cursor: CursorId, scope: &'a Scope) -> MachineResult<Value> {
         let fork = self.fork(cursor)?;
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for (index, branch) in (0..).zip(&fork.branches) {
@@ -468,7 +501,7 @@ impl<'a> Stepper<'a> {
 
     /// What the record of a foreach says that succeeded although items of it failed, or items of a foreach in
     /// one of its own.
-    fn failed_items(&self, cursor: CursorId, scope: &Scope) -> Sure<Option<Fault>> {
+    fn failed_items(&self, cursor: CursorId, scope: &Scope) -> MachineResult<Option<Fault>> {
         let fork = self.fork(cursor)?;
         let ended = fork.branches.iter().filter_map(|branch| match branch {
             BranchState::Ended(outcome) => Some(outcome),
@@ -495,7 +528,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// The results of the branches that ended and had records of their own, in order.
-    fn results(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Value> {
+    fn results(&self, cursor: CursorId, scope: &'a Scope) -> MachineResult<Value> {
         let branches = self.fork(cursor)?.branches.iter();
         let results = branches.filter_map(|branch| match branch {
             BranchState::Ended(outcome) => {
@@ -508,7 +541,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// The record of the fork at this depth; a DAG has none.
-    pub fn record_fork(
+    pub fn record_fork_end(
         &mut self,
         cursor: CursorId,
         depth: usize,
@@ -516,7 +549,7 @@ impl<'a> Stepper<'a> {
         status: Status,
         output: Option<Value>,
         error: Option<&RunError>,
-    ) -> Sure {
+    ) -> MachineResult {
         let Some(action) = scope.action else {
             return Ok(());
         };
@@ -530,7 +563,7 @@ impl<'a> Stepper<'a> {
                 };
                 self.emit(Change::ForEachRecorded {
                     cursor,
-                    depth: narrow(depth),
+                    depth: depth_to_u32(depth),
                     owner: self.run.record_owner(cursor),
                     action,
                     body: scope.children.clone(),
@@ -564,18 +597,18 @@ impl<'a> Stepper<'a> {
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────
 
-    fn fork(&self, cursor: CursorId) -> Sure<&ForkState> {
-        match &self.top(cursor)?.1.kind {
+    fn fork(&self, cursor: CursorId) -> MachineResult<&ForkState> {
+        match &self.top_frame(cursor)?.1.kind {
             FrameKind::Fork(fork) => Ok(fork),
             _ => Err(Bug::new(format!("cursor {} is in no fork", cursor.0))),
         }
     }
 
-    fn fork_scope(&self, cursor: CursorId) -> Sure<&'a Scope> {
-        self.scope(self.top(cursor)?.1.scope)
+    fn fork_scope(&self, cursor: CursorId) -> MachineResult<&'a Scope> {
+        self.scope(self.top_frame(cursor)?.1.scope)
     }
 
-    fn is_foreach(&self, cursor: CursorId) -> Sure<bool> {
+    fn is_foreach(&self, cursor: CursorId) -> MachineResult<bool> {
         let scope = self.fork_scope(cursor)?;
         Ok(matches!(scope.kind, ScopeKind::ForEach { .. }))
     }
@@ -609,7 +642,7 @@ impl ForkState {
     }
 
     /// How a branch ended, if it has.
-    fn ended(&self, index: usize) -> Option<Status> {
+    fn branch_status(&self, index: usize) -> Option<Status> {
         match self.branches.get(index)? {
             BranchState::Ended(outcome) => Some(outcome.status),
             BranchState::Pending | BranchState::Running(_) => None,
@@ -627,7 +660,7 @@ impl ForkState {
         if self.closed || self.running >= concurrency {
             return None;
         }
-        // In a run that goes on with the items that failed, those between have ended.
+        // In a run that continues with the items that failed, those between have ended.
         let mut rest = (self.started..).zip(self.branches.iter().skip(self.started as usize));
         let next = rest.find(|(_, branch)| **branch == BranchState::Pending);
         next.map(|(index, _)| index)
@@ -640,7 +673,7 @@ impl ForkState {
     }
 }
 
-fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
+fn invalid_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
     let name = &scope.name;
     let message = match length {
         Some(length) => format!("foreach `{name}` accepts at most {MAX_ITEMS} items, not {length}"),
@@ -650,7 +683,7 @@ fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
 }
 
 /// The last actions of what comes after these, themselves where nothing does: in that order.
-fn last_behind(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
+fn last_successors(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
     let (mut last, mut seen) = (Vec::new(), BTreeSet::from_iter(from.iter().copied()));
     let mut open: Vec<usize> = from.iter().rev().copied().collect();
     while let Some(at) = open.pop() {

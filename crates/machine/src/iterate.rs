@@ -6,19 +6,19 @@
 //!              └──────── end | limit ◀─────────────┘
 //! ```
 //!
-//! The condition is looked at before a delay, so a delay is never after the last iteration; then the
+//! The condition is checked before a delay, so a delay is never after the last iteration; then the
 //! page, in a loop over pages; then the limits, of which standing still is the last.
 
 use super::advance::Stepper;
-use super::bug::{Bug, Done, Sure, fault_of};
+use super::bug::{Bug, MachineResult, StepResult, split_fault};
 use super::change::Change;
 use super::env::View;
-use super::evaluate::{Faulty, expression_fault, millis};
+use super::evaluate::{EvalResult, expression_fault, millis};
 use super::event::{HistoryKind, IterationRow};
-use super::movement::narrow;
+use super::movement::depth_to_u32;
 use super::record::LoopEnd;
 use super::record::{Output, Records};
-use super::retry::{self, Raised};
+use super::retry::{self, RaisedAt};
 use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl LoopRef<'_> {
 /// What an expression is for, in a message.
 const LOOP_DELAY: &str = "the delay of a loop";
 
-/// So many pages of a loop are remembered: the first ones. More are not compared, so that a loop
+/// This many pages of a loop are remembered: the first ones. More are not compared, so that a loop
 /// whose count the operator has raised beyond all measure stays a small record.
 const MAX_PAGES: usize = 100_000;
 
@@ -66,7 +66,7 @@ pub(super) fn hash_of(token: &str) -> u128 {
 }
 
 /// The beginning of a token, for people.
-fn shortened(token: &str) -> String {
+fn shorten_token(token: &str) -> String {
     let mut short: String = token.chars().take(80).collect();
     if short.len() < token.len() {
         short.push('…');
@@ -85,7 +85,7 @@ enum ConditionResult {
 impl<'a> Stepper<'a> {
     /// What the history calls a loop.
     pub fn reported_loop(&self, scope: &Scope) -> Name {
-        self.reported_or(scope.action, &scope.name)
+        self.display_name(scope.action, &scope.name)
     }
 
     /// Why a loop ended, in the words of its format.
@@ -101,7 +101,7 @@ impl<'a> Stepper<'a> {
         id: ScopeId,
         scope: &'a Scope,
         spec: &'a LoopSpec,
-    ) -> Done {
+    ) -> StepResult {
         let max_iterations = self.eval_count(cursor, &spec.count)?;
         let timeout = match &spec.timeout {
             Some(timeout) => Some(self.eval_duration(cursor, timeout, "the timeout of a loop")?),
@@ -136,7 +136,7 @@ impl<'a> Stepper<'a> {
             last_condition: None,
             last_status: None,
             last: Records::new(),
-            kept: Value::object(Object::new()),
+            collected: Value::object(Object::new()),
             ended: None,
             pages: BTreeMap::new(),
         };
@@ -146,7 +146,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// How many iterations or items at most.
-    pub fn eval_count(&mut self, cursor: CursorId, count: &Template) -> Faulty<u64> {
+    pub fn eval_count(&mut self, cursor: CursorId, count: &Template) -> EvalResult<u64> {
         let count = self.eval(cursor, count)?;
         let whole = count.revealed().as_whole();
         let whole = whole.and_then(|count| u64::try_from(count).ok());
@@ -158,7 +158,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// A computed limit is held to the operator's caps as a written one is.
-    fn within_caps(&self, count: u64, timeout: Option<Duration>, scope: &Scope) -> Faulty<()> {
+    fn within_caps(&self, count: u64, timeout: Option<Duration>, scope: &Scope) -> EvalResult<()> {
         let caps = self.program.caps;
         let asked = if count > caps.count {
             format!("{count} iterations; the cap is {}", caps.count)
@@ -175,19 +175,19 @@ impl<'a> Stepper<'a> {
     }
 
     /// `Op::Repeat`: the iteration boundary.
-    pub fn repeat(&mut self, cursor: CursorId) -> Done {
+    pub fn repeat(&mut self, cursor: CursorId) -> StepResult {
         let this = self.loop_on_top(cursor)?;
-        if !self.may_cross(cursor, cursor, true) {
+        if !self.try_cross_boundary(cursor, cursor, true) {
             return Ok(());
         }
-        self.keep(this)?;
+        self.collect_outputs(this)?;
         self.end_iteration(this, Status::Succeeded)?;
         self.check(this, true, false)
     }
 
-    /// Looks at condition and limits, in this order: what holds when it is looked at was reached,
+    /// Checks condition and limits, in this order: what holds when it is checked was reached,
     /// however late. Ends the loop, delays, or begins an iteration.
-    fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> Done {
+    fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> StepResult {
         let state = self.loop_state(this)?;
         let iteration = state.iteration;
         let spent = iteration >= state.max_iterations;
@@ -195,22 +195,22 @@ impl<'a> Stepper<'a> {
         if look && (!spent || this.spec.test_when_spent) {
             match self.evaluate_condition(this)? {
                 ConditionResult::Stop => {
-                    self.saw_condition(this, !this.spec.negated)?;
+                    self.record_condition(this, !this.spec.negated)?;
                     return Ok(self.end_loop(this, LoopEnd::Condition)?);
                 }
-                ConditionResult::Continue => self.saw_condition(this, this.spec.negated)?,
+                ConditionResult::Continue => self.record_condition(this, this.spec.negated)?,
                 ConditionResult::Missing(_) => {}
             }
             if !first {
-                self.keep_feedback(this)?;
+                self.record_feedback(this)?;
             }
         }
         if let Some(pages) = &this.spec.pages
-            && self.page_repeats(this, pages, iteration)?
+            && self.is_repeated_page(this, pages, iteration)?
         {
             return Ok(());
         }
-        let stands = !first && self.stands_still(this)?;
+        let stands = !first && self.is_unchanged(this)?;
         match (late, spent, stands) {
             (true, _, _) => Ok(self.limit(this, LoopEnd::Timeout, true)?),
             (false, true, _) => Ok(self.limit(this, LoopEnd::Count, true)?),
@@ -236,7 +236,12 @@ impl<'a> Stepper<'a> {
     }
 
     /// Whether the next iteration would read a page again; then the loop is over.
-    fn page_repeats(&mut self, this: LoopRef<'a>, pages: &Pages, iteration: u64) -> Done<bool> {
+    fn is_repeated_page(
+        &mut self,
+        this: LoopRef<'a>,
+        pages: &Pages,
+        iteration: u64,
+    ) -> StepResult<bool> {
         let token = self.eval_missing_as_null(this.cursor, &pages.token)?;
         let page = hash_of(&token.revealed().to_json());
         let state = self.loop_state(this)?;
@@ -259,7 +264,7 @@ impl<'a> Stepper<'a> {
                     "loop `{}` is at page {} again: iteration {iteration} would read what \
                      iteration {first} has read",
                     this.scope.name,
-                    shortened(&token.to_json())
+                    shorten_token(&token.to_json())
                 );
                 let fault = Fault::new(fault_kind::REPEAT, message);
                 self.fail_loop(this, LoopEnd::Repeat, fault)?;
@@ -268,7 +273,7 @@ impl<'a> Stepper<'a> {
         Ok(true)
     }
 
-    fn delay_or_begin(&mut self, this: LoopRef<'a>, first: bool) -> Done {
+    fn delay_or_begin(&mut self, this: LoopRef<'a>, first: bool) -> StepResult {
         let LoopRef { cursor, depth, .. } = this;
         if !first && let Some(delay) = &this.spec.delay {
             let delay = match delay {
@@ -294,14 +299,14 @@ impl<'a> Stepper<'a> {
     }
 
     /// A wait between two iterations that needs nothing but their number.
-    fn own_delay(&self, this: LoopRef<'a>, backoff: &Backoff) -> Sure<Duration> {
+    fn own_delay(&self, this: LoopRef<'a>, backoff: &Backoff) -> MachineResult<Duration> {
         let iteration = self.loop_state(this)?.iteration;
         let seed = self.view(this.cursor).seed(&format!("delay/{iteration}"));
         let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
         Ok(retry::delay(backoff, attempt, None, seed))
     }
 
-    fn begin(&mut self, this: LoopRef<'a>) -> Sure {
+    fn begin(&mut self, this: LoopRef<'a>) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         if this.spec.test == Test::Before && !self.program.rules.reports_checks {
             let seen = self.loop_state(this)?.last_condition;
@@ -316,9 +321,9 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Moved(cursor, this.scope.body))
     }
 
-    /// A delay is over. When its time has passed meanwhile, because nobody was there, nothing begins
+    /// A delay is over. When its time has passed meanwhile, because no one was there, nothing begins
     /// that would be cancelled at once.
-    pub fn begin_iteration(&mut self, cursor: CursorId) -> Sure {
+    pub fn begin_iteration(&mut self, cursor: CursorId) -> MachineResult {
         let this = self.loop_on_top(cursor)?;
         match self.is_late(this)? {
             true => self.limit(this, LoopEnd::Timeout, true),
@@ -326,26 +331,26 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn is_late(&self, this: LoopRef<'a>) -> Sure<bool> {
+    fn is_late(&self, this: LoopRef<'a>) -> MachineResult<bool> {
         let deadline = self.loop_state(this)?.deadline;
         Ok(deadline.is_some_and(|deadline| self.now >= deadline))
     }
 
     /// `Op::Break`.
-    pub fn break_out(&mut self, cursor: CursorId) -> Done {
-        let (depth, _) = self.top(cursor)?;
+    pub fn break_out(&mut self, cursor: CursorId) -> StepResult {
+        let (depth, _) = self.top_frame(cursor)?;
         let Some(this) = self.loop_at(cursor, depth)? else {
             return Ok(self.break_fork(cursor)?);
         };
-        if self.may_cross(cursor, cursor, true) {
-            self.keep(this)?;
+        if self.try_cross_boundary(cursor, cursor, true) {
+            self.collect_outputs(this)?;
             self.end_iteration(this, Status::Succeeded)?;
             self.end_loop(this, LoopEnd::Break)?;
         }
         Ok(())
     }
 
-    fn saw_condition(&mut self, this: LoopRef<'a>, value: bool) -> Sure {
+    fn record_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         self.emit(Change::ConditionSeen {
             cursor,
@@ -370,7 +375,7 @@ impl<'a> Stepper<'a> {
         Ok(())
     }
 
-    fn report_iteration(&mut self, this: LoopRef<'a>, condition: Option<bool>) -> Sure {
+    fn report_iteration(&mut self, this: LoopRef<'a>, condition: Option<bool>) -> MachineResult {
         let state = self.loop_state(this)?;
         let (path, iteration) = (state.path.clone(), state.iteration);
         self.report(HistoryKind::LoopIteration {
@@ -385,7 +390,7 @@ impl<'a> Stepper<'a> {
     /// Ends the current iteration, if one runs: its row, and its count. One that is cancelled has a
     /// row too, and is as if it had never begun for all that comes after: so that is the same
     /// wherever the iteration was when it was cancelled.
-    fn end_iteration(&mut self, this: LoopRef<'a>, status: Status) -> Sure {
+    fn end_iteration(&mut self, this: LoopRef<'a>, status: Status) -> MachineResult {
         let state = self.loop_state(this)?;
         let Some(started_at) = state.iteration_started_at else {
             return Ok(());
@@ -424,7 +429,7 @@ impl<'a> Stepper<'a> {
 
     /// A limit never passes silently: it is in the loop's output, in the history and in `status`.
     /// `between`: it is reached between two iterations, not by a deadline in the middle of things.
-    fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> Sure {
+    fn limit(&mut self, this: LoopRef<'a>, end: LoopEnd, between: bool) -> MachineResult {
         let path = self.loop_state(this)?.path.clone();
         self.report(HistoryKind::LoopLimit {
             node_name: self.reported_loop(this.scope),
@@ -456,16 +461,16 @@ impl<'a> Stepper<'a> {
     }
 
     /// The loop is over and failed, with a fault of its own.
-    fn fail_loop(&mut self, this: LoopRef<'a>, end: LoopEnd, fault: Fault) -> Sure {
+    fn fail_loop(&mut self, this: LoopRef<'a>, end: LoopEnd, fault: Fault) -> MachineResult {
         let error = Some(fault.without_output());
         self.close_loop(this, end, fault.status(), None, error)?;
         self.pop(this.cursor, this.frame())?;
-        let error = self.located_at(this.cursor, this.scope.action, fault);
-        self.raise(this.cursor, error, Raised::Through)
+        let error = self.locate_fault_at(this.cursor, this.scope.action, fault);
+        self.raise(this.cursor, error, RaisedAt::Through)
     }
 
     /// What the condition waited for at a limit, if that does not exist.
-    fn missing_at_limit(&self, this: LoopRef<'a>) -> Sure<String> {
+    fn missing_at_limit(&self, this: LoopRef<'a>) -> MachineResult<String> {
         let state = self.loop_state(this)?;
         // In the middle of an iteration, some actions of the last one are gone.
         let between = state.iteration_started_at.is_none();
@@ -485,7 +490,7 @@ impl<'a> Stepper<'a> {
         })
     }
 
-    fn limit_fault(&self, this: LoopRef<'a>, end: LoopEnd) -> Sure<Fault> {
+    fn limit_fault(&self, this: LoopRef<'a>, end: LoopEnd) -> MachineResult<Fault> {
         let (name, state) = (&this.scope.name, self.loop_state(this)?);
         let missing = self.missing_at_limit(this)?;
         let handled = self.fault_inside(this)?;
@@ -518,13 +523,13 @@ impl<'a> Stepper<'a> {
     }
 
     /// A deadline in the middle of an iteration cancels it; it still has a row.
-    fn cancel_iteration(&mut self, this: LoopRef<'a>) -> Sure {
+    fn cancel_iteration(&mut self, this: LoopRef<'a>) -> MachineResult {
         self.cancel(this.cursor, this.frame() + 1, Status::Cancelled)?;
         self.end_iteration(this, Status::TimedOut)
     }
 
     /// A loop's or a deadline's time is up.
-    pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> Sure {
+    pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> MachineResult {
         let mut frames = self.run.cursor(cursor)?.frames.iter();
         let depth = frames.rposition(|frame| frame.scope == scope);
         let depth = depth.ok_or_else(|| {
@@ -539,7 +544,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// A resume after `on_limit: pause` grants the same budget again.
-    pub fn grant_budget(&mut self, path: &str) -> Sure {
+    pub fn grant_budget(&mut self, path: &str) -> MachineResult {
         let mut loops = self.run.cursors.iter().flat_map(|(id, cursor)| {
             let frames = cursor.frames.iter().enumerate();
             frames.filter_map(move |(depth, frame)| match &frame.kind {
@@ -570,10 +575,10 @@ impl<'a> Stepper<'a> {
             max_iterations,
             deadline,
         })?;
-        self.count_anew(this)?;
+        self.reset_unchanged_count(this)?;
         if self.run.cursor(cursor)?.wait == Wait::Budget {
             let done = self.delay_or_begin(this, first);
-            self.raise_of(cursor, done)?;
+            self.raise_on_fault(cursor, done)?;
         }
         Ok(())
     }
@@ -581,15 +586,15 @@ impl<'a> Stepper<'a> {
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
     /// Azure: a failed body ends the iteration, not the loop.
-    pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> Sure {
+    pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> MachineResult {
         self.end_iteration(this, Status::Failed)?;
         let done = self.check(this, true, false);
-        self.raise_of(this.cursor, done)
+        self.raise_on_fault(this.cursor, done)
     }
 
     /// The loop is over and did what it should, unless it survived a failure that was its last
     /// iteration's: that one counts (Azure).
-    fn end_loop(&mut self, this: LoopRef<'a>, end: LoopEnd) -> Sure {
+    fn end_loop(&mut self, this: LoopRef<'a>, end: LoopEnd) -> MachineResult {
         let last = self.loop_state(this)?.last_status;
         if this.spec.survives_failure && last == Some(Status::Failed) {
             let name = &this.scope.name;
@@ -598,7 +603,7 @@ impl<'a> Stepper<'a> {
             let fault = Fault::new("iteration", message).transient();
             return self.fail_loop(this, LoopEnd::Failed, fault);
         }
-        match fault_of(self.loop_output(this, end))? {
+        match split_fault(self.loop_output(this, end))? {
             Ok(output) => {
                 self.close_loop(this, end, Status::Succeeded, Some(output), None)?;
                 self.pop(this.cursor, this.frame())?;
@@ -609,7 +614,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// What went wrong last in an iteration that ended.
-    fn fault_inside(&self, this: LoopRef<'a>) -> Sure<Option<String>> {
+    fn fault_inside(&self, this: LoopRef<'a>) -> MachineResult<Option<String>> {
         let records = self.run.records_of(this.cursor)?;
         let mut faults = this.scope.children.iter().filter_map(|id| {
             let fault = records.get(id)?.error.as_ref()?;
@@ -619,12 +624,12 @@ impl<'a> Stepper<'a> {
         Ok(faults.next_back())
     }
 
-    /// What a loop gives: its own output, or what its step makes of it and of what was kept.
-    fn loop_output(&self, this: LoopRef<'a>, end: LoopEnd) -> Done<Output> {
+    /// What a loop gives: its own output, or what its step makes of it and of what was stored.
+    fn loop_output(&self, this: LoopRef<'a>, end: LoopEnd) -> StepResult<Output> {
         let state = self.loop_state(this)?;
         let own = own_output(this, state, end, Status::Succeeded);
         match this.scope.action {
-            Some(action) => Ok(self.mapped_loop(this.cursor, action, own, &state.kept)?),
+            Some(action) => Ok(self.map_loop_output(this.cursor, action, own, &state.collected)?),
             None => Ok(own),
         }
     }
@@ -637,7 +642,7 @@ impl<'a> Stepper<'a> {
         status: Status,
         output: Option<Output>,
         error: Option<Fault>,
-    ) -> Sure {
+    ) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         self.emit(Change::LoopEnded { cursor, depth, end })?;
         let state = self.loop_state(this)?;
@@ -658,16 +663,16 @@ impl<'a> Stepper<'a> {
     }
 
     /// A fault is on its way out through this loop.
-    pub fn loop_failed(&mut self, this: LoopRef<'a>, fault: &Fault) -> Sure {
+    pub fn loop_failed(&mut self, this: LoopRef<'a>, fault: &Fault) -> MachineResult {
         self.end_iteration(this, Status::Failed)?;
         let fault = Some(fault.without_output());
         self.close_loop(this, LoopEnd::Failed, Status::Failed, None, fault)
     }
 
     /// Something that encloses this loop ends it; its frame is popped by the caller.
-    pub fn loop_cancelled(&mut self, cursor: CursorId, depth: usize) -> Sure {
+    pub fn loop_cancelled(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let Some(this) = self.loop_at(cursor, depth)? else {
-            return Err(no_loop(cursor));
+            return Err(not_in_loop(cursor));
         };
         if let Some(timer) = self.loop_state(this)?.deadline_timer {
             self.disarm(timer)?;
@@ -678,19 +683,20 @@ impl<'a> Stepper<'a> {
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────
 
-    pub fn loop_on_top(&self, cursor: CursorId) -> Sure<LoopRef<'a>> {
-        let (depth, _) = self.top(cursor)?;
-        self.loop_at(cursor, depth)?.ok_or_else(|| no_loop(cursor))
+    pub fn loop_on_top(&self, cursor: CursorId) -> MachineResult<LoopRef<'a>> {
+        let (depth, _) = self.top_frame(cursor)?;
+        self.loop_at(cursor, depth)?
+            .ok_or_else(|| not_in_loop(cursor))
     }
 
     /// The loop at this depth, if that is a loop.
-    pub fn loop_at(&self, cursor: CursorId, depth: usize) -> Sure<Option<LoopRef<'a>>> {
+    pub fn loop_at(&self, cursor: CursorId, depth: usize) -> MachineResult<Option<LoopRef<'a>>> {
         let id = self.run.frame(cursor, depth)?.scope;
         let scope = self.scope(id)?;
         Ok(match &scope.kind {
             ScopeKind::Loop(spec) => Some(LoopRef {
                 cursor,
-                depth: narrow(depth),
+                depth: depth_to_u32(depth),
                 id,
                 scope,
                 spec,
@@ -699,15 +705,15 @@ impl<'a> Stepper<'a> {
         })
     }
 
-    pub fn loop_state(&self, this: LoopRef<'_>) -> Sure<&LoopState> {
+    pub fn loop_state(&self, this: LoopRef<'_>) -> MachineResult<&LoopState> {
         match &self.run.frame(this.cursor, this.frame())?.kind {
             FrameKind::Loop(state) => Ok(state),
-            _ => Err(no_loop(this.cursor)),
+            _ => Err(not_in_loop(this.cursor)),
         }
     }
 }
 
-fn no_loop(cursor: CursorId) -> Bug {
+fn not_in_loop(cursor: CursorId) -> Bug {
     Bug::new(format!("cursor {} is in no loop there", cursor.0))
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A run is a set of cursors, each at a state with a stack of frames, one per scope it is in.
-//! Two rules move everything: `go` pops frames until the target's scope is on top (leaving a
+//! Two rules move everything: `jump_to` pops frames until the target's scope is on top (leaving a
 //! loop, `break`, a graph's goto are the same), and `raise` pops to the nearest try, or to the
 //! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
 //!
@@ -19,7 +19,7 @@
 //! a generator seeded by run, step and attempt. It knows no store, no executor and no format. What a step asks the world
 //! for comes out of [`Transition::release`], which wants the word of a [`Durable`] type that the step is stored.
 //!
-//! The most important types: [`program::Program`], [`RunState`], [`Event`], [`Transition`], [`hosted::Hosted`].
+//! The most important types: [`program::Program`], [`RunState`], [`Event`], [`Transition`], [`hosted::RunHost`].
 //!
 //! Test it alone with `cargo test -p windlass-machine`.
 
@@ -47,8 +47,8 @@ mod iterate;
 mod mapping;
 mod merge;
 mod movement;
+mod past_state;
 mod path;
-mod recall;
 mod record;
 mod retry;
 mod rewind;
@@ -64,10 +64,10 @@ pub use env::{environment, innermost_iteration};
 #[doc(hidden)]
 pub use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
+pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, variables_at};
 pub use path::printable;
-pub use recall::{Earlier, Fork, Outer, forks, outer_records, variables_at};
 pub use record::{ActionRecord, LoopEnd, Output, Records};
-pub use rewind::{Rewound, Target, Visited, rewind, visited};
+pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
 pub use state::{
     BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
     IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError, RunState,

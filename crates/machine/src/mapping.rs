@@ -3,12 +3,12 @@
 
 use super::advance::Stepper;
 use super::apply::last_of;
-use super::bug::Done;
+use super::bug::StepResult;
 use super::change::Change;
 use super::env::View;
-use super::evaluate::{Faulty, computed};
+use super::evaluate::{EvalResult, check_computed};
 use super::iterate::LoopRef;
-use super::record::{Output, Reading, Records};
+use super::record::{Output, RecordReader, Records};
 use super::state::CursorId;
 use crate::program::ActionId;
 use std::sync::Arc;
@@ -17,7 +17,12 @@ use windlass_model::model::{Name, Status, Take};
 
 impl<'a> Stepper<'a> {
     /// What an action that succeeded gives: its own output, or what its step makes of it.
-    pub fn mapped(&self, cursor: CursorId, action: ActionId, output: Output) -> Faulty<Output> {
+    pub fn map_step_output(
+        &self,
+        cursor: CursorId,
+        action: ActionId,
+        output: Output,
+    ) -> EvalResult<Output> {
         let Some(template) = self.mapping_of(action) else {
             return Ok(output);
         };
@@ -25,14 +30,14 @@ impl<'a> Stepper<'a> {
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
-    /// The same for a loop, whose own output has what was kept of its iterations.
-    pub fn mapped_loop(
+    /// The same for a loop, whose own output has what was stored of its iterations.
+    pub fn map_loop_output(
         &self,
         cursor: CursorId,
         action: ActionId,
         output: Output,
         kept: &Value,
-    ) -> Faulty<Output> {
+    ) -> EvalResult<Output> {
         let Some(template) = self.mapping_of(action) else {
             return Ok(output);
         };
@@ -52,12 +57,17 @@ impl<'a> Stepper<'a> {
     }
 
     /// Evaluates such a template for an output.
-    pub fn map_output(&self, cursor: CursorId, template: &Template, own: &Value) -> Faulty<Value> {
+    pub fn map_output(
+        &self,
+        cursor: CursorId,
+        template: &Template,
+        own: &Value,
+    ) -> EvalResult<Value> {
         let view = View {
             bound: Some(("result", own)),
             ..self.view(cursor)
         };
-        computed(view.value(template), self.budget)
+        check_computed(view.value(template), self.budget)
     }
 
     /// An output's value, read where the cursor's records lie.
@@ -75,21 +85,21 @@ impl<'a> Stepper<'a> {
     }
 
     /// Reads records that a cursor sees.
-    pub fn reading<'r>(&'r self, records: &'r Records) -> Reading<'r> {
-        Reading {
+    pub fn reading<'r>(&'r self, records: &'r Records) -> RecordReader<'r> {
+        RecordReader {
             program: self.program,
             records,
         }
     }
 
     /// Keeps values of an iteration that succeeded, at its end.
-    pub fn keep(&mut self, this: LoopRef<'a>) -> Done {
+    pub fn collect_outputs(&mut self, this: LoopRef<'a>) -> StepResult {
         let LoopRef { cursor, depth, .. } = this;
         for one in &this.spec.keep {
             let record = self.run.records_of(cursor)?.get(&one.of);
             let ran = record.is_some_and(|record| record.status == Status::Succeeded);
             let wanted = match one.take {
-                Take::First => ran && self.loop_state(this)?.kept.get(&one.name).is_none(),
+                Take::First => ran && self.loop_state(this)?.collected.get(&one.name).is_none(),
                 Take::Last => ran,
                 Take::All => true,
             };

@@ -2,7 +2,7 @@
 //! that only grew costs its new elements (docs/architecture.md, law 6). It never evaluates.
 
 use super::advance::Stepper;
-use super::bug::Sure;
+use super::bug::MachineResult;
 use super::change::VariableChange;
 use super::state::CursorId;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 
 impl Stepper<'_> {
-    /// Every member of a map becomes a variable; anything that is no map is ignored.
-    pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
+    /// Every member of a map becomes a variable; anything that is not a map is ignored.
+    pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
     }
 
-    /// The variables become the members of a map; anything that is no map is ignored.
-    pub fn replace_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
+    /// The variables become the members of a map; anything that is not a map is ignored.
+    pub fn replace_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let Value::Object(map) = value else {
             return Ok(());
         };
@@ -29,8 +29,8 @@ impl Stepper<'_> {
         self.merge_all(cursor, value)
     }
 
-    /// The variables named in a list are no more; anything that is no list of names is ignored.
-    pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
+    /// The variables named in a list no longer exist; anything that is not a list of names is ignored.
+    pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
             let name = self.variable_key(cursor, &Name::from(name));
@@ -41,7 +41,7 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) -> Sure {
+    fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) -> MachineResult {
         let name = self.variable_key(cursor, name);
         let grown = match (self.run.variables_of(cursor).get(&name), value) {
             (Some(old), new) if identical(old, new) => return Ok(()),
@@ -57,7 +57,7 @@ impl Stepper<'_> {
         }
     }
 
-    /// The name a variable is kept under.
+    /// The name a variable is stored under.
     pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
         let Value::Object(map) = self.run.variables_of(cursor) else {
             return name.clone();

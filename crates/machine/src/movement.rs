@@ -1,9 +1,9 @@
-//! The movement rule: `go` pops frames until the target's scope is on top. And what a popped
+//! The movement rule: `jump_to` pops frames until the target's scope is on top. And what a popped
 //! frame leaves behind: its timers are disarmed, its effects aborted, its branches dropped, and
 //! whatever was open in it gets its last record.
 
 use super::advance::Stepper;
-use super::bug::{Bug, Done, Sure};
+use super::bug::{Bug, MachineResult, StepResult};
 use super::change::Change;
 use super::event::{Effect, HistoryKind};
 use super::record::{Output, Records};
@@ -17,9 +17,9 @@ use windlass_model::model::{Fault, Name, Secured, Status};
 use windlass_value::time::Timestamp;
 
 impl<'a> Stepper<'a> {
-    /// Stands a cursor at `target`, popping frames until the target's scope is on top. Out of a
+    /// Moves a cursor to `target`, popping frames until the target's scope is on top. Out of a
     /// branch, the cursor that forked it moves instead and the other branches are dropped.
-    pub fn go(&mut self, cursor: CursorId, target: StateId) -> Sure {
+    pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult {
         let state = self.program.state(target);
         let state = state.ok_or_else(|| Bug::new(format!("the program has no state {target}")))?;
         let mut at = cursor;
@@ -39,17 +39,17 @@ impl<'a> Stepper<'a> {
     }
 
     /// A jump leads out of this branch. An iteration of the foreach that it ends was its last
-    /// and counts; any other branch is gone with what it was part of. Gives the fork's cursor.
-    fn leave_branch(&mut self, cursor: CursorId, target: ScopeId) -> Sure<CursorId> {
+    /// and counts; any other branch is gone with what it was part of. Returns the fork's cursor.
+    fn leave_branch(&mut self, cursor: CursorId, target: ScopeId) -> MachineResult<CursorId> {
         self.close_frames(cursor, 1, Status::Succeeded)?;
         let (parent, index) = self.branch_of(cursor)?;
-        let (depth, frame) = self.top(parent)?;
+        let (depth, frame) = self.top_frame(parent)?;
         self.emit(match frame.scope == target {
             true => Change::BranchEnded {
                 cursor: parent,
-                depth: narrow(depth),
+                depth: depth_to_u32(depth),
                 index,
-                outcome: ended(Status::Succeeded, None),
+                outcome: branch_outcome(Status::Succeeded, None),
             },
             false => Change::CursorDropped(cursor),
         })?;
@@ -57,13 +57,13 @@ impl<'a> Stepper<'a> {
     }
 
     /// Cancels what a cursor does, down to `keep` frames: what is open in them ends with `status`.
-    pub fn cancel(&mut self, cursor: CursorId, keep: usize, status: Status) -> Sure {
+    pub fn cancel(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         self.cancel_wait(cursor, status)?;
         self.close_frames(cursor, keep, status)
     }
 
     /// Pops frames, innermost first, until `keep` are left.
-    fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> Sure {
+    fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         let frames = self.run.cursor(cursor)?.frames.len();
         if frames <= keep {
             return Ok(());
@@ -71,10 +71,10 @@ impl<'a> Stepper<'a> {
         for depth in (keep..frames).rev() {
             self.close_frame(cursor, depth, status)?;
         }
-        self.emit(Change::Popped(cursor, narrow(keep)))
+        self.emit(Change::Popped(cursor, depth_to_u32(keep)))
     }
 
-    fn close_frame(&mut self, cursor: CursorId, depth: usize, status: Status) -> Sure {
+    fn close_frame(&mut self, cursor: CursorId, depth: usize, status: Status) -> MachineResult {
         let frame = self.run.frame(cursor, depth)?;
         let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
         match &frame.kind {
@@ -85,14 +85,14 @@ impl<'a> Stepper<'a> {
             }
             FrameKind::Fork(_) => {
                 self.drop_branches(cursor, depth)?;
-                self.record_fork(cursor, depth, scope, status, None, None)
+                self.record_fork_end(cursor, depth, scope, status, None, None)
             }
             FrameKind::Plain => match (&scope.kind, scope.action) {
                 (ScopeKind::Block, Some(action)) => {
                     let own = Output::Actions(scope.children.clone());
                     // A block that is left before its end may have nothing to make its output of.
                     let output = match status {
-                        Status::Succeeded => self.mapped(cursor, action, own.clone()),
+                        Status::Succeeded => self.map_step_output(cursor, action, own.clone()),
                         _ => Ok(own.clone()),
                     };
                     let output = output.unwrap_or(own);
@@ -109,7 +109,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// Pops the frame on top, whose end is recorded already.
-    pub fn pop(&mut self, cursor: CursorId, depth: usize) -> Sure {
+    pub fn pop(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let timer = match &self.run.frame(cursor, depth)?.kind {
             FrameKind::Loop(state) => state.deadline_timer,
             FrameKind::Deadline(state) => Some(state.timer),
@@ -118,11 +118,11 @@ impl<'a> Stepper<'a> {
         if let Some(timer) = timer {
             self.disarm(timer)?;
         }
-        self.emit(Change::Popped(cursor, narrow(depth)))
+        self.emit(Change::Popped(cursor, depth_to_u32(depth)))
     }
 
     /// Drops the branches of the fork at this depth that run.
-    fn drop_branches(&mut self, cursor: CursorId, depth: usize) -> Sure {
+    fn drop_branches(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
         let FrameKind::Fork(fork) = &self.run.frame(cursor, depth)?.kind else {
             return Ok(());
         };
@@ -142,8 +142,8 @@ impl<'a> Stepper<'a> {
         Ok(())
     }
 
-    /// What a cursor waits for is of no interest any more.
-    fn cancel_wait(&mut self, cursor: CursorId, status: Status) -> Sure {
+    /// What a cursor waits for no longer matters.
+    fn cancel_wait(&mut self, cursor: CursorId, status: Status) -> MachineResult {
         match &self.run.cursor(cursor)?.wait {
             Wait::Effect(id) => {
                 let id = *id;
@@ -166,7 +166,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> Sure {
+    fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
         // One that has ended has its record: its fault is what cancels the rest.
         let Some(effect) = self.run.effects.get(&id) else {
             return Ok(());
@@ -180,7 +180,12 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn record_cancelled(&mut self, cursor: CursorId, status: Status, since: Timestamp) -> Sure {
+    fn record_cancelled(
+        &mut self,
+        cursor: CursorId,
+        status: Status,
+        since: Timestamp,
+    ) -> MachineResult {
         match self.state_of(cursor)?.action {
             Some(action) => self.record(cursor, action, status, NOTHING, None, since),
             None => Ok(()),
@@ -192,7 +197,7 @@ impl<'a> Stepper<'a> {
         cursor: CursorId,
         due_at: Timestamp,
         purpose: TimerPurpose,
-    ) -> Sure<TimerId> {
+    ) -> MachineResult<TimerId> {
         let id = TimerId(self.run.next_id);
         self.emit(Change::TimerArmed(
             id,
@@ -207,7 +212,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// One that has fired is gone already.
-    pub fn disarm(&mut self, id: TimerId) -> Sure {
+    pub fn disarm(&mut self, id: TimerId) -> MachineResult {
         if let Some(timer) = self.run.timers.get(&id) {
             let due_at = timer.due_at;
             self.emit(Change::TimerDropped(id))?;
@@ -219,20 +224,20 @@ impl<'a> Stepper<'a> {
     // ── records ─────────────────────────────────────────────────────────────────────────────
 
     /// An operation is done: its record, and on to what follows, which is in the same scope.
-    pub fn done(&mut self, cursor: CursorId, state: &State, output: Output) -> Done {
-        self.done_since(cursor, state, output, self.now)
+    pub fn complete_step(&mut self, cursor: CursorId, state: &State, output: Output) -> StepResult {
+        self.complete_step_since(cursor, state, output, self.now)
     }
 
     /// The same of one that took its time.
-    pub fn done_since(
+    pub fn complete_step_since(
         &mut self,
         cursor: CursorId,
         state: &State,
         output: Output,
         since: Timestamp,
-    ) -> Done {
+    ) -> StepResult {
         if let Some(action) = state.action {
-            let output = self.mapped(cursor, action, output)?;
+            let output = self.map_step_output(cursor, action, output)?;
             self.record(cursor, action, Status::Succeeded, output, None, since)?;
         }
         Ok(self.emit(Change::Moved(cursor, state.next))?)
@@ -246,14 +251,14 @@ impl<'a> Stepper<'a> {
         output: Output,
         error: Option<Fault>,
         started_at: Timestamp,
-    ) -> Sure {
+    ) -> MachineResult {
         let state = self.state_of(cursor)?;
         let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
         // What was reported as started is reported as ended.
         if calls || !self.is_hidden(action) {
             self.report_end(cursor, action, status, error.as_ref())?;
         }
-        let secured = self.secured(Some(action));
+        let secured = self.secured_parts(Some(action));
         let output = match output {
             Output::Value(value) if secured.inputs || secured.outputs => {
                 Output::Value(value.secure())
@@ -277,13 +282,13 @@ impl<'a> Stepper<'a> {
         action: ActionId,
         status: Status,
         error: Option<&Fault>,
-    ) -> Sure {
-        // The end of a loop tells of its success.
+    ) -> MachineResult {
+        // The end of a loop reports its success.
         let told = |name: &Name| match self.out.history.last().map(|event| &event.what) {
             Some(HistoryKind::LoopEnd { node_name, .. }) => node_name == name,
             _ => false,
         };
-        let name = self.reported(Some(action));
+        let name = self.history_name(Some(action));
         if let Some(node_name) = name.filter(|name| status != Status::Succeeded || !told(name)) {
             let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
             self.report(HistoryKind::ActionEnded {
@@ -300,16 +305,16 @@ impl<'a> Stepper<'a> {
 
     /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a
     /// step of the format's own goes by the name of the node that it is part of.
-    pub fn reported(&self, action: Option<ActionId>) -> Option<Name> {
+    pub fn history_name(&self, action: Option<ActionId>) -> Option<Name> {
         if !self.program.rules.reports_nodes {
             return Some(self.program.action(action?)?.name.clone());
         }
-        let action = self.written(action?)?;
+        let action = self.authored_action(action?)?;
         Some(action.title.as_ref().unwrap_or(&action.name).clone())
     }
 
     /// The action that people wrote: the one that a step of the format's own is part of.
-    pub fn written(&self, action: ActionId) -> Option<&'a Action> {
+    pub fn authored_action(&self, action: ActionId) -> Option<&'a Action> {
         let mut action = self.program.action(action)?;
         while action.anonymous {
             let mut scope = self.program.scope(action.scope);
@@ -322,8 +327,8 @@ impl<'a> Stepper<'a> {
     }
 
     /// The same; `name` for what is part of nothing that people wrote.
-    pub fn reported_or(&self, action: Option<ActionId>, name: &Name) -> Name {
-        self.reported(action).unwrap_or_else(|| name.clone())
+    pub fn display_name(&self, action: Option<ActionId>, name: &Name) -> Name {
+        self.history_name(action).unwrap_or_else(|| name.clone())
     }
 
     /// Whether an action is of the format's own and nothing that people would look for.
@@ -332,15 +337,15 @@ impl<'a> Stepper<'a> {
         self.program.rules.reports_nodes && action.is_some_and(|action| action.anonymous)
     }
 
-    /// What of an action nobody is to see.
-    pub fn secured(&self, action: Option<ActionId>) -> Secured {
+    /// Which parts of an action are secure.
+    pub fn secured_parts(&self, action: Option<ActionId>) -> Secured {
         let action = action.and_then(|action| self.program.action(action));
         action.map(|action| action.secure).unwrap_or_default()
     }
 
     /// What an action that calls nothing gives: it is what it was given.
-    pub fn hidden(&self, state: &State, value: Value) -> Value {
-        let secured = self.secured(state.action);
+    pub fn seal_if_secure(&self, state: &State, value: Value) -> Value {
+        let secured = self.secured_parts(state.action);
         match secured.inputs || secured.outputs {
             true => value.secure(),
             false => value,
@@ -349,24 +354,24 @@ impl<'a> Stepper<'a> {
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────
 
-    pub fn top(&self, cursor: CursorId) -> Sure<(usize, &Frame)> {
+    pub fn top_frame(&self, cursor: CursorId) -> MachineResult<(usize, &Frame)> {
         let depth = self.run.cursor(cursor)?.frames.len().saturating_sub(1);
         Ok((depth, self.run.frame(cursor, depth)?))
     }
 
-    pub fn scope(&self, id: ScopeId) -> Sure<&'a Scope> {
+    pub fn scope(&self, id: ScopeId) -> MachineResult<&'a Scope> {
         let found = self.program.scope(id);
         found.ok_or_else(|| Bug::new(format!("the program has no scope {id}")))
     }
 
-    pub fn state_of(&self, cursor: CursorId) -> Sure<&'a State> {
+    pub fn state_of(&self, cursor: CursorId) -> MachineResult<&'a State> {
         let at = self.run.cursor(cursor)?.at;
         let found = self.program.state(at);
         found.ok_or_else(|| Bug::new(format!("the program has no state {at}")))
     }
 
     /// The fork a branch's cursor belongs to, and its index there.
-    pub fn branch_of(&self, cursor: CursorId) -> Sure<(CursorId, u32)> {
+    pub fn branch_of(&self, cursor: CursorId) -> MachineResult<(CursorId, u32)> {
         let here = self.run.cursor(cursor)?;
         let index = match here.frames.first().map(|frame| &frame.kind) {
             Some(FrameKind::Branch(branch)) => Some(branch.index),
@@ -381,7 +386,10 @@ impl<'a> Stepper<'a> {
 const NOTHING: Output = Output::Value(Value::Null);
 
 /// The outcome of a branch; its records are added when it is applied.
-pub(super) fn ended(status: Status, error: Option<super::state::RunError>) -> BranchOutcome {
+pub(super) fn branch_outcome(
+    status: Status,
+    error: Option<super::state::RunError>,
+) -> BranchOutcome {
     BranchOutcome {
         status,
         error,
@@ -390,6 +398,6 @@ pub(super) fn ended(status: Status, error: Option<super::state::RunError>) -> Br
 }
 
 /// A depth as changes carry it.
-pub(super) fn narrow(depth: usize) -> u32 {
+pub(super) fn depth_to_u32(depth: usize) -> u32 {
     u32::try_from(depth).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Where in a run a cursor stands: the loops that enclose it, their iterations, and the paths, keys
+//! Where in a run a cursor is: the loops that enclose it, their iterations, and the paths, keys
 //! and seeds that are made of those. It reads no variable and no output.
 
 use super::env::{Enclosing, View};

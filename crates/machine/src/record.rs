@@ -1,4 +1,4 @@
-//! What an action left behind. Outputs that are made of other stored things are kept as
+//! What an action left behind. Outputs that are made of other stored things are stored as
 //! references to them, so that a checkpoint costs what changed and nothing is stored twice.
 
 use crate::program::{Action, ActionId, Program};
@@ -30,13 +30,11 @@ pub struct ActionRecord {
     pub status: Status,
     /// What it was given, rendered; null for what takes no inputs.
     pub inputs: Value,
-    /// What it gave.
+    /// Its result.
     pub output: Output,
     /// Why it failed. Boxed, as most did not.
     pub error: Option<Box<Fault>>,
-    /// When it started.
     pub started_at: Timestamp,
-    /// When it ended.
     pub ended_at: Timestamp,
     /// How many attempts it took.
     pub attempts: u32,
@@ -78,15 +76,15 @@ impl Drop for Nested {
 }
 
 impl ActionRecord {
-    /// Whether what it gave has no more than about so many bytes, and nothing inside of it.
-    pub fn weighs_at_most(&self, bytes: usize) -> bool {
+    /// Whether what it gave has no more than about this many bytes, and nothing inside of it.
+    pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let given = match &self.output {
             Output::Value(value) => Some(value),
             Output::Appended { more, .. } => Some(more),
             Output::Variable(_) | Output::Actions(_) | Output::LastOf(_) => Some(&Value::Null),
             Output::Loop { .. } | Output::Iterations { .. } | Output::Branches(_) => None,
         };
-        let light = |value: &Value| value.weighs_at_most(bytes);
+        let light = |value: &Value| value.fits_in_bytes(bytes);
         given.is_some_and(light) && light(&self.inputs)
     }
 }
@@ -125,14 +123,12 @@ bincode::impl_borrow_decode!(ActionRecord);
 /// What an action gave.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Output {
-    /// A value of its own.
     Value(Value),
     /// The value that a variable has now. Only in a change: applied, it is that value.
     Variable(Name),
     /// What was appended to an array or a text. What the variable became is the variable's: here it
     /// would be a copy for each append.
     Appended {
-        /// The variable.
         variable: Name,
         /// The element, or the text.
         more: Value,
@@ -147,14 +143,12 @@ pub enum Output {
         status: Status,
         /// Why it ended.
         end: LoopEnd,
-        /// The actions of its body.
         body: Vec<ActionId>,
     },
     /// A foreach's array of results, or the statuses of what failed.
     Iterations {
         /// One for each item that ran, in order.
         records: Vec<(Status, Records)>,
-        /// The actions of its body.
         body: Vec<ActionId>,
     },
     /// A map of branches, each a map of its actions' outputs.
@@ -166,18 +160,18 @@ pub enum Output {
 
 /// What an output is read from.
 #[derive(Clone, Copy)]
-pub(super) struct Reading<'a> {
+pub(super) struct RecordReader<'a> {
     pub program: &'a Program,
     pub records: &'a Records,
 }
 
-impl Reading<'_> {
+impl RecordReader<'_> {
     /// An output's value.
     pub fn output(&self, output: &Output) -> Value {
         self.follow(None, output)
     }
 
-    /// The value of an output that lies in that of `inside`, so many deep.
+    /// The value of an output that lies in that of `inside`, this many deep.
     fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
@@ -202,7 +196,7 @@ impl Reading<'_> {
             Output::Iterations { records, body } => Value::array(
                 records
                     .iter()
-                    .map(|(_, records)| Reading { records, ..*self }.inner(inside, body))
+                    .map(|(_, records)| RecordReader { records, ..*self }.inner(inside, body))
                     .collect(),
             ),
             Output::Branches(branches) => {
@@ -238,7 +232,7 @@ impl Reading<'_> {
     /// `too_large`: it nests too deep.
     pub fn whole(&self, actions: &[ActionId]) -> Result<Value, Fault> {
         let whole = self.actions(actions);
-        if whole.nests_at_most(MAX_RESULT_DEPTH) {
+        if whole.depth_within(MAX_RESULT_DEPTH) {
             return Ok(whole);
         }
         let message = format!("the results nest deeper than {MAX_RESULT_DEPTH} levels in all");
@@ -290,7 +284,7 @@ impl Reading<'_> {
 mod tests {
     use super::*;
 
-    /// A record in which others are, so many deep.
+    /// A record in which others are, this many deep.
     fn nested(depth: u32) -> ActionRecord {
         let inner = (depth > 1).then(|| {
             let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);

@@ -9,7 +9,7 @@ use windlass_value::LONGEST_REQUESTED_WAIT;
 
 /// Where a fault comes from, as the innermost try sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Raised {
+pub(super) enum RaisedAt {
     /// From the operation itself: a policy without `on` asks whether the fault is transient.
     Here,
     /// Through a scope: a policy without `on` around a block retries any failure.
@@ -17,9 +17,9 @@ pub(super) enum Raised {
 }
 
 /// Whether a policy retries a fault.
-pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: Raised) -> bool {
+pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: RaisedAt) -> bool {
     if on.is_empty() {
-        return fault.transient || raised == Raised::Through;
+        return fault.transient || raised == RaisedAt::Through;
     }
     let code: Option<u16> = fault.code.as_deref().and_then(|code| code.parse().ok());
     on.iter().any(|wanted| match wanted {

@@ -1,4 +1,4 @@
-//! A run as it was at an earlier point of its journal, for a new run to go on from. The old run
+//! A run as it was at an earlier point of its journal, for a new run to continue from. The old run
 //! stays as it ended; nothing here changes it.
 //!
 //! The changes since the last snapshot are folded once more, up to where the target began for the
@@ -9,7 +9,7 @@ use super::change::Change;
 use super::env::View;
 use super::failed_items::failed_foreaches;
 use super::fork::branch_cursor;
-use super::movement::narrow;
+use super::movement::depth_to_u32;
 use super::state::{
     BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
 };
@@ -34,7 +34,6 @@ pub enum Target {
 /// What a target is in a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewound {
-    /// The run as it was.
     State(Box<RunState>),
     /// The first thing that it did.
     Beginning,
@@ -44,7 +43,7 @@ pub enum Rewound {
     Several(Vec<String>),
 }
 
-/// The state of `run` when it last came to `target`, as the state of a new run `id` that goes on at
+/// The state of `run` when it last came to `target`, as the state of a new run `id` that continues at
 /// `now`. `start` is the state at the journal's beginning, `changes` everything since.
 ///
 /// # Errors
@@ -64,13 +63,15 @@ pub fn rewind(
                 let paths = all.into_iter().map(|one| one.path);
                 return Ok(Rewound::Several(paths.collect()));
             }
-            all.pop().map(|one| Found {
+            all.pop().map(|one| FoundPoint {
                 changes: one.changes,
                 cursor: one.cursor,
                 is_beginning: false,
             })
         }
-        Target::Path(_) | Target::Action(..) => Looking { program, target }.last(start, changes)?,
+        Target::Path(_) | Target::Action(..) => {
+            PointSearch { program, target }.last(start, changes)?
+        }
     };
     let Some(found) = found else {
         return Ok(Rewound::Nowhere);
@@ -85,8 +86,8 @@ pub fn rewind(
         return Ok(Rewound::Beginning);
     }
     undo_call(&mut state, found.cursor);
-    stand_still(&mut state, then, now)?;
-    begin_anew(program, &mut state, found.cursor, now);
+    stop_at_point(&mut state, then, now)?;
+    restart_iteration(program, &mut state, found.cursor, now);
     if matches!(target, Target::FailedItems(_)) {
         begin_failed_items(program, &mut state, found.cursor, now)?;
     }
@@ -97,7 +98,7 @@ pub fn rewind(
 
 /// A place that a run came to, as [`Target::Path`] takes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Visited {
+pub enum VisitedPoint {
     /// An iteration of a loop, or an item of a foreach.
     Iteration(String),
     /// An action that began.
@@ -114,7 +115,7 @@ pub fn visited(
     start: &RunState,
     changes: &[Change],
     most: usize,
-) -> Result<Vec<Visited>, Bug> {
+) -> Result<Vec<VisitedPoint>, Bug> {
     let mut state = start.clone();
     let mut places = VecDeque::new();
     for change in changes {
@@ -136,8 +137,8 @@ pub fn visited(
         };
         let iteration =
             iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
-        places.extend(action.map(Visited::Action));
-        places.extend(iteration.map(Visited::Iteration));
+        places.extend(action.map(VisitedPoint::Action));
+        places.extend(iteration.map(VisitedPoint::Iteration));
         // The same place again counts once, at its last time.
         while places.len() > most.saturating_mul(2) {
             places.pop_front();
@@ -151,36 +152,36 @@ pub fn visited(
         .collect())
 }
 
-/// The action that a cursor stands at.
+/// The action that a cursor is at.
 fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Option<&'p Action> {
     let state = program.state(run.cursors.get(&cursor)?.at)?;
     program.action(state.action?)
 }
 
 /// A place that was found.
-struct Found {
-    /// Behind so many changes.
+struct FoundPoint {
+    /// Behind this many changes.
     changes: usize,
-    /// Who stands there.
+    /// The cursor that is there.
     cursor: CursorId,
     is_beginning: bool,
 }
 
-struct Looking<'a> {
+struct PointSearch<'a> {
     program: &'a Program,
     target: &'a Target,
 }
 
-impl Looking<'_> {
+impl PointSearch<'_> {
     /// The last time that a cursor stood at the place.
-    fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<Found>, Bug> {
+    fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<FoundPoint>, Bug> {
         let mut state = start.clone();
         // What was in flight when the snapshot was made had begun before it.
         let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
             let calls = matches!(cursor.wait, Wait::Effect(_));
             (calls && self.is_at(start, *id)).then_some(*id)
         });
-        let mut found = calling.next_back().map(|cursor| Found {
+        let mut found = calling.next_back().map(|cursor| FoundPoint {
             changes: 0,
             cursor,
             is_beginning: false,
@@ -192,7 +193,7 @@ impl Looking<'_> {
             if let Change::ActionBegan { cursor, .. } = change
                 && self.is_at(&state, *cursor)
             {
-                found = Some(Found {
+                found = Some(FoundPoint {
                     changes: index,
                     cursor: *cursor,
                     is_beginning: fresh,
@@ -219,7 +220,7 @@ impl Looking<'_> {
                 _ => iteration.filter(|(cursor, _)| self.is_iteration(&state, *cursor)),
             };
             if let Some((cursor, more)) = iteration {
-                found = Some(Found {
+                found = Some(FoundPoint {
                     changes: index + 1 + more,
                     cursor,
                     is_beginning: false,
@@ -229,7 +230,7 @@ impl Looking<'_> {
         Ok(found)
     }
 
-    /// The cursor that stands at the place in a run that begins in the middle.
+    /// The cursor that is at the place in a run that begins in the middle.
     fn restored(&self, run: &RunState) -> Option<CursorId> {
         let mut ready = run.ready.iter().copied();
         ready.find(|cursor| {
@@ -240,7 +241,7 @@ impl Looking<'_> {
         })
     }
 
-    /// Whether the cursor stands at the action.
+    /// Whether the cursor is at the action.
     fn is_at(&self, run: &RunState, cursor: CursorId) -> bool {
         let Some(action) = action_at(self.program, run, cursor) else {
             return false;
@@ -282,7 +283,7 @@ fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
 }
 
 /// How many of the changes that follow start further branches of the same fork: they come along,
-/// for a fork is only looked at again when one of its branches ends.
+/// for a fork is only checked again when one of its branches ends.
 fn siblings(rest: Option<&[Change]>) -> usize {
     let starts = |change: &&Change| {
         matches!(change, Change::BranchStarted { .. })
@@ -307,7 +308,7 @@ fn undo_call(run: &mut RunState, cursor: CursorId) {
 
 /// Between then and now no time passes for the run, as in a pause. One that stood at a limit still
 /// does: only a resume gives it more.
-fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
+fn stop_at_point(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
     let (since, limit) = match run.paused.take() {
         Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
         Some((since, PauseReason::Requested)) => (since, None),
@@ -320,7 +321,7 @@ fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<()
 }
 
 /// The action has all of its attempts and all of its time again.
-fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
+fn restart_iteration(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
     };
@@ -385,7 +386,7 @@ fn begin_failed_items(
         run.apply(&Change::CursorSpawned(id, cursor))?;
         run.apply(&Change::BranchStarted {
             cursor: parent,
-            depth: narrow(depth),
+            depth: depth_to_u32(depth),
             index,
             branch: id,
         })?;
@@ -405,7 +406,7 @@ pub(super) fn failed(branch: &BranchState) -> bool {
     matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
 }
 
-/// What is in flight is another run's from now on: it is done anew, under other keys.
+/// What is in flight is another run's from now on: it is done again, under other keys.
 fn rename(run: &mut RunState, id: &Name) {
     let old = super::path::key_of_run(&run.id);
     let new = super::path::key_of_run(id);

@@ -2,7 +2,7 @@
 //!
 //! Nothing here moves; `apply` is the only code that changes any of it.
 
-use super::bug::{Bug, Sure};
+use super::bug::{Bug, MachineResult};
 use super::record::{LoopEnd, Records};
 use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
 use bincode::{Decode, Encode};
@@ -42,7 +42,6 @@ pub struct RunState {
     pub id: Name,
     /// The program it is pinned to.
     pub program: ProgramHash,
-    /// When it was started.
     pub started_at: Timestamp,
     /// What the caller gave.
     pub input: Value,
@@ -50,15 +49,15 @@ pub struct RunState {
     pub next_id: u64,
     /// How it ended; none while it has not.
     pub outcome: Option<Box<Outcome>>,
-    /// Since when and why it stands still.
+    /// Since when and why it is paused.
     pub paused: Option<(Timestamp, PauseReason)>,
     /// Variables by name: always an object. A branch may have others: [`RunState::variables_of`].
     pub variables: Value,
     /// What `Respond` recorded.
     pub response: Option<Value>,
-    /// Where it stands. Boxed, as its records are: most runs have one.
+    /// Where it is. Boxed, as its records are: most runs have one.
     pub cursors: BTreeMap<CursorId, Box<Cursor>>,
-    /// Those of the cursors that can go on without hearing from outside.
+    /// Those of the cursors that can continue without hearing from outside.
     pub ready: BTreeSet<CursorId>,
     /// What it asked of the world and has not heard of.
     pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
@@ -71,11 +70,10 @@ pub struct RunState {
 /// One thread of control.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Cursor {
-    /// Where it stands.
+    /// Where it is.
     pub at: StateId,
     /// The cursor that forked it; none: the root.
     pub parent: Option<CursorId>,
-    /// What it waits for.
     pub wait: Wait,
     /// The scopes it is in, outermost first.
     pub frames: Vec<Frame>,
@@ -118,30 +116,27 @@ impl Cursor {
 /// What a cursor waits for.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Wait {
-    /// Nothing: it can go on at once.
+    /// Nothing: it can continue at once.
     Ready,
     /// An effect's completion.
     Effect(EffectId),
-    /// A timer.
     Timer(TimerId),
-    /// A signal.
     Signal(Name),
-    /// Its branches.
     Branches,
     /// A new budget for the loop on top: the run paused at its limit.
     Budget,
-    /// Nothing, but it goes on by raising this fault: it came while the run stood still, or at a
+    /// Nothing, but it continues by raising this fault: it came while the run stood still, or at a
     /// second iteration boundary of one transition.
     Faulted {
         /// The fault.
         error: Box<RunError>,
-        /// Whether it is from the operation where the cursor stands, not from inside a scope.
+        /// Whether it is from the operation where the cursor is, not from inside a scope.
         here: bool,
     },
 }
 
 impl Wait {
-    /// Whether a cursor that waits for this can go on at once.
+    /// Whether a cursor that waits for this can continue at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready | Self::Faulted { .. })
@@ -151,26 +146,23 @@ impl Wait {
 /// A scope a cursor is in.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Frame {
-    /// Which scope.
     pub scope: ScopeId,
-    /// What is kept for it.
+    /// What is stored for it.
     pub kind: FrameKind,
-    /// When it was entered.
     pub entered_at: Timestamp,
 }
 
-/// What is kept for a scope while a cursor is in it.
+/// What is stored for a scope while a cursor is in it.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum FrameKind {
     /// Nothing.
     Plain,
     /// How many nodes of a graph were entered.
     Graph(GraphState),
-    /// Where a loop stands.
+    /// Where a loop is.
     Loop(Box<LoopState>),
-    /// Where a try stands.
+    /// Where a try is.
     Try(TryState),
-    /// A deadline.
     Deadline(DeadlineState),
     /// Branches.
     Fork(ForkState),
@@ -189,7 +181,7 @@ pub enum FrameKind {
 /// How many nodes of a graph were entered.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct GraphState {
-    /// So many in all.
+    /// This many in all.
     pub steps: u32,
     /// Which visit of its node the current one is, from 1.
     pub visit: u32,
@@ -197,7 +189,6 @@ pub struct GraphState {
     pub visits: BTreeMap<StateId, u32>,
 }
 
-/// A deadline.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct DeadlineState {
     /// The timer that cancels what is in it.
@@ -225,7 +216,7 @@ pub struct IsolatedState {
     pub variables: Value,
 }
 
-/// Where a loop stands: what `status` and `dump` show.
+/// Where a loop is: what `status` and `dump` show.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct LoopState {
     /// Its place in the run: `outer#2/inner`, the iterations (from 0) of the loops around it.
@@ -252,16 +243,16 @@ pub struct LoopState {
     pub iteration_started_at: Option<Timestamp>,
     /// When the next iteration begins, while it delays.
     pub next_due_at: Option<Timestamp>,
-    /// What the authored condition gave when it was last looked at.
+    /// What the authored condition gave at the last check.
     pub last_condition: Option<bool>,
     /// How the last iteration ended.
     pub last_status: Option<Status>,
     /// The records of the iteration before the current one; none between iterations.
     #[serde(skip)]
     pub last: Records,
-    /// What is kept of its iterations, by name: always an object.
+    /// What is stored of its iterations, by name: always an object.
     #[serde(skip)]
-    pub kept: Value,
+    pub collected: Value,
     /// How it ended; none while it runs.
     pub ended: Option<LoopEnd>,
     /// The pages it has been at, by what their tokens hash to: the iteration that read each.
@@ -270,7 +261,7 @@ pub struct LoopState {
 }
 
 impl LoopState {
-    /// The same without what its iterations gave: what a store keeps beside the journal.
+    /// The same without what its iterations gave: what a store keeps next to the journal.
     #[must_use]
     pub fn row(&self) -> Self {
         // Field by field: a copy of the records, made to be thrown away, would cost the most.
@@ -290,14 +281,14 @@ impl LoopState {
             last_condition: self.last_condition,
             last_status: self.last_status,
             last: Records::new(),
-            kept: Value::Null,
+            collected: Value::Null,
             ended: self.ended,
             pages: BTreeMap::new(),
         }
     }
 }
 
-/// Where a try stands.
+/// Where a try is.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct TryState {
     /// Which attempt runs or is waited for, from 1.
@@ -317,9 +308,9 @@ pub struct ForkState {
     pub items: Value,
     /// By index: how far each branch is.
     pub branches: Vec<BranchState>,
-    /// A foreach starts its items in order: so many have started.
+    /// A foreach starts its items in order: this many have started.
     pub started: u32,
-    /// So many run.
+    /// This many run.
     pub running: u32,
     /// No further branch starts: one failed.
     pub closed: bool,
@@ -342,7 +333,6 @@ pub enum BranchState {
     Pending,
     /// It runs.
     Running(CursorId),
-    /// It ended.
     Ended(BranchOutcome),
 }
 
@@ -360,7 +350,7 @@ pub struct BranchOutcome {
 /// An effect that was asked for.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct PendingEffect {
-    /// Who waits for it.
+    /// The cursor that waits for it.
     pub cursor: CursorId,
     /// Whose record it fills.
     pub action: Option<ActionId>,
@@ -373,15 +363,12 @@ pub struct PendingEffect {
 /// A timer that was armed.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct PendingTimer {
-    /// Whose it is.
     pub cursor: CursorId,
     /// When it fires.
     pub due_at: Timestamp,
-    /// What it is for.
     pub purpose: TimerPurpose,
 }
 
-/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerPurpose {
@@ -397,7 +384,7 @@ pub enum TimerPurpose {
     SleepSince(Timestamp),
 }
 
-/// Why a run stands still.
+/// Why a run is paused.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
@@ -432,16 +419,13 @@ pub struct Outcome {
     pub output: Value,
     /// Why it did not succeed.
     pub error: Option<RunError>,
-    /// When.
     pub at: Timestamp,
 }
 
 /// A fault and where in the run it happened.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct RunError {
-    /// What happened.
     pub fault: Fault,
-    /// The action.
     pub action: Option<Name>,
     /// The innermost loop around it: its path, and the iteration from 0.
     pub iteration: Option<(String, u64)>,
@@ -454,11 +438,11 @@ pub struct RunError {
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize, Deserialize,
 )]
 pub enum RunStatus {
-    /// An effect is in flight, or it can go on at once.
+    /// An effect is in flight, or it can continue at once.
     Running,
     /// It sleeps on a timer or waits for a signal.
     Waiting,
-    /// It stands still until resumed.
+    /// It is paused until it is resumed.
     Paused,
     /// It ended well.
     Succeeded,
@@ -498,9 +482,9 @@ impl RunStatus {
         )
     }
 
-    /// Whether it goes on by itself, at once or when its time comes.
+    /// Whether it continues automatically, at once or when its time comes.
     #[must_use]
-    pub fn goes_on(self) -> bool {
+    pub fn is_progressing(self) -> bool {
         matches!(self, Self::Running | Self::Waiting)
     }
 
@@ -570,7 +554,7 @@ impl RunState {
         }
     }
 
-    /// Whether a cursor could go on without hearing from outside.
+    /// Whether a cursor could continue without hearing from outside.
     #[must_use]
     pub fn has_ready_cursor(&self) -> bool {
         !self.ready.is_empty()
@@ -582,26 +566,26 @@ impl RunState {
         self.timers.values().map(|timer| timer.due_at).min()
     }
 
-    pub(super) fn cursor(&self, id: CursorId) -> Sure<&Cursor> {
+    pub(super) fn cursor(&self, id: CursorId) -> MachineResult<&Cursor> {
         let found = self.cursors.get(&id).map(|cursor| &**cursor);
         found.ok_or_else(|| Bug::new(format!("the run has no cursor {}", id.0)))
     }
 
     /// The cursor that nothing forked.
-    pub(super) fn root(&self) -> Sure<(CursorId, &Cursor)> {
+    pub(super) fn root(&self) -> MachineResult<(CursorId, &Cursor)> {
         let mut cursors = self.cursors.iter();
         let root = cursors.find(|(_, one)| one.parent.is_none());
         let root = root.map(|(id, cursor)| (*id, &**cursor));
         root.ok_or_else(|| Bug::new("the run has no root"))
     }
 
-    pub(super) fn frame(&self, id: CursorId, depth: usize) -> Sure<&Frame> {
+    pub(super) fn frame(&self, id: CursorId, depth: usize) -> MachineResult<&Frame> {
         let found = self.cursor(id)?.frames.get(depth);
         found.ok_or_else(|| Bug::new(format!("cursor {} has no frame {depth}", id.0)))
     }
 
     /// The records of what `cursor` runs.
-    pub(super) fn records_of(&self, cursor: CursorId) -> Sure<&Records> {
+    pub(super) fn records_of(&self, cursor: CursorId) -> MachineResult<&Records> {
         Ok(&self.cursor(self.record_owner(cursor))?.records)
     }
 

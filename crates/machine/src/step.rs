@@ -1,31 +1,37 @@
 //! What each operation does.
 
 use super::advance::Stepper;
-use super::bug::{Done, Stop, Sure, fault_of};
+use super::bug::{MachineResult, StepError, StepResult, split_fault};
 use super::change::Change;
 use super::env::View;
-use super::evaluate::{Faulty, computed_result, millis, text};
+use super::evaluate::{EvalResult, check_computed_result, millis, text};
 use super::event::{Effect, HistoryKind};
 use super::fault::failure_of;
 use super::record::Output;
-use super::retry::Raised;
+use super::retry::RaisedAt;
 use super::state::{
     CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect, RunError,
     TimerPurpose, TryState, Wait,
 };
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
 use windlass_expression::{Template, Value};
-use windlass_model::model::{FAILURE, Fault, Name, OWN_KEYS, Place, Request, Status, fault_kind};
+use windlass_model::model::{
+    FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Request, Status, fault_kind,
+};
 use windlass_value::time::Timestamp;
 
 /// The most bytes that the result of a run may have, far below what can be read back from a store.
 const MAX_RESULT: usize = 256 << 20;
 
 impl<'a> Stepper<'a> {
-    /// Does the operation at which a ready cursor stands, or raises the fault it still holds.
-    pub fn step(&mut self, cursor: CursorId) -> Sure {
+    /// Does the operation at which a ready cursor is, or raises the fault it still holds.
+    pub fn step(&mut self, cursor: CursorId) -> MachineResult {
         if let Wait::Faulted { error, here } = &self.run.cursor(cursor)?.wait {
-            let raised = if *here { Raised::Here } else { Raised::Through };
+            let raised = if *here {
+                RaisedAt::Here
+            } else {
+                RaisedAt::Through
+            };
             let error = RunError::clone(error);
             return self.raise(cursor, error, raised);
         }
@@ -34,18 +40,23 @@ impl<'a> Stepper<'a> {
             self.emit(Change::ActionBegan { cursor, action })?;
         }
         let done = self.operate(cursor, state);
-        self.fail_of(cursor, state, done)
+        self.record_and_raise(cursor, state, done)
     }
 
     /// Records and raises the fault that stopped a state's operation, if one did.
-    fn fail_of(&mut self, cursor: CursorId, state: &State, done: Done) -> Sure {
-        if let Err(Stop::Fault(fault)) = &done {
+    fn record_and_raise(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        done: StepResult,
+    ) -> MachineResult {
+        if let Err(StepError::Fault(fault)) = &done {
             self.record_failure(cursor, state, fault)?;
         }
-        self.raise_of(cursor, done)
+        self.raise_on_fault(cursor, done)
     }
 
-    fn operate(&mut self, cursor: CursorId, state: &State) -> Done {
+    fn operate(&mut self, cursor: CursorId, state: &State) -> StepResult {
         match &state.op {
             Op::Call(call) => self.call(cursor, state, call)?,
             Op::Assign {
@@ -57,11 +68,11 @@ impl<'a> Stepper<'a> {
                     Some(template) => Output::Value(self.eval(cursor, template)?),
                     None => last.unwrap_or(Output::Value(Value::Null)),
                 };
-                self.done(cursor, state, output)?;
+                self.complete_step(cursor, state, output)?;
             }
             Op::Compose(template) => {
                 let value = self.eval(cursor, template)?;
-                self.done(cursor, state, Output::Value(value))?;
+                self.complete_step(cursor, state, Output::Value(value))?;
             }
             Op::Branch(arms) => {
                 let mut target = state.next;
@@ -71,7 +82,7 @@ impl<'a> Stepper<'a> {
                         break;
                     }
                 }
-                self.go(cursor, target)?;
+                self.jump_to(cursor, target)?;
             }
             Op::Switch { on, cases } => {
                 let value = self.eval(cursor, on)?.revealed();
@@ -91,7 +102,7 @@ impl<'a> Stepper<'a> {
                 let due_at = self.wake_at(cursor, sleep)?;
                 let id = self.arm(cursor, due_at, TimerPurpose::SleepSince(self.now))?;
                 self.report(HistoryKind::TimerSet {
-                    node_name: self.reported_or(state.action, &state.name),
+                    node_name: self.display_name(state.action, &state.name),
                     due_at,
                 });
                 self.emit(Change::Waits(cursor, Wait::Timer(id)))?;
@@ -101,7 +112,7 @@ impl<'a> Stepper<'a> {
                 match kept.map(|(_, payload)| payload.clone()) {
                     Some(payload) => {
                         self.emit(Change::SignalTaken(name.clone()))?;
-                        self.waited(cursor, payload, self.now)?;
+                        self.complete_wait(cursor, payload, self.now)?;
                     }
                     None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone())))?,
                 }
@@ -116,12 +127,12 @@ impl<'a> Stepper<'a> {
             }
             Op::Respond(template) => {
                 let value = self.eval(cursor, template)?;
-                let value = self.hidden(state, value);
+                let value = self.seal_if_secure(state, value);
                 // The caller has the first one.
                 if self.run.response.is_none() {
                     self.emit(Change::Responded(value.clone()))?;
                 }
-                self.done(cursor, state, Output::Value(value))?;
+                self.complete_step(cursor, state, Output::Value(value))?;
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
             Op::Succeed => self.conclude(cursor)?,
@@ -131,9 +142,9 @@ impl<'a> Stepper<'a> {
 
     // ── calls ───────────────────────────────────────────────────────────────────────────────
 
-    fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> Done {
+    fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> StepResult {
         let mut inputs = self.call_inputs(cursor, call)?;
-        if self.secured(state.action).inputs {
+        if self.secured_parts(state.action).inputs {
             inputs = inputs.secure();
         }
         let timeout_ms = match &call.attempt_timeout {
@@ -150,7 +161,7 @@ impl<'a> Stepper<'a> {
         };
         let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
         self.report(HistoryKind::ActionStarted {
-            node_name: self.reported_or(state.action, &state.name),
+            node_name: self.display_name(state.action, &state.name),
             attempt: request.attempt,
             key: request.key.clone(),
             path,
@@ -171,17 +182,17 @@ impl<'a> Stepper<'a> {
     }
 
     /// The attempt of the innermost enclosing retry.
-    pub fn attempt(&self, cursor: CursorId) -> Sure<u32> {
+    pub fn attempt(&self, cursor: CursorId) -> MachineResult<u32> {
         Ok(self.run.cursor(cursor)?.attempt())
     }
 
-    pub fn call_succeeded(&mut self, cursor: CursorId, result: &Value) -> Sure {
+    pub fn assign_call_result(&mut self, cursor: CursorId, result: &Value) -> MachineResult {
         let state = self.state_of(cursor)?;
         let done = self.assign_result(cursor, state, result);
-        self.fail_of(cursor, state, done)
+        self.record_and_raise(cursor, state, done)
     }
 
-    fn assign_result(&mut self, cursor: CursorId, state: &State, result: &Value) -> Done {
+    fn assign_result(&mut self, cursor: CursorId, state: &State, result: &Value) -> StepResult {
         if let Op::Call(call) = &state.op {
             self.assign(cursor, &call.then, Some(("result", result)))?;
         }
@@ -189,15 +200,20 @@ impl<'a> Stepper<'a> {
     }
 
     /// What a cursor waited for has come, and is what its step gives.
-    pub fn waited(&mut self, cursor: CursorId, value: Value, since: Timestamp) -> Sure {
+    pub fn complete_wait(
+        &mut self,
+        cursor: CursorId,
+        value: Value,
+        since: Timestamp,
+    ) -> MachineResult {
         let state = self.state_of(cursor)?;
-        let done = self.done_since(cursor, state, Output::Value(value), since);
-        self.fail_of(cursor, state, done)
+        let done = self.complete_step_since(cursor, state, Output::Value(value), since);
+        self.record_and_raise(cursor, state, done)
     }
 
     // ── scopes ──────────────────────────────────────────────────────────────────────────────
 
-    fn enter(&mut self, cursor: CursorId, id: ScopeId) -> Done {
+    fn enter(&mut self, cursor: CursorId, id: ScopeId) -> StepResult {
         let scope = self.scope(id)?;
         self.forget(cursor, scope)?;
         let kind = match &scope.kind {
@@ -226,7 +242,7 @@ impl<'a> Stepper<'a> {
         Ok(self.emit(Change::Moved(cursor, scope.body))?)
     }
 
-    pub fn push(&mut self, cursor: CursorId, scope: ScopeId, kind: FrameKind) -> Sure {
+    pub fn push(&mut self, cursor: CursorId, scope: ScopeId, kind: FrameKind) -> MachineResult {
         let frame = Frame {
             scope,
             kind,
@@ -235,7 +251,7 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Entered(cursor, frame))
     }
 
-    fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> Faulty<u32> {
+    fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> EvalResult<u32> {
         let Some(retry) = retry else { return Ok(1) };
         let count = self.eval(cursor, &retry.count)?;
         let count = count.revealed().as_whole();
@@ -247,7 +263,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// Records of an earlier visit to this place are of no interest to this one.
-    fn forget(&mut self, cursor: CursorId, scope: &Scope) -> Sure {
+    fn forget(&mut self, cursor: CursorId, scope: &Scope) -> MachineResult {
         let inner = ActionId(scope.inner.start)..ActionId(scope.inner.end);
         let records = self.run.records_of(cursor)?;
         if inner.is_empty() || records.range(inner).next().is_none() {
@@ -260,20 +276,20 @@ impl<'a> Stepper<'a> {
         ))
     }
 
-    fn leave(&mut self, cursor: CursorId) -> Done {
-        let (depth, frame) = self.top(cursor)?;
+    fn leave(&mut self, cursor: CursorId) -> StepResult {
+        let (depth, frame) = self.top_frame(cursor)?;
         let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
         if let (ScopeKind::Block, Some(action)) = (&scope.kind, scope.action) {
             let output = Output::Actions(scope.children.clone());
-            let output = self.mapped(cursor, action, output)?;
+            let output = self.map_step_output(cursor, action, output)?;
             self.record(cursor, action, Status::Succeeded, output, None, entered_at)?;
         }
         self.pop(cursor, depth)?;
         Ok(self.emit(Change::Moved(cursor, scope.exit))?)
     }
 
-    fn visit(&mut self, cursor: CursorId, state: &State) -> Done {
-        let (_, frame) = self.top(cursor)?;
+    fn visit(&mut self, cursor: CursorId, state: &State) -> StepResult {
+        let (_, frame) = self.top_frame(cursor)?;
         let scope = self.scope(frame.scope)?;
         if let (FrameKind::Graph(graph), ScopeKind::Graph { max_steps }) =
             (&frame.kind, &scope.kind)
@@ -292,12 +308,12 @@ impl<'a> Stepper<'a> {
 
     /// A failed operation's record. The machine's own states (a branch, the end of a body) have
     /// none; neither has a scope that was entered, which keeps its own books from then on.
-    fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) -> Sure {
+    fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) -> MachineResult {
         let Some(action) = state.action else {
             return Ok(());
         };
         if let Op::Enter(scope) = state.op
-            && self.top(cursor)?.1.scope == scope
+            && self.top_frame(cursor)?.1.scope == scope
         {
             return Ok(());
         }
@@ -309,8 +325,8 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
-    /// The end of the root. Where something was done at the end, a variable tells how the body ended.
-    fn conclude(&mut self, cursor: CursorId) -> Sure {
+    /// The end of the root. Where something was done at the end, a variable reports how the body ended.
+    fn conclude(&mut self, cursor: CursorId) -> MachineResult {
         if self.program.ending.is_none() {
             return self.succeed(cursor, false);
         }
@@ -327,19 +343,23 @@ impl<'a> Stepper<'a> {
 
     /// The run has done what it should; it ends well if what it gives can be computed. No action
     /// did that, so nothing in the workflow retries or catches it.
-    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> Sure {
+    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult {
         let outputs = self.outputs(cursor, missing_as_null);
-        match fault_of(outputs.and_then(|output| Ok(bounded(output)?)))? {
+        match split_fault(outputs.and_then(|output| Ok(check_result_size(output)?)))? {
             Ok(output) => self.finish(Status::Succeeded, output, None),
             Err(fault) => {
                 let place = self.failing_output(cursor, missing_as_null)?;
-                self.finish_with("output", place, fault)
+                self.finish_with_fault("output", place, fault)
             }
         }
     }
 
     /// The first output that cannot be computed.
-    fn failing_output(&self, cursor: CursorId, missing_as_null: bool) -> Sure<Option<&'a Place>> {
+    fn failing_output(
+        &self,
+        cursor: CursorId,
+        missing_as_null: bool,
+    ) -> MachineResult<Option<&'a NamedSpan>> {
         let program = self.program;
         let Outputs::Template(template) = &program.outputs else {
             return Ok(None);
@@ -350,11 +370,12 @@ impl<'a> Stepper<'a> {
                 "" => Some(template),
                 name => template.part_of(name),
             };
-            value.is_some_and(|value| computed_result(view.value(value), self.budget).is_err())
+            value
+                .is_some_and(|value| check_computed_result(view.value(value), self.budget).is_err())
         }))
     }
 
-    fn outputs_view(&self, cursor: CursorId, missing_as_null: bool) -> Sure<View<'_>> {
+    fn outputs_view(&self, cursor: CursorId, missing_as_null: bool) -> MachineResult<View<'_>> {
         let at = match missing_as_null {
             true => cursor,
             false => self.run.root()?.0,
@@ -367,16 +388,16 @@ impl<'a> Stepper<'a> {
 
     /// What the run gives. `missing_as_null`: it ends before its time, so that what has not run reads
     /// as null.
-    fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> Done<Value> {
+    fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> StepResult<Value> {
         if let Some(response) = &self.run.response {
             return Ok(response.clone());
         }
         match &self.program.outputs {
             Outputs::Template(template) => {
                 let view = self.outputs_view(cursor, missing_as_null)?;
-                Ok(computed_result(view.value(template), self.budget)?)
+                Ok(check_computed_result(view.value(template), self.budget)?)
             }
-            Outputs::State => Ok(shown(&self.run.variables)),
+            Outputs::State => Ok(without_own_keys(&self.run.variables)),
             Outputs::Actions => {
                 let (_, root) = self.run.root()?;
                 let children = &self.scope(ScopeId(0))?.children;
@@ -391,7 +412,7 @@ impl<'a> Stepper<'a> {
         state: &State,
         status: Status,
         error: &Option<Template>,
-    ) -> Done {
+    ) -> StepResult {
         let detail = match error {
             Some(error) => self.eval(cursor, error)?,
             None => Value::Null,
@@ -412,7 +433,7 @@ impl<'a> Stepper<'a> {
         );
         let mut fault = Fault::new(fault_kind::TERMINATED, message);
         fault.code = detail.get("code").map(|code| Name::from(text(code)));
-        let error = self.located(cursor, fault)?;
+        let error = self.locate_fault(cursor, fault)?;
         if self.end_body(cursor, status, Some(&error))? {
             return Ok(());
         }
@@ -421,7 +442,7 @@ impl<'a> Stepper<'a> {
 }
 
 /// A state without the keys that are Windlass's own.
-fn shown(state: &Value) -> Value {
+fn without_own_keys(state: &Value) -> Value {
     let own = |name: &str| name.starts_with(OWN_KEYS);
     match state {
         Value::Object(members) if members.keys().any(|name| own(name)) => {
@@ -437,8 +458,8 @@ fn shown(state: &Value) -> Value {
 }
 
 /// A run's result, unless it is so large that it could hardly be read again.
-fn bounded(result: Value) -> Result<Value, Fault> {
-    if result.weighs_at_most(MAX_RESULT) {
+fn check_result_size(result: Value) -> Result<Value, Fault> {
+    if result.fits_in_bytes(MAX_RESULT) {
         return Ok(result);
     }
     let message = format!(

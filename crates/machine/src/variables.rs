@@ -2,10 +2,10 @@
 //! in memory.
 
 use super::advance::Stepper;
-use super::bug::{Done, Sure};
+use super::bug::{MachineResult, StepResult};
 use super::change::{Change, VariableChange};
 use super::env::View;
-use super::evaluate::{Faulty, computed, number, text};
+use super::evaluate::{EvalResult, check_computed, number, text};
 use super::record::Output;
 use super::state::CursorId;
 use crate::program::Assignment;
@@ -15,23 +15,23 @@ use windlass_expression::Value;
 use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
 
 impl Stepper<'_> {
-    /// Gives what the last assignment did, as a record's output.
+    /// Returns what the last assignment did, as a record's output.
     pub fn assign(
         &mut self,
         cursor: CursorId,
         assignments: &[Assignment],
         bound: Option<(&str, &Value)>,
-    ) -> Done<Option<Output>> {
+    ) -> StepResult<Option<Output>> {
         let mut last = None;
         for one in assignments {
             let view = View {
                 bound,
                 ..self.view(cursor)
             };
-            let value = computed(view.value(&one.value), self.budget)?;
+            let value = check_computed(view.value(&one.value), self.budget)?;
             // What an action sets is what it gives and is given; what a call does besides is not.
             let value = match bound {
-                None => self.hidden(self.state_of(cursor)?, value),
+                None => self.seal_if_secure(self.state_of(cursor)?, value),
                 Some(_) => value,
             };
             last = Some(self.assign_one(cursor, one, value)?);
@@ -40,12 +40,17 @@ impl Stepper<'_> {
     }
 
     /// Changes a variable that a cursor works on.
-    pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> Sure {
+    pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> MachineResult {
         let owner = self.run.isolated_by(cursor);
         self.emit(Change::VariableChanged { owner, change })
     }
 
-    fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Done<Output> {
+    fn assign_one(
+        &mut self,
+        cursor: CursorId,
+        one: &Assignment,
+        value: Value,
+    ) -> StepResult<Output> {
         let name = self.variable_key(cursor, &one.variable);
         let negative = one.op == AssignOp::Decrement;
         match one.op {
@@ -77,7 +82,7 @@ impl Stepper<'_> {
     }
 
     /// Null is as good as missing, where an assignment creates what is missing.
-    fn known(&self, cursor: CursorId, name: &Name) -> Faulty<Option<&Value>> {
+    fn known(&self, cursor: CursorId, name: &Name) -> EvalResult<Option<&Value>> {
         let value = self.run.variables_of(cursor).get(name);
         if value.is_none() && !self.program.rules.creates_variables {
             let message = format!("variable `{name}` is not initialized");
@@ -86,13 +91,13 @@ impl Stepper<'_> {
         Ok(value.filter(|value| !value.is_null()))
     }
 
-    fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
+    fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> EvalResult<Value> {
         let zero = Value::Int(0);
         let current = self.known(cursor, name)?.unwrap_or(&zero);
         let secure = current.has_secure() || by.has_secure();
         let (current, by) = (&current.revealed(), &by.revealed());
         if number(current).is_none() {
-            return Err(not_a(name, "a number", current));
+            return Err(wrong_type(name, "a number", current));
         }
         if number(by).is_none() {
             let by = if secure {
@@ -111,7 +116,7 @@ impl Stepper<'_> {
     }
 
     /// Azure declares what a variable may hold. One that was given no value holds null until then.
-    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Faulty<()> {
+    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> EvalResult<()> {
         let mut declared = self.program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
             return Ok(());
@@ -128,37 +133,47 @@ impl Stepper<'_> {
         Err(Fault::new(fault_kind::EXPRESSION, message))
     }
 
-    fn append_element(&mut self, cursor: CursorId, variable: Name, more: Value) -> Done<Output> {
+    fn append_element(
+        &mut self,
+        cursor: CursorId,
+        variable: Name,
+        more: Value,
+    ) -> StepResult<Output> {
         let name = variable.clone();
         let change = match self.known(cursor, &variable)? {
             Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
-            Some(secure @ Value::Secure(_)) => match secure.clone().shared_out() {
+            Some(secure @ Value::Secure(_)) => match secure.clone().into_shared() {
                 Value::Array(mut items) => {
                     Arc::make_mut(&mut items).push(more.clone());
                     self.change_variable(cursor, VariableChange::Set(name, Value::Array(items)))?;
                     return Ok(Output::Value(more));
                 }
-                other => return Err(not_a(&variable, "an array", &other).into()),
+                other => return Err(wrong_type(&variable, "an array", &other).into()),
             },
             None => {
                 let first = Value::array(vec![more]);
                 self.fits(cursor, &name, &first)?;
                 VariableChange::Set(name, first)
             }
-            Some(other) => return Err(not_a(&variable, "an array", other).into()),
+            Some(other) => return Err(wrong_type(&variable, "an array", other).into()),
         };
         self.change_variable(cursor, change)?;
         Ok(Output::LastOf(variable))
     }
 
-    fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Done<Output> {
+    fn append_text(
+        &mut self,
+        cursor: CursorId,
+        variable: Name,
+        value: &Value,
+    ) -> StepResult<Output> {
         let known = self.known(cursor, &variable)?;
         if value.has_secure() || known.is_some_and(Value::has_secure) {
             let known = known
                 .map(Value::revealed)
                 .unwrap_or_else(|| Value::text(""));
             let Value::String(before) = &known else {
-                return Err(not_a(&variable, "a string", &known).into());
+                return Err(wrong_type(&variable, "a string", &known).into());
             };
             let more = text(&value.revealed());
             let whole = Value::text(format!("{before}{more}")).secure();
@@ -173,7 +188,7 @@ impl Stepper<'_> {
                 self.fits(cursor, &name, &first)?;
                 VariableChange::Set(name, first)
             }
-            Some(other) => return Err(not_a(&variable, "a string", other).into()),
+            Some(other) => return Err(wrong_type(&variable, "a string", other).into()),
         };
         self.change_variable(cursor, change)?;
         let more = Value::text(more);
@@ -181,7 +196,7 @@ impl Stepper<'_> {
     }
 }
 
-fn not_a(name: &Name, wanted: &str, value: &Value) -> Fault {
+fn wrong_type(name: &Name, wanted: &str, value: &Value) -> Fault {
     let message = format!("variable `{name}` is not {wanted} but {}", value.kind());
     Fault::new(fault_kind::EXPRESSION, message)
 }

@@ -2,7 +2,7 @@
 //! store serves the HTTP API there; every other command asks it instead of opening the store.
 //!
 //! The socket is made only by the process that has the store's lock. So whatever lies at its path
-//! when an owner starts was left by a crash and is replaced, and a client that finds nobody
+//! when an owner starts was left by a crash and is replaced, and a client that finds no one
 //! listening opens the store itself.
 
 use super::http::{App, Phase, Settings, serve_socket};
@@ -24,7 +24,7 @@ pub struct ControlSocket {
     /// The socket as a file: another one in its place is another owner's.
     inode: u64,
     accepting: AbortHandle,
-    /// Kept open for requests that wait for the next phase, which never comes.
+    /// Stays open for requests that wait for the next phase, which never comes.
     _phase: Option<watch::Sender<Phase>>,
 }
 
@@ -43,7 +43,7 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// The same for a server, which stays until it is told to stop.
+    /// The same for a server, which stays until it is reported to stop.
     #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
     pub(super) fn of(state: &Path, app: Arc<App>) -> io::Result<Self> {
         let directory = StateDirectory::open(state)?;
@@ -71,7 +71,7 @@ impl ControlSocket {
     }
 }
 
-/// A listener at its final place, that nobody else could reach before it had its mode.
+/// A listener at its final place, that no one else could reach before it had its mode.
 fn bind(directory: &StateDirectory) -> io::Result<StdListener> {
     let private = directory.file("control.new");
     let _ = fs::remove_dir_all(&private);

@@ -1,5 +1,5 @@
-//! What `windlass serve` does: listens, recovers what a crash or a stop left, tells the
-//! service manager, runs until it is told to stop, and leaves in time. Signals and arguments are
+//! What `windlass serve` does: listens, recovers what a crash or a stop left, reports the
+//! service manager, runs until it is reported to stop, and leaves in time. Signals and arguments are
 //! the command line's matter.
 
 use super::control::ControlSocket;
@@ -24,13 +24,13 @@ use windlass_engine::{Engine, EngineError, PruneFilter, is_full, now};
 /// How often it is looked whether there is room on the disk.
 const ROOM: Duration = Duration::from_secs(1);
 
-/// The part of the grace that is kept for commits and answers when effects do not end in time.
+/// The part of the grace that is stored for commits and answers when effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// Schedules are checked at least this often, because somebody may set the clock.
+/// Schedules are checked at least this often, because someone may set the clock.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How often it is looked which runs changed, should nobody ask.
+/// How often it is looked which runs changed, should no one ask.
 const FOLLOW: Duration = Duration::from_secs(30);
 
 /// The time between two prunings.
@@ -80,9 +80,7 @@ pub enum ServeError {
     /// It would be reached from elsewhere without what protects it.
     #[error("{listen} can be reached from other machines: {missing}")]
     Exposed {
-        /// Where it was to listen.
         listen: SocketAddr,
-        /// What is missing.
         missing: &'static str,
     },
     /// Its tokens do not go together.
@@ -93,25 +91,21 @@ pub enum ServeError {
     Tls {
         /// The file.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// The address cannot be listened at.
     #[error("cannot listen at {listen}: {error}")]
     Listen {
-        /// Where it was to listen.
         listen: SocketAddr,
-        /// Why.
         #[source]
         error: io::Error,
     },
     /// The control socket cannot be made.
     #[error("other commands cannot ask this server: {0}")]
     Control(#[source] io::Error),
-    /// The API ended by itself.
+    /// The API ended automatically.
     #[error("the API stopped: {0}")]
     Api(String),
-    /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -187,7 +181,7 @@ async fn run(
         loop {
             tokio::select! {
                 recovered = engine.recover(false) => match recovered {
-                    Err(error) if error.lacks_room() => {
+                    Err(error) if error.is_out_of_space() => {
                         tracing::warn!(%error, "the runs wait for room");
                     }
                     recovered => break drop(recovered?),
@@ -227,7 +221,7 @@ async fn run(
     .await;
     notify(NotifyState::Stopping);
     phase.send_replace(Phase::Stopping);
-    // Without a store no result can be kept.
+    // Without a store no result can be stored.
     let grace = match &outcome {
         Err(ServeError::Engine(_)) => FLUSH_TIME.min(options.grace),
         _ => options.grace,
@@ -317,7 +311,7 @@ fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
     format!("{scheme}://{at}/ui/")
 }
 
-/// Tells the service manager, if there is one.
+/// Reports the service manager, if there is one.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "cannot notify the service manager");
@@ -346,8 +340,8 @@ async fn fire(engine: Arc<Engine>) {
 async fn follow_runs(engine: Arc<Engine>) {
     loop {
         let runs = engine.inspector().clone();
-        // What cannot be read is told to those who ask.
-        let _ = tokio::task::spawn_blocking(move || runs.heads(|_| ())).await;
+        // What cannot be read is reported to those who ask.
+        let _ = tokio::task::spawn_blocking(move || runs.run_index(|_| ())).await;
         tokio::time::sleep(FOLLOW).await;
     }
 }
@@ -375,7 +369,7 @@ async fn watchdog(engine: Arc<Engine>) {
     let mut tick = tokio::time::interval(every / 3);
     loop {
         tick.tick().await;
-        // A driver that hangs does not answer, and the service manager starts the server anew.
+        // A driver that hangs does not answer, and the service manager starts the server again.
         engine.in_flight().await;
         notify(NotifyState::Watchdog);
     }

@@ -1,11 +1,11 @@
 //! A few bytes for every iteration whose commit was let go: how it ended, what the condition gave, when
 //! it began and how long it took, its attempts, and why it failed. Iterations of one loop lie behind
-//! each other as cells, each told by what differs from the one before. No byte that is read back is
+//! each other as cells, each reported by what differs from the one before. No byte that is read back is
 //! trusted.
 
 use super::codec::{self, BadRecord};
 use super::compress;
-use super::iterations::{EndedIteration, Place};
+use super::iterations::{EndedIteration, RowLocation};
 use bincode::error::EncodeError;
 use bincode::{Decode, Encode};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use windlass_value::time::Timestamp;
 
 /// A longer message is cut, in bytes.
 const MAX_MESSAGE: usize = 200;
-/// So many messages of one row are told apart.
+/// This many messages of one row are distinguished.
 const MAX_MESSAGES: usize = 64;
 
 /// The bits of a cell's first byte: the status, the condition and what follows.
@@ -38,7 +38,7 @@ pub struct Cells {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Segment {
     path: String,
-    /// The iteration and the time that the first cell is told from.
+    /// The iteration and the time that the first cell is reported from.
     iteration: u64,
     at: Timestamp,
     count: u64,
@@ -48,9 +48,9 @@ struct Segment {
     ended_at: Timestamp,
 }
 
-/// What the events told of an iteration.
+/// What the events reported of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Told {
+pub struct IterationFacts {
     /// The most attempts that one of its actions took; 0: no action was called.
     pub attempts: u32,
     /// The last failure.
@@ -74,7 +74,7 @@ impl Cells {
     }
 
     /// Adds an iteration.
-    pub fn push(&mut self, row: &IterationRow, told: &Told) {
+    pub fn push(&mut self, row: &IterationRow, told: &IterationFacts) {
         let message = told.error.as_deref().filter(|_| is_failure(row.status));
         let message = message.and_then(|message| self.message(message));
         if self
@@ -218,7 +218,7 @@ impl Segment {
                 ended_at,
                 attempts,
                 error: error.and_then(|place| messages.get(place).cloned()),
-                row: Place::Retained,
+                row: RowLocation::Retained,
             });
             (next, at) = (iteration.wrapping_add(1), ended_at);
         }
@@ -296,7 +296,7 @@ mod tests {
             for (iteration, status, at, took, attempts) in rows {
                 let row = row(iteration, Status::ALL[status], at, took);
                 let error = (attempts > 4).then(|| format!("failure {attempts}"));
-                cells.push(&row, &Told { attempts, error: error.clone() });
+                cells.push(&row, &IterationFacts { attempts, error: error.clone() });
                 expected.push((row, attempts.max(1), error));
             }
             let mut out = Vec::new();
@@ -316,7 +316,7 @@ mod tests {
                     ended_at: row.ended_at,
                     attempts,
                     error: error.as_deref().map(Arc::from),
-                    row: Place::Retained,
+                    row: RowLocation::Retained,
                 });
             }
         }
@@ -336,7 +336,10 @@ mod tests {
         let mut cells = Cells::default();
         for n in 0..4_096 {
             let at = i64::try_from(n).unwrap() * 60_137;
-            cells.push(&row(n, Status::Succeeded, at, 137), &Told::default());
+            cells.push(
+                &row(n, Status::Succeeded, at, 137),
+                &IterationFacts::default(),
+            );
         }
         assert!(cells.bytes() < 4_096 * 7, "{}", cells.bytes());
         let mut out = Vec::new();

@@ -184,7 +184,7 @@ pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>
     Ok(values)
 }
 
-/// Reads the value that the bytes begin with; gives how long it is.
+/// Reads the value that the bytes begin with; returns how long it is.
 ///
 /// The limit bounds what a bad length can make the decoder reserve. A container's element can
 /// take a few hundred times more memory than bytes, hence the steps.

@@ -10,7 +10,7 @@ use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
 use super::rows::{Rows, corrupt};
-use super::write_batch::{Put, Rejected, WriteBatch};
+use super::write_batch::{Put, RecordRejection, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
 use bincode::Encode;
 use bincode::error::EncodeError;
@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-/// Room for so many heads is not worth giving back.
+/// Room for this many heads is not worth giving back.
 const MANY_HEADS: usize = 4_096;
 
 /// What the one who writes remembers between groups.
@@ -42,7 +42,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// One that goes on after `root`.
+    /// One that continues after `root`.
     pub fn new(root: Root) -> Self {
         Self {
             root,
@@ -109,7 +109,7 @@ impl Writer {
         for run in self.leaving.drain(..) {
             self.heads.remove(&run);
         }
-        // A map never gives back by itself what a crowd took.
+        // A map never gives back automatically what a crowd took.
         if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
             self.heads.shrink_to(self.heads.len() * 2);
         }
@@ -192,7 +192,7 @@ impl<K: Kv> Rows<K> {
                 reason: String::from("it is twice in one group"),
             });
         }
-        let mark = writer.batch.mark();
+        let mark = writer.batch.savepoint();
         let known = writer.programs.contains(&commit.header.program);
         let mut entry = Entry {
             run,
@@ -265,7 +265,7 @@ impl<K: Kv> Rows<K> {
         bounds.first = bounds.first.max(1);
         let events = bounds.events;
         entry.put(
-            |key| keys::numbered(key, Family::Changes, run, revision),
+            |key| keys::numbered_row(key, Family::Changes, run, revision),
             |out| {
                 committed.change_bytes = journal::encode(out, commit, events)?;
                 Ok(())
@@ -277,7 +277,7 @@ impl<K: Kv> Rows<K> {
         if let Some(state) = &commit.snapshot {
             self.remove_family(entry.batch, Family::Snapshot, run)?;
             let put = entry.put(
-                |key| keys::numbered(key, Family::Snapshot, run, revision),
+                |key| keys::numbered_row(key, Family::Snapshot, run, revision),
                 |out| codec::encode(out, state),
             )?;
             entry.head.snapshot = revision;
@@ -311,7 +311,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Where a run's journal stands, read.
+    /// Where a run's journal is, read.
     pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
         let Some((stored, crc)) = self.stored_header(run)? else {
             return Ok(KnownHeader::default());
@@ -333,12 +333,12 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     match placement {
         Placement::Runnable => keys::runnable(key, run),
         Placement::Due(at) => keys::due(key, at, run),
-        Placement::Resting => return false,
+        Placement::Idle => return false,
     }
     true
 }
 
-fn rejected(run: &Name, error: &Rejected) -> StoreError {
+fn rejected(run: &Name, error: &RecordRejection) -> StoreError {
     StoreError::Rejected {
         run: run.clone(),
         reason: error.to_string(),

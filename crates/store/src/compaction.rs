@@ -1,10 +1,10 @@
-//! What is removed: rows beyond what is kept, runs that are deleted, programs that no run pins.
-//! Nothing that a run needs to go on is ever removed here while the run is kept.
+//! What is removed: rows beyond what is stored, runs that are deleted, programs that no run pins.
+//! Nothing that a run needs to continue is ever removed here while the run is stored.
 
 use super::commit::{Entry, Writer};
-use super::ended::Chunks;
 use super::header::Bounds;
-use super::journal::{Line, LoopRows, Newest, Order, Retained};
+use super::iteration_archive::Chunks;
+use super::journal::{Line, LoopRows, NewestRows, Order, RetainedRows};
 use super::keys::{self, Family};
 use super::kv::{Kv, Range, prefixed};
 use super::rows::Rows;
@@ -52,8 +52,8 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The removal of the records of the first commits: those that the last snapshot made
-    /// unnecessary and whose events may go. What is to be kept of them, and of those before, is
-    /// written anew; that is not done before they have as many bytes as it has.
+    /// unnecessary and whose events may go. What is to be stored of them, and of those before, is
+    /// written again; that is not done before they have as many bytes as it has.
     pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
         // The record of this very commit is not there yet.
@@ -83,11 +83,11 @@ impl<K: Kv> Rows<K> {
         let trimmed = end.events;
         let first = bounds.first.saturating_add(lines.len() as u64);
         let mut before = self.retained_rows(run, &bounds)?;
-        let ended = self.keep_ended(entry, std::mem::take(&mut before.ended), &lines)?;
+        let ended = self.archive_iterations(entry, std::mem::take(&mut before.ended), &lines)?;
         let rows = self.merged(entry, before, ended, lines);
         let (mut from, mut to) = (Vec::new(), Vec::new());
-        keys::numbered(&mut from, Family::Changes, run, bounds.first);
-        keys::numbered(&mut to, Family::Changes, run, first);
+        keys::numbered_row(&mut from, Family::Changes, run, bounds.first);
+        keys::numbered_row(&mut to, Family::Changes, run, first);
         self.remove_range(entry.batch, (Bound::Included(from), Bound::Excluded(to)))?;
         self.remove_family(entry.batch, Family::Retained, run)?;
         let (retained, retained_bytes) = if rows.is_empty() {
@@ -109,14 +109,14 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// What is to be kept of these commits and of those before them.
+    /// What is to be stored of these commits and of those before them.
     fn merged(
         &self,
         entry: &Entry<'_>,
-        before: Retained,
+        before: RetainedRows,
         ended: Chunks,
         lines: Vec<Line>,
-    ) -> Retained {
+    ) -> RetainedRows {
         let mut loops = LoopRows::default();
         let mut iterations = before.iterations;
         loops.put(before.loops);
@@ -125,8 +125,8 @@ impl<K: Kv> Rows<K> {
             iterations.extend(line.iterations);
         }
         let keep = self.retention;
-        let mut newest = Newest::new(keep.iterations);
-        // So many later ones have records of their own.
+        let mut newest = NewestRows::new(keep.iterations);
+        // This many later ones have records of their own.
         let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
@@ -136,7 +136,7 @@ impl<K: Kv> Rows<K> {
             .filter(|row| !enough(row) && newest.takes(row))
             .collect();
         iterations.reverse();
-        Retained {
+        RetainedRows {
             loops: loops.retained(keep.ended_loops),
             iterations,
             ended,
@@ -174,7 +174,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Where a run with an unreadable head stands in the indexes is not known, nor what its head
+    /// Where a run with an unreadable head is in the indexes is not known, nor what its head
     /// counted for: looks for it, and counts what is left.
     fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         for family in [Family::Due, Family::Runnable] {

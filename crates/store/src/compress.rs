@@ -6,7 +6,7 @@ use bincode::error::EncodeError;
 
 /// Shorter bodies are left as they are.
 const WORTH: usize = 512;
-/// No byte of a compressed body stands for more.
+/// No byte of a compressed body represents more.
 const MOST: usize = 255;
 
 /// How a body is written. Format 1 had the ways 0 to 2.
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(body: &[u8]) -> Vec<u8> {
+    fn compressed(body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         write(&mut out, body).unwrap();
         out
@@ -76,17 +76,17 @@ mod tests {
             .collect();
         // 60 KB apart: the answer of a request, and what its iteration shows.
         let twice = [once.as_slice(), b"between", &once].concat();
-        let short = written(&twice);
+        let short = compressed(&twice);
         assert!(short.len() < once.len() / 10 * 11, "{}", short.len());
         assert_eq!(read(&short).unwrap(), twice);
-        assert_eq!(written(&once)[0], PLAIN, "nothing to save");
-        assert_eq!(written(&[7; WORTH - 1])[0], PLAIN, "too short");
-        assert_eq!(written(&[7; WORTH])[0], LZ4);
+        assert_eq!(compressed(&once)[0], PLAIN, "nothing to save");
+        assert_eq!(compressed(&[7; WORTH - 1])[0], PLAIN, "too short");
+        assert_eq!(compressed(&[7; WORTH])[0], LZ4);
     }
 
     #[test]
     fn what_is_cut_or_of_another_length_is_refused() {
-        let whole = written(&b"a text that is a text that is a text that ends".repeat(20));
+        let whole = compressed(&b"a text that is a text that is a text that ends".repeat(20));
         assert_eq!(whole[0], LZ4);
         for cut in 0..whole.len() {
             assert!(read(&whole[..cut]).is_err(), "{cut}");
@@ -110,7 +110,7 @@ mod tests {
             ),
         ) {
             let bytes: Vec<u8> = parts.iter().flat_map(|(part, times)| part.repeat(*times)).collect();
-            prop_assert_eq!(read(&written(&bytes)).unwrap(), bytes);
+            prop_assert_eq!(read(&compressed(&bytes)).unwrap(), bytes);
         }
 
         #[test]

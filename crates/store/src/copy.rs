@@ -1,19 +1,20 @@
 //! Copies of a store: a backup, a store that is restored, and one without the room that rows left
-//! which are gone. A copy is a store of its own: made beside its place, read again, and put there when
+//! which are gone. A copy is a store of its own: made next to its place, read again, and put there when
 //! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
 //! that was at one moment, at the end. No commit waits for more than the last few rows.
 
 use super::creation_lock::{lock, locked};
 use super::directory::{
-    DIRECTORY, create_directories, exchange, fresh_store, not_a_link, numbered, swap,
+    DIRECTORY, check_not_symlink, create_directories, exchange, free_numbered_path,
+    fresh_store_path, swap,
 };
 use super::disk::{Disk, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
 use super::kind::StoreKind;
 use super::kv::{Kv, KvError, Range, prefixed};
-use super::mark::acknowledged;
 use super::rows::{Rows, corrupt};
+use super::watermark::read_watermark;
 use super::write_batch::WriteBatch;
 #[cfg(feature = "fjall")]
 use super::{MemoryStore, memory::Memory};
@@ -27,20 +28,20 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// A database that was closed lets go of its lock while somebody asks so often, on a busy machine too.
+/// A database that was closed releases its lock while someone asks so often, on a busy machine too.
 const ASKED: u32 = 1_000;
 const ASKED_EVERY: Duration = Duration::from_millis(10);
 
 /// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
 
-/// What is copied is made durable in steps of so many bytes: the disk syncs commits meanwhile.
+/// What is copied is made durable in steps of this many bytes: the disk syncs commits meanwhile.
 const STEP: usize = 4 << 20;
 
-/// So many bytes are read from one iterator: who has one keeps the database from being opened again.
+/// This many bytes are read from one iterator: who has one keeps the database from being opened again.
 const SLICE: usize = 256 << 10;
 
-/// So many rows are read at most while nothing is written. More than one group writes, so that an end comes.
+/// This many rows are read at most while nothing is written. More than one group writes, so that an end comes.
 const FEW: usize = 4_096;
 
 /// What changed meanwhile is copied so often while others write.
@@ -87,7 +88,7 @@ impl<K: Kv> Rows<K> {
     /// Copies all rows as they are at one moment, which is the end. Others write meanwhile: what they
     /// changed is copied again, and again, until so little is left that they hardly wait for the rest.
     pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
-        let changes = self.changes.follow();
+        let changes = self.changes.track_changes();
         let mut copy = Copy {
             into,
             batch: WriteBatch::default(),
@@ -110,7 +111,7 @@ impl<K: Kv> Rows<K> {
         copy.flush(0)?;
         let mut rest = BTreeMap::new();
         let group = loop {
-            // Nobody writes while this lives. Who waits for that writes before the next turn.
+            // No one writes while this lives. Who waits for that writes before the next turn.
             let _reading = self.reading();
             for key in changes.take(FEW) {
                 let value = self.row(&key)?.map(|value| value.as_ref().to_vec());
@@ -129,7 +130,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Copies the first rows of a range; gives the key of the last one.
+    /// Copies the first rows of a range; returns the key of the last one.
     fn copy_slice(
         &self,
         range: &Range,
@@ -189,7 +190,7 @@ impl<K: Kv> Rows<K> {
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
     ) -> Result<IntegrityReport, StoreError> {
         let created = create_directories(dir).map_err(StoreError::Io)?;
-        let fresh = self.copy_beside(dir, copy)?;
+        let fresh = self.copy_to_sibling(dir, copy)?;
         let path = dir.join(DIRECTORY);
         let put = || {
             fs::rename(&fresh, &path)?;
@@ -204,25 +205,25 @@ impl<K: Kv> Rows<K> {
             let _ = fs::remove_dir_all(&fresh);
             return Err(StoreError::Io(error));
         }
-        let found = opened_again::<D>(dir).and_then(|copy| copy.check());
+        let found = reopen_copy::<D>(dir).and_then(|copy| copy.check());
         if found
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
         {
-            // It is not what was to be copied: nobody may take it for that.
+            // It is not what was to be copied: no one may take it for that.
             let _ = fs::remove_dir_all(&path);
         }
         found
     }
 
     /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
-    fn copy_beside<D: Disk>(
+    fn copy_to_sibling<D: Disk>(
         &self,
         dir: &Path,
         copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
     ) -> Result<PathBuf, StoreError> {
         let epoch = self.epoch();
-        let fresh = fresh_store(dir);
+        let fresh = fresh_store_path(dir);
         let _ = fs::remove_dir_all(&fresh);
         let copied = D::raw(&fresh).and_then(|db| {
             copy(self, &db)?;
@@ -238,7 +239,7 @@ impl<K: Kv> Rows<K> {
 }
 
 /// Opens a store that this process has just closed: threads of the database may have its lock for a moment.
-fn opened_again<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
+fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     for _ in 0..ASKED {
         match D::open_store(dir, StoreOptions::default()) {
             Err(StoreError::Locked { .. }) => thread::sleep(ASKED_EVERY),
@@ -248,8 +249,8 @@ fn opened_again<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     D::open_store(dir, StoreOptions::default())
 }
 
-/// Writes the store of a state directory that no process owns anew, without the room that rows left
-/// which are gone. Gives how many bytes it had, and has.
+/// Writes the store of a state directory that no process owns again, without the room that rows left
+/// which are gone. Returns how many bytes it had, and has.
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;
@@ -265,7 +266,7 @@ pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
 
 /// A store that another database keeps now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Converted {
+pub struct ConversionSummary {
     /// How many records were compared.
     pub records: u64,
     /// Where the store is as it was before.
@@ -273,12 +274,12 @@ pub struct Converted {
 }
 
 /// Puts a copy that another database keeps in the place of a store that no process owns. Every record of
-/// both is compared before that. The old one stays beside it. None when that database keeps it already.
+/// both is compared before that. The old one stays next to it. None when that database keeps it already.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when it cannot be read in full, [`StoreError::Io`] when there is no room for
 /// both: the store is as it was then.
-pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<Converted>, StoreError> {
+pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<ConversionSummary>, StoreError> {
     let from = StoreKind::at(&dir.join(DIRECTORY));
     if from == to {
         return Ok(None);
@@ -296,10 +297,10 @@ fn convert_to<F: Disk, T: Disk>(
     dir: &Path,
     store: Rows<F>,
     name: &str,
-) -> Result<Converted, StoreError> {
+) -> Result<ConversionSummary, StoreError> {
     let mut records = 0;
     let old = match dir.join(name) {
-        taken if taken.exists() => numbered(dir, name),
+        taken if taken.exists() => free_numbered_path(dir, name),
         free => free,
     };
     let copy = |store: &Rows<F>, beside: &Path| {
@@ -310,10 +311,10 @@ fn convert_to<F: Disk, T: Disk>(
     replace(dir, store, copy, |path, fresh| {
         exchange(dir, path, fresh, &old)
     })?;
-    Ok(Converted { records, old })
+    Ok(ConversionSummary { records, old })
 }
 
-/// Compares all rows of two stores; gives how many each has.
+/// Compares all rows of two stores; returns how many each has.
 fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     // Each has a mark of its own.
     fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
@@ -342,25 +343,25 @@ fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     }
 }
 
-/// Puts a copy of a store, which is made beside it and read in full, in its place: `put` gets both.
+/// Puts a copy of a store, which is made next to it and read in full, in its place: `put` gets both.
 pub(super) fn replace<D: Disk>(
     dir: &Path,
     store: Rows<D>,
     copy: impl FnOnce(&Rows<D>, &Path) -> Result<IntegrityReport, StoreError>,
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    let (path, beside) = (dir.join(DIRECTORY), fresh_store(dir));
-    not_a_link(&path).map_err(StoreError::Io)?;
+    let (path, beside) = (dir.join(DIRECTORY), fresh_store_path(dir));
+    check_not_symlink(&path).map_err(StoreError::Io)?;
     let fresh = beside.join(DIRECTORY);
     let replaced = copy(&store, &beside).and_then(|found| {
         if let Some(issue) = found.issues.first() {
             return Err(corrupt(&format!("{}: {}", issue.what, issue.error)));
         }
-        let copied = acknowledged(&fresh)?;
+        let copied = read_watermark(&fresh)?;
         drop(store);
-        // Whoever was faster may have written to it.
+        // A caller that was faster may have written to it.
         let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
-        if acknowledged(&path)? != copied {
+        if read_watermark(&path)? != copied {
             return Err(locked(&dir.display().to_string()));
         }
         put(&path, &fresh).map_err(StoreError::Io)
@@ -371,7 +372,7 @@ pub(super) fn replace<D: Disk>(
 }
 
 /// Puts the store of one state directory, copied, into another one. One that is there already stays
-/// beside it; gives where.
+/// next to it; gives where.
 ///
 /// # Errors
 /// When the one cannot be opened or read in full, or a process owns the other.
@@ -383,20 +384,20 @@ pub fn restore(
     if !path.exists() {
         return Ok((from.backup(dir)?, None));
     }
-    not_a_link(&path).map_err(StoreError::Io)?;
-    // Whatever is there, as long as nobody owns it.
+    check_not_symlink(&path).map_err(StoreError::Io)?;
+    // Whatever is there, as long as no one owns it.
     let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
         lock => lock.ok(),
     };
     // In a state directory of its own it is read again before it is in its place.
-    let beside = fresh_store(dir);
+    let beside = fresh_store_path(dir);
     let _ = fs::remove_dir_all(&beside);
     let restored = from.backup(&beside).and_then(|found| {
         if !found.issues.is_empty() {
             return Ok((found, None));
         }
-        let old = numbered(dir, "store.replaced");
+        let old = free_numbered_path(dir, "store.replaced");
         exchange(dir, &path, &beside.join(DIRECTORY), &old).map_err(StoreError::Io)?;
         Ok((found, Some(old)))
     });
@@ -432,7 +433,7 @@ mod tests {
     use windlass_value::time::Timestamp;
 
     /// Where a copy goes while others write to the store that is copied: as often as something is written here.
-    struct Meanwhile {
+    struct WriteDuringCopy {
         copy: Memory,
         store: Arc<MemoryStore>,
         written: AtomicU64,
@@ -463,7 +464,7 @@ mod tests {
         store.put_workflow(&workflow).unwrap();
     }
 
-    impl Meanwhile {
+    impl WriteDuringCopy {
         fn others_write(&self) {
             let number = self.written.fetch_add(1, Ordering::SeqCst);
             let store = &self.store;
@@ -476,7 +477,7 @@ mod tests {
         }
     }
 
-    impl Kv for Meanwhile {
+    impl Kv for WriteDuringCopy {
         type Bytes = <Memory as Kv>::Bytes;
         type Backup = Sled;
         const MAX_UNSYNCED: usize = Memory::MAX_UNSYNCED;
@@ -519,13 +520,13 @@ mod tests {
         }
     }
 
-    /// However long the copy's disk takes, nobody who writes waits for it; and what is copied is what was there
+    /// However long the copy's disk takes, no one who writes waits for it; and what is copied is what was there
     /// at one moment.
     #[test]
     fn nobody_waits_for_the_disk_of_a_copy() {
         let store = Arc::new(MemoryStore::default());
         (0..12).for_each(|number| put(&store, number, 900_000));
-        let into = Meanwhile {
+        let into = WriteDuringCopy {
             copy: Memory::default(),
             store: store.clone(),
             written: AtomicU64::new(0),

@@ -2,7 +2,7 @@
 //! file never opens the database.
 
 use super::StoreError;
-use super::directory::{create_directories, file, fresh_store, sweep};
+use super::directory::{create_directories, file, fresh_store_path, sweep};
 use super::kind::StoreKind;
 use super::rows::corrupt;
 use nix::errno::Errno;
@@ -29,13 +29,13 @@ pub(super) struct CreationLock {
 impl CreationLock {
     /// Begins a store, or takes over one whose maker is gone; none when there is one.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
-        let fresh = fresh_store(dir);
+        let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
         // Also when there is one: a start that was killed while another made it left its own.
         sweep(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
-            None => Self::left(path, name)?,
+            None => Self::lock_left_behind(path, name)?,
         };
         if making.is_none() && StoreKind::of(dir).is_none() {
             return Err(StoreError::Foreign {
@@ -70,7 +70,7 @@ impl CreationLock {
     }
 
     /// One that a process left; none when it is finished.
-    fn left(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
+    fn lock_left_behind(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let file = match file(path, CREATING) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(StoreError::Io)?,

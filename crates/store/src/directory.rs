@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The directory of the database inside the state directory.
 pub(super) const DIRECTORY: &str = "store";
 
-/// Whoever makes a directory of a store may use it, and nobody else.
+/// A caller that makes a directory of a store may use it, and no one else.
 const PRIVATE: u32 = 0o700;
 
 /// What the directory of a new store is called before it is put in its place, before the number of
@@ -23,7 +23,7 @@ const FRESH: &str = "store.new-";
 
 /// Where this process makes a store that is to be put into a state directory. What is left of one by a
 /// process that is gone is removed by the next one that opens the store there.
-pub(super) fn fresh_store(dir: &Path) -> PathBuf {
+pub(super) fn fresh_store_path(dir: &Path) -> PathBuf {
     dir.join(format!("{FRESH}{}", Pid::this()))
 }
 
@@ -40,7 +40,7 @@ pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Lets those use the files of a database who may use its directory, and nobody else: the database
+/// Gives access to the files of a database to those with access to its directory, and to no one else: the database
 /// makes files as the process makes all of them.
 pub(super) fn keep_private(path: &Path) -> io::Result<()> {
     let most = fs::metadata(path)?.mode();
@@ -66,7 +66,7 @@ pub(super) fn sweep(dir: &Path, own: &Path) {
             continue;
         };
         if path == own || !Path::new("/proc").join(process).exists() {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed is in no one's way.
             let _ = fs::remove_dir_all(path);
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
 }
 
 /// Refuses a store that is a link: another one cannot be put where it leads to.
-pub(super) fn not_a_link(path: &Path) -> io::Result<()> {
+pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path)?.is_symlink() {
         false => Ok(()),
         true => Err(io::Error::new(
@@ -98,7 +98,7 @@ pub(super) fn not_a_link(path: &Path) -> io::Result<()> {
 }
 
 /// The first path in a directory with this name and a number where nothing is.
-pub(super) fn numbered(dir: &Path, name: &str) -> PathBuf {
+pub(super) fn free_numbered_path(dir: &Path, name: &str) -> PathBuf {
     let mut paths = (1_u32..).map(|number| dir.join(format!("{name}-{number}")));
     let free = paths.find(|path| !path.exists());
     free.unwrap_or_else(|| dir.join(name))

@@ -1,4 +1,4 @@
-//! Stores on disk, whichever database keeps them: what a database does beside [`Kv`], and which one is
+//! Stores on disk, whichever database keeps them: what a database does next to [`Kv`], and which one is
 //! asked.
 
 use super::directory::sync_files;
@@ -13,12 +13,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a store on disk is kept.
+/// Options of a store on disk.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreOptions {
     /// How much of the database may stay in memory, in bytes.
     pub cache_bytes: u64,
-    /// How many rows are kept.
+    /// How many rows are stored.
     pub retention: Retention,
 }
 
@@ -38,7 +38,7 @@ impl Default for StoreOptions {
 }
 
 /// The rows of a damaged database that can be read, and what cannot.
-pub type Readable = (BTreeMap<Vec<u8>, Vec<u8>>, IntegrityReport);
+pub type ReadableRows = (BTreeMap<Vec<u8>, Vec<u8>>, IntegrityReport);
 
 /// A database on disk.
 pub trait Disk: Kv + Sized {
@@ -55,10 +55,10 @@ pub trait Disk: Kv + Sized {
     }
 
     /// The rows of the damaged one in a directory, which stays as it is, and what cannot be read.
-    fn readable(path: &Path) -> Result<Readable, StoreError>;
+    fn readable(path: &Path) -> Result<ReadableRows, StoreError>;
 }
 
-/// What a store on disk tells of itself, beside its runs.
+/// What a store on disk reports about itself, in addition to its runs.
 pub trait DiskStore: Store {
     /// Reads everything.
     ///
@@ -66,7 +66,7 @@ pub trait DiskStore: Store {
     /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
     fn check(&self) -> Result<IntegrityReport, StoreError>;
 
-    /// Tells the rows in the order of their keys: all, or those of a run.
+    /// Reports the rows in the order of their keys: all, or those of a run.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
@@ -98,7 +98,7 @@ macro_rules! with_database {
                 $call
             }
             #[cfg(not(feature = "fjall"))]
-            StoreKind::Fjall => Err(crate::disk::left_out($dir)),
+            StoreKind::Fjall => Err(crate::disk::unsupported_backend($dir)),
         }
     };
 }
@@ -106,7 +106,7 @@ pub(super) use with_database;
 
 /// The error of a store whose database this build does not have.
 #[cfg(not(feature = "fjall"))]
-pub(super) fn left_out(dir: &Path) -> StoreError {
+pub(super) fn unsupported_backend(dir: &Path) -> StoreError {
     StoreError::Foreign {
         path: dir.display().to_string(),
         reason: String::from(
@@ -137,7 +137,7 @@ pub fn open_with(
     })
 }
 
-/// The store of a state directory, to look at.
+/// The store of a state directory, to check.
 ///
 /// # Errors
 /// As [`open`], when it can neither be opened nor be read without that.
@@ -147,12 +147,12 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
         #[cfg(feature = "fjall")]
         StoreKind::Fjall => super::fjall::open_for_inspection(dir),
         #[cfg(not(feature = "fjall"))]
-        StoreKind::Fjall => Err(left_out(dir)),
+        StoreKind::Fjall => Err(unsupported_backend(dir)),
     }
 }
 
 /// What is wrong with the place, and not with the disk.
-pub(super) fn unopened(error: StoreError, name: &str) -> StoreError {
+pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
     use io::ErrorKind as Kind;
     match error {
         StoreError::Io(error)

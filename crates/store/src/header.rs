@@ -1,10 +1,10 @@
-//! A run's header as it is stored, and as the writer remembers it: where the journal stands, and the
+//! A run's header as it is stored, and as the writer remembers it: where the journal is, and the
 //! bounds by which a reader knows that the run's other rows are those that were written.
 //!
 //! A database that loses a piece of its log shows older rows, each whole in itself. So every row is
 //! checked by another (docs/internals/store-format.md): records of commits by their numbers, retained rows by a
 //! checksum in the header, headers and indexes by a checksum in the store's root, and the root by the
-//! number of the last acknowledged group, which lies beside the database.
+//! number of the last acknowledged group, which lies next to the database.
 
 use super::{Placement, RunHeader};
 use bincode::{Decode, Encode};
@@ -73,7 +73,7 @@ pub struct KnownHeader {
 }
 
 impl KnownHeader {
-    /// So many loops are remembered.
+    /// This many loops are remembered.
     const MAX_NEWEST: usize = 16;
 
     /// What is remembered of a stored header whose row has this checksum.

@@ -12,7 +12,7 @@ use windlass_model::model::Name;
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntegrityReport {
-    /// So many runs can be read in full.
+    /// This many runs can be read in full.
     pub whole: u64,
     /// What cannot be read.
     pub issues: Vec<Issue>,
@@ -21,9 +21,8 @@ pub struct IntegrityReport {
 /// Something that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
-    /// Whose it is; none: it is no single run's.
+    /// Whose it is; none: it is not a single run's.
     pub run: Option<Name>,
-    /// What it is.
     pub what: &'static str,
     /// Why it cannot be read.
     pub error: String,
@@ -45,7 +44,7 @@ impl<K: Kv> Rows<K> {
     /// # Errors
     /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
     pub fn check(&self) -> Result<IntegrityReport, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let mut found = IntegrityReport::default();
         let mut runs: BTreeSet<Name> = BTreeSet::new();
         for row in self.rows(prefixed(&[])) {
@@ -87,7 +86,7 @@ impl<K: Kv> Rows<K> {
         };
         let ended = self
             .known(run)
-            .and_then(|head| self.check_ended(run, &head.bounds));
+            .and_then(|head| self.check_archive(run, &head.bounds));
         let parts: [(&'static str, Result<(), StoreError>); 6] = [
             ("its state", self.load(run).map(drop)),
             ("its program", self.check_program(&header)),

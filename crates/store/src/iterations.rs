@@ -1,8 +1,8 @@
-//! What is kept of the iterations of one loop. A commit's record has the rows of those that it ended,
-//! and the events that tell of attempts and failures; what outlasts the records is in the retained rows.
+//! What is stored of the iterations of one loop. A commit's record has the rows of those that it ended,
+//! and the events that report attempts and failures; what outlasts the records is in the retained rows.
 
 use super::StoreError;
-use super::cells::{Told, is_failure};
+use super::cells::{IterationFacts, is_failure};
 use super::journal::{self, Line, Order};
 use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
@@ -17,7 +17,6 @@ use windlass_value::time::Timestamp;
 /// An iteration that ended, without what it gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedIteration {
-    /// From 0.
     pub iteration: u64,
     /// How it ended.
     pub status: Status,
@@ -25,19 +24,17 @@ pub struct EndedIteration {
     pub condition: Option<bool>,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it ended.
     pub ended_at: Timestamp,
     /// The most attempts that one of its actions took, from 1.
     pub attempts: u32,
     /// The last failure of one of its actions, if it did not succeed.
     pub error: Option<Arc<str>>,
-    /// Where its row is.
-    pub row: Place,
+    pub row: RowLocation,
 }
 
 /// Where the row of an iteration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RowLocation {
     /// In the record of this commit.
     Commit(u64),
     /// Among the rows that are retained of earlier commits.
@@ -49,12 +46,12 @@ pub enum Place {
 pub struct CommitRecord {
     /// What changed; nothing where an earlier version stored a snapshot with it.
     pub changes: Vec<Change>,
-    /// What the history tells.
+    /// What the history reports.
     pub history: Vec<HistoryEvent>,
 }
 
 impl<K: Kv> Rows<K> {
-    /// What is kept of a loop's iterations.
+    /// What is stored of a loop's iterations.
     pub(super) fn gather_iterations(
         &self,
         run: &str,
@@ -62,11 +59,11 @@ impl<K: Kv> Rows<K> {
     ) -> Result<LoopIterations, StoreError> {
         let header = self.known(run)?;
         let retained = self.retained_rows(run, &header.bounds)?;
-        let mut found = Gathered::new(path);
+        let mut found = LoopGatherer::new(path);
         found.loops(retained.loops);
-        found.rows(retained.iterations, Place::Retained);
+        found.rows(retained.iterations, RowLocation::Retained);
         let before = std::mem::take(&mut found.ended);
-        let begun = retained.ended.begun(path);
+        let begun = retained.ended.facts_of_unfinished(path);
         found
             .begun
             .extend(begun.map(|(iteration, told)| (iteration, told.clone())));
@@ -79,11 +76,11 @@ impl<K: Kv> Rows<K> {
             |number, line| {
                 found.events(&line.history);
                 found.loops(line.loops);
-                found.rows(line.iterations, Place::Commit(number));
+                found.rows(line.iterations, RowLocation::Commit(number));
                 ControlFlow::Continue(())
             },
         )?;
-        let cells = self.kept_cells(run, &retained.ended, path)?;
+        let cells = self.archived_cells(run, &retained.ended, path)?;
         Ok(LoopIterations::new(
             path,
             found.state,
@@ -98,14 +95,14 @@ impl<K: Kv> Rows<K> {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
+        wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
         let header = self.known(run)?;
         let mut found = Vec::with_capacity(wanted.len());
         let mut let_go = Vec::new();
         for (iteration, place) in wanted {
             let own = |row: &IterationRow| row.iteration == *iteration && row.path == path;
-            if let Place::Commit(number) = *place
+            if let RowLocation::Commit(number) = *place
                 && number >= header.bounds.first
             {
                 let at = (number, number);
@@ -120,7 +117,7 @@ impl<K: Kv> Rows<K> {
         if !let_go.is_empty() {
             let retained = self.retained_rows(run, &header.bounds)?;
             // Those of the last entry of the loop come last.
-            found.extend(self.kept_rows(run, &retained.ended, path, &let_go)?);
+            found.extend(self.archived_rows(run, &retained.ended, path, &let_go)?);
             let mut rows = retained.iterations;
             rows.retain(|row| row.path == path && let_go.contains(&row.iteration));
             found.extend(rows);
@@ -128,7 +125,7 @@ impl<K: Kv> Rows<K> {
         Ok(found)
     }
 
-    /// The commits up to `last` that were made since `since`, tell of something that is wanted, and are
+    /// The commits up to `last` that were made since `since`, report something that is wanted, and are
     /// still there; the oldest first.
     pub(super) fn read_commits(
         &self,
@@ -194,14 +191,14 @@ impl<K: Kv> Rows<K> {
 }
 
 /// Puts together what the records of a run say of one loop.
-struct Gathered<'a> {
+struct LoopGatherer<'a> {
     path: &'a str,
-    begun: HashMap<u64, Told>,
+    begun: HashMap<u64, IterationFacts>,
     state: Option<LoopState>,
     ended: Vec<EndedIteration>,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> LoopGatherer<'a> {
     fn new(path: &'a str) -> Self {
         Self {
             path,
@@ -216,7 +213,7 @@ impl<'a> Gathered<'a> {
         self.state = own.or_else(|| self.state.take());
     }
 
-    fn rows(&mut self, rows: Vec<IterationRow>, place: Place) {
+    fn rows(&mut self, rows: Vec<IterationRow>, place: RowLocation) {
         for row in rows.into_iter().filter(|row| row.path == self.path) {
             let begun = self.begun.remove(&row.iteration).unwrap_or_default();
             let ended = EndedIteration {
@@ -238,7 +235,7 @@ impl<'a> Gathered<'a> {
 
     fn events(&mut self, events: &[HistoryEvent]) {
         for event in events {
-            let Some((path, iteration, attempt, error)) = told_of(&event.what) else {
+            let Some((path, iteration, attempt, error)) = action_facts(&event.what) else {
                 continue;
             };
             let Some(iteration) = iteration_of(self.path, path, iteration) else {
@@ -253,7 +250,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// The iterations that an event is in which tells of this one: itself, then those around it.
+/// The iterations that an event is in which reports this one: itself, then those around it.
 pub fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = (&str, u64)> {
     let around = path.rmatch_indices('#').filter_map(move |(at, _)| {
         let number = path.get(at + 1..)?.split('/').next()?;
@@ -262,7 +259,7 @@ pub fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = 
     std::iter::once((path, iteration)).chain(around)
 }
 
-/// Which iteration of the loop `of` an event belongs to that tells of `iteration` of the loop `path`:
+/// Which iteration of the loop `of` an event belongs to that reports `iteration` of the loop `path`:
 /// that loop itself, or one inside of it.
 #[must_use]
 pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
@@ -270,9 +267,9 @@ pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
     around.find(|(path, _)| *path == of).map(|one| one.1)
 }
 
-/// What an event tells of an action in an iteration: the loop's path, the iteration, the attempt, and
-/// why it failed. What it tells of a loop itself, it tells of the iteration around that.
-pub fn told_of(event: &HistoryKind) -> Option<(&str, u64, u32, Option<&str>)> {
+/// What an event reports about an action in an iteration: the loop's path, the iteration, the attempt, and
+/// why it failed. What it reports about a loop itself belongs to the iteration around that.
+pub fn action_facts(event: &HistoryKind) -> Option<(&str, u64, u32, Option<&str>)> {
     let (name, path, iteration, attempt, error) = match event {
         HistoryKind::ActionStarted {
             node_name,

@@ -6,8 +6,8 @@
 
 use super::codec::{self, BadRecord};
 use super::compress;
-use super::ended::Chunks;
 use super::header::Bounds;
+use super::iteration_archive::Chunks;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::pack;
@@ -28,13 +28,13 @@ pub struct Line {
     pub loops: Vec<LoopState>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// What the history tells.
+    /// What the history reports.
     pub history: Vec<HistoryEvent>,
 }
 
-/// What is kept of commits that were let go.
+/// What is stored of commits that were let go.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Retained {
+pub struct RetainedRows {
     /// The last row of each loop.
     pub loops: Vec<LoopState>,
     /// The last iterations, in the order they ended.
@@ -43,12 +43,12 @@ pub struct Retained {
     pub ended: Chunks,
 }
 
-impl Retained {
+impl RetainedRows {
     pub fn is_empty(&self) -> bool {
         self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
     }
 
-    /// Appends it. What tells of the rows of iterations was not always there.
+    /// Appends it. What reports the rows of iterations was not always there.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         codec::encode_all(out, &self.loops)?;
         codec::encode_all(out, &self.iterations)?;
@@ -72,7 +72,7 @@ impl Retained {
 }
 
 /// The parts of a commit's record.
-struct Parts {
+struct SplitRecord {
     /// What it has to tell, then its changes.
     whole: Vec<u8>,
     /// Where the changes begin.
@@ -82,12 +82,12 @@ struct Parts {
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// Appends a commit's record; gives how many bytes its body has before it is compressed.
+/// Appends a commit's record; returns how many bytes its body has before it is compressed.
 pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
     let mut told = Vec::new();
     codec::encode(&mut told, &(commit.loops.len() as u64))?;
     for row in &commit.loops {
-        if row.last.is_empty() && row.kept.is_null() && row.pages.is_empty() {
+        if row.last.is_empty() && row.collected.is_null() && row.pages.is_empty() {
             codec::encode(&mut told, row)?;
         } else {
             codec::encode(&mut told, &row.row())?;
@@ -101,7 +101,7 @@ pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, En
     write(out, events, &told, &changes)
 }
 
-/// Appends the record of a commit with these parts; gives how many bytes its body has.
+/// Appends the record of a commit with these parts; returns how many bytes its body has.
 pub(super) fn write(
     out: &mut Vec<u8>,
     events: u64,
@@ -116,7 +116,7 @@ pub(super) fn write(
     Ok(body.len() as u64)
 }
 
-impl Parts {
+impl SplitRecord {
     fn read(bytes: &[u8]) -> Result<Self, BadRecord> {
         let (_, used) = codec::decode_first::<u64>(bytes)?;
         let rest = bytes.get(used..).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Parts {
         Ok(Self { whole, changes })
     }
 
-    fn told(&self) -> &[u8] {
+    fn report_bytes(&self) -> &[u8] {
         self.whole.get(LENGTH..self.changes).unwrap_or_default()
     }
 
@@ -145,7 +145,7 @@ fn end_of_journal(run: &str) -> Vec<u8> {
 
 /// How many bytes a body has when it is not compressed, and its changes.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
-    let parts = Parts::read(bytes)?;
+    let parts = SplitRecord::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;
     Ok((parts.whole.len() as u64, changes))
 }
@@ -158,8 +158,8 @@ pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
 impl Line {
     /// What a commit's record has to tell.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let parts = Parts::read(bytes)?;
-        let (told, mut at) = (parts.told(), 0);
+        let parts = SplitRecord::read(bytes)?;
+        let (told, mut at) = (parts.report_bytes(), 0);
         let line = Self {
             events: last_event(bytes)?,
             loops: codec::decode_next(told, &mut at)?,
@@ -178,15 +178,15 @@ impl Line {
     }
 }
 
-/// Keeps the newest rows: those that come first, so many of each loop, none twice.
-pub struct Newest {
+/// Keeps the newest rows: those that come first, this many of each loop, none twice.
+pub struct NewestRows {
     keep: usize,
     seen: HashSet<(String, u64)>,
     of_loop: HashMap<Vec<u8>, usize>,
 }
 
-impl Newest {
-    /// So many of each loop.
+impl NewestRows {
+    /// This many of each loop.
     pub fn new(keep: usize) -> Self {
         Self {
             keep,
@@ -214,7 +214,7 @@ impl Newest {
     }
 }
 
-/// Rows of loops by their paths; the newest of those that ended are kept.
+/// Rows of loops by their paths; the newest of those that ended are stored.
 #[derive(Default)]
 pub struct LoopRows(BTreeMap<LoopPath, LoopState>);
 
@@ -296,7 +296,7 @@ impl<K: Kv> Rows<K> {
             return Ok(());
         }
         let mut from = Vec::new();
-        keys::numbered(&mut from, Family::Changes, run, first);
+        keys::numbered_row(&mut from, Family::Changes, run, first);
         let to = match order {
             Order::OldestFirst => end_of_journal(run),
             // The last one may be packed with later ones.
@@ -342,7 +342,7 @@ impl<K: Kv> Rows<K> {
     /// The row that has the record of a revision, or else of the next one that is there.
     fn row_with(&self, run: &str, revision: u64) -> Result<Option<Row<K>>, StoreError> {
         let mut from = Vec::new();
-        keys::numbered(&mut from, Family::Changes, run, revision);
+        keys::numbered_row(&mut from, Family::Changes, run, revision);
         let to = end_of_journal(run);
         let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
         rows.next().transpose()
@@ -355,7 +355,7 @@ impl<K: Kv> Rows<K> {
             return Ok((RunState::new(run.clone(), header.program), 0));
         }
         let key = |key: &mut Vec<u8>| {
-            keys::numbered(key, Family::Snapshot, run, header.snapshot);
+            keys::numbered_row(key, Family::Snapshot, run, header.snapshot);
         };
         let sized = |bytes: &[u8]| Ok((codec::decode::<RunState>(bytes)?, bytes.len() as u64));
         let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
@@ -368,7 +368,7 @@ impl<K: Kv> Rows<K> {
         Ok((state, bytes))
     }
 
-    /// The changes of every commit since the snapshot, in order; gives how many bytes those have.
+    /// The changes of every commit since the snapshot, in order; returns how many bytes those have.
     pub(super) fn tail(
         &self,
         header: &RunHeader,
@@ -395,10 +395,14 @@ impl<K: Kv> Rows<K> {
         Ok(all)
     }
 
-    /// What is kept of commits that were let go.
-    pub(super) fn retained_rows(&self, run: &str, bounds: &Bounds) -> Result<Retained, StoreError> {
+    /// What is stored of commits that were let go.
+    pub(super) fn retained_rows(
+        &self,
+        run: &str,
+        bounds: &Bounds,
+    ) -> Result<RetainedRows, StoreError> {
         if bounds.retained_bytes == 0 {
-            return Ok(Retained::default());
+            return Ok(RetainedRows::default());
         }
         let wrong = || {
             corrupt(&format!(
@@ -409,7 +413,7 @@ impl<K: Kv> Rows<K> {
         if self.crc_at(key)? != Some(bounds.retained) {
             return Err(wrong());
         }
-        self.read(key, Retained::decode)?.ok_or_else(wrong)
+        self.read(key, RetainedRows::decode)?.ok_or_else(wrong)
     }
 
     /// The current row of every loop, in the order of their paths.
@@ -433,7 +437,7 @@ impl<K: Kv> Rows<K> {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         let header = self.known(run)?;
-        let mut newest = Newest::new(self.retention.iterations);
+        let mut newest = NewestRows::new(self.retention.iterations);
         let mut found = Vec::new();
         let mut take = |rows: Vec<IterationRow>| {
             for row in rows.into_iter().rev() {

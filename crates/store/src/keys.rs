@@ -2,7 +2,7 @@
 //! (docs/internals/store-format.md draws them). This file never touches a database.
 //!
 //! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
-//! that no run's rows begin with another run's key; numbers are big-endian. Keys are kept short: a page
+//! that no run's rows begin with another run's key; numbers are big-endian. Keys are stored short: a page
 //! of the database holds a few hundred of them and must stay far below the size from which the
 //! database would put it into a file of its own.
 
@@ -21,11 +21,11 @@ pub enum Family {
     Meta,
     /// The number of the last group that was committed, and the checksum of headers and indexes.
     Root,
-    /// The last mark that was synced: the mark beside the database is not older.
+    /// The last mark that was synced: the mark next to the database is not older.
     Marked,
     /// A program's source.
     Program,
-    /// A workflow that is kept under a name.
+    /// A workflow that is stored under a name.
     Workflow,
     /// What such a workflow was before: one of its former texts.
     FormerWorkflow,
@@ -41,7 +41,7 @@ pub enum Family {
     Iterations,
     /// Which run is due when.
     Due,
-    /// Which run goes on at once.
+    /// Which run continues at once.
     Runnable,
     /// Nothing: rows that keep the root in pages of its own.
     RootPadding,
@@ -84,7 +84,6 @@ impl Family {
         Self::Iterations,
     ];
 
-    /// Its byte.
     pub const fn byte(self) -> u8 {
         match self {
             Self::Meta => b'm',
@@ -185,19 +184,19 @@ pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion)
     out.extend_from_slice(&version.program.0);
 }
 
-/// What all rows of a run in this family begin with; for a header and for kept rows the whole key.
+/// What all rows of a run in this family begin with; for a header and for stored rows the whole key.
 pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     out.push(family.byte());
     text(out, run.as_bytes());
 }
 
 /// The key of a row with one number: snapshots and changes by revision, iterations as they came.
-pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
+pub fn numbered_row(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// So many rows of padding are enough that no page of the database reaches over them.
+/// This many rows of padding are enough that no page of the database reaches over them.
 pub const PADDING: u8 = 16;
 
 /// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
@@ -317,7 +316,6 @@ fn number_before_slash(text: &str) -> Option<(u64, &str)> {
 /// What a key says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// The family.
     pub family: Family,
     /// The run, where the key has one and it is text.
     pub run: Option<String>,
@@ -327,7 +325,6 @@ pub struct Parsed {
     pub workflow: Option<String>,
     /// Which of a workflow's former texts.
     pub version: Option<WorkflowVersion>,
-    /// When it is due.
     pub due: Option<Timestamp>,
     /// Which piece of the record, 0 for the first.
     pub piece: u32,
@@ -486,7 +483,7 @@ mod tests {
 
     #[test]
     fn commits_sort_in_time_and_apart_from_other_runs() {
-        let row = |run: &str, n| key(|k| numbered(k, Family::Changes, run, n));
+        let row = |run: &str, n| key(|k| numbered_row(k, Family::Changes, run, n));
         assert!(row("a", 255) < row("a", 256));
         let prefix = key(|k| of_run(k, Family::Changes, "a"));
         assert!(row("a", 1).starts_with(&prefix));
@@ -523,9 +520,9 @@ mod tests {
             key(|k| padding(k, Family::JournalPadding, 7)),
             key(|k| padding(k, Family::EndPadding, 7)),
             key(|k| of_run(k, Family::Header, run)),
-            key(|k| numbered(k, Family::Snapshot, run, 7)),
-            key(|k| numbered(k, Family::Changes, run, 7)),
-            key(|k| numbered(k, Family::Iterations, run, 7)),
+            key(|k| numbered_row(k, Family::Snapshot, run, 7)),
+            key(|k| numbered_row(k, Family::Changes, run, 7)),
+            key(|k| numbered_row(k, Family::Iterations, run, 7)),
             key(|k| of_run(k, Family::Retained, run)),
         ];
         for first in all {
@@ -544,7 +541,7 @@ mod tests {
             assert_eq!(again.number, parsed.number);
         }
         assert_eq!(
-            describe(&key(|k| numbered(k, Family::Changes, "x", 7))),
+            describe(&key(|k| numbered_row(k, Family::Changes, "x", 7))),
             "changes 7 of run x"
         );
         assert_eq!(parse(b""), None);

@@ -4,7 +4,7 @@
 use super::StoreError;
 use super::creation_lock::CREATING;
 use super::directory::DIRECTORY;
-use super::mark::MARK;
+use super::watermark::MARK;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -27,7 +27,6 @@ impl StoreKind {
     /// All databases.
     pub const ALL: [Self; 2] = [Self::Sled, Self::Fjall];
 
-    /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +69,7 @@ impl StoreKind {
         }
     }
 
-    /// Makes the file anew that is locked, if it was deleted. Nothing is in that of fjall.
+    /// Makes the file again that is locked, if it was deleted. Nothing is in that of fjall.
     pub(super) fn make_lock(self, path: &Path) -> io::Result<()> {
         if self == Self::Fjall {
             let mut options = File::options();
@@ -88,7 +87,7 @@ impl StoreKind {
     /// [`StoreError::OtherKind`].
     pub fn check(self, dir: &Path) -> Result<(), StoreError> {
         match Self::of(dir) {
-            // Where there is neither, that is told when it is opened.
+            // Where there is neither, that is reported when it is opened.
             Some(found) if found != self && dir.join(DIRECTORY).join(found.log()).exists() => {
                 Err(StoreError::OtherKind {
                     path: dir.display().to_string(),

@@ -36,7 +36,7 @@ pub trait Kv: Send + Sync + 'static {
     /// The database of a copy of it on disk.
     type Backup: Disk;
 
-    /// So many bytes of groups may be applied and not durable. A group with more becomes durable in several.
+    /// This many bytes of groups may be applied and not durable. A group with more becomes durable in several.
     const MAX_UNSYNCED: usize;
 
     /// The value of a key.
@@ -51,14 +51,14 @@ pub trait Kv: Send + Sync + 'static {
     /// Hands all that was applied to the operating system.
     fn flush(&self) -> Result<(), KvError>;
 
-    /// Makes all that was flushed durable, and remembers beside the data that groups up to this
+    /// Makes all that was flushed durable, and remembers next to the data that groups up to this
     /// number are.
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
     /// Opens it again after a write that failed: what was not synced may be there or not.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// What is on disk, and durable, while it takes no writes; none when that cannot be told.
+    /// What is on disk, and durable, while it takes no writes; none when that cannot be reported.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
@@ -70,7 +70,7 @@ pub trait Kv: Send + Sync + 'static {
     }
 
     /// Whether it is still where it was opened.
-    fn in_place(&self) -> Result<(), KvError> {
+    fn check_present(&self) -> Result<(), KvError> {
         Ok(())
     }
 }
@@ -108,13 +108,13 @@ where
 }
 
 /// The iterator of a database, guarded; it ends with its first error.
-pub struct Guarded<I> {
+pub struct GuardedIter<I> {
     iter: Option<I>,
     /// There was none from the start.
     failed: Option<KvError>,
 }
 
-impl<I> Guarded<I> {
+impl<I> GuardedIter<I> {
     pub fn of(iter: Result<I, KvError>) -> Self {
         let (iter, failed) = match iter {
             Ok(iter) => (Some(iter), None),
@@ -144,7 +144,7 @@ impl<I> Guarded<I> {
     }
 }
 
-impl<I, B, E> Iterator for Guarded<I>
+impl<I, B, E> Iterator for GuardedIter<I>
 where
     I: Iterator<Item = Result<(B, B), E>>,
     KvError: From<E>,
@@ -156,7 +156,7 @@ where
     }
 }
 
-impl<I, B, E> DoubleEndedIterator for Guarded<I>
+impl<I, B, E> DoubleEndedIterator for GuardedIter<I>
 where
     I: DoubleEndedIterator<Item = Result<(B, B), E>>,
     KvError: From<E>,

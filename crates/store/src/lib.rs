@@ -1,4 +1,4 @@
-//! Where runs are kept: the trait [`Store`], and what goes through it. Implementations: `memory`, `sled`, `fjall`.
+//! Where runs are stored: the trait [`Store`], and what goes through it. Implementations: `memory`, `sled`, `fjall`.
 //! One contract suite holds for all of them.
 //!
 //! It never schedules anything, and no type of a database leaks out of it.
@@ -21,23 +21,22 @@ mod copy;
 mod creation_lock;
 mod directory;
 mod disk;
-mod ended;
 mod feed;
+mod file_identity;
 #[cfg(feature = "fjall")]
 mod fjall;
 mod header;
 mod integrity;
+mod iteration_archive;
 mod iterations;
 mod journal;
 mod keys;
 mod kind;
 mod kv;
 mod loop_iterations;
-mod mark;
 mod memory;
 mod named;
 mod pack;
-mod presence;
 mod quarantine;
 mod raw;
 mod recover;
@@ -46,13 +45,14 @@ mod row_changes;
 mod rows;
 mod sled;
 mod state_key;
+mod watermark;
 mod write_batch;
 
-pub use copy::{Converted, compact, convert, restore};
+pub use copy::{ConversionSummary, compact, convert, restore};
 pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
-pub use iterations::{CommitRecord, EndedIteration, Place, iteration_of};
+pub use iterations::{CommitRecord, EndedIteration, RowLocation, iteration_of};
 pub use keys::MAX_RUN_ID;
 pub use kind::StoreKind;
 pub use loop_iterations::LoopIterations;
@@ -90,13 +90,12 @@ pub struct ProgramSource {
     pub max_count: u64,
     /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
     pub max_timeout_ms: u64,
-    /// Whose it is.
     pub origin: Origin,
     /// What relative paths of its actions are from; without it, the folder of the process.
     pub folder: Option<String>,
 }
 
-/// A workflow that is kept under a name.
+/// A workflow that is stored under a name.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct StoredWorkflow {
     /// Its name; 1 to [`MAX_RUN_ID`] bytes.
@@ -105,7 +104,7 @@ pub struct StoredWorkflow {
     pub source: ProgramSource,
     /// When it was put there.
     pub stored_at: Timestamp,
-    /// Where its schedule stands; none before its first time.
+    /// Where its schedule is; none before its first time.
     pub schedule: Option<ScheduleState>,
 }
 
@@ -118,7 +117,7 @@ pub struct WorkflowVersion {
     pub program: ProgramHash,
 }
 
-/// Where the schedule of a stored workflow stands.
+/// Where the schedule of a stored workflow is.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ScheduleState {
     /// All times up to this one are decided.
@@ -127,10 +126,9 @@ pub struct ScheduleState {
     pub last_run: Option<Name>,
 }
 
-/// The head of a run: what `list` shows, and where its journal stands.
+/// The head of a run: what `list` shows, and where its journal is.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct RunHeader {
-    /// The run.
     pub id: Name,
     /// The workflow's name.
     pub workflow: Name,
@@ -142,7 +140,6 @@ pub struct RunHeader {
     pub revision: u64,
     /// The revision of its last snapshot; 0 when it has none.
     pub snapshot: u64,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -155,12 +152,12 @@ pub struct RunHeader {
 /// Which index leads to a run after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Placement {
-    /// It goes on at once.
+    /// It continues at once.
     Runnable,
-    /// It goes on when this time comes.
+    /// It continues when this time comes.
     Due(Timestamp),
-    /// It goes on when someone asks: paused, waiting for a signal, or ended.
-    Resting,
+    /// It continues when someone asks: paused, waiting for a signal, or ended.
+    Idle,
 }
 
 /// One durable step of one run.
@@ -174,7 +171,7 @@ pub struct Commit {
     pub loops: Vec<LoopState>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// What the history tells.
+    /// What the history reports.
     pub history: Vec<HistoryEvent>,
     /// The whole state after this step, when the journal's tail has outgrown the last snapshot:
     /// a run is loaded from it, and from nothing before it.
@@ -283,7 +280,6 @@ pub enum StoreError {
     Unopened {
         /// The store's directory.
         path: String,
-        /// Why.
         #[source]
         error: std::io::Error,
     },
@@ -293,7 +289,6 @@ pub enum StoreError {
     /// The run changed since it was read.
     #[error("run {run} is at revision {found}, not {expected}: someone else moved it")]
     Conflict {
-        /// The run.
         run: Name,
         /// The revision the commit was made for.
         expected: u64,
@@ -306,12 +301,7 @@ pub enum StoreError {
     /// A commit holds what the store cannot keep: values that nest too deep, a record that is
     /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.
     #[error("run {run} cannot be stored: {reason}")]
-    Rejected {
-        /// The run.
-        run: Name,
-        /// Why.
-        reason: String,
-    },
+    Rejected { run: Name, reason: String },
     /// A write failed before. Nothing is acknowledged any more, because what the database still
     /// has in memory may not be on disk: the store must be opened again.
     #[error("the store stopped after an error: {reason}")]
@@ -323,7 +313,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// The changes of a run do not make a state.
-    pub fn unfolded(run: &str, bug: &Bug) -> Self {
+    pub fn replay_failed(run: &str, bug: &Bug) -> Self {
         Self::Corrupt {
             what: format!("the changes of run {run} are not those of its state: {bug}"),
         }
@@ -351,10 +341,10 @@ pub mod sealed {
 /// durable against a power cut when it returns.
 pub trait Store: sealed::Store + Send + Sync + 'static {
     /// Whether it takes writes: not after one that failed, until it was opened again.
-    fn usable(&self) -> Result<(), StoreError>;
+    fn check_writable(&self) -> Result<(), StoreError>;
 
     /// Whether it is still where it was opened; without that it takes no writes any more.
-    fn in_place(&self) -> Result<(), StoreError> {
+    fn check_present(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -362,7 +352,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     fn epoch(&self) -> u64;
 
     /// Waits until what could be read until now is durable: a group can be read as soon as it is on
-    /// its way to the disk, and nobody may be told what a power cut can still take back. `openings`
+    /// its way to the disk, and nothing may be reported that a power cut can still take back. `openings`
     /// is what they were before it was read.
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
@@ -372,7 +362,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     /// A run's head and state.
     fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
 
-    /// What is kept of how a run came to its state.
+    /// What is stored of how a run came to its state.
     fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
     /// A program's source.
@@ -385,12 +375,12 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     /// # Errors
     /// The outer error means that nothing of the group is known to be durable.
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        self.commit_telling(group, &mut || ())
+        self.commit_with_callback(group, &mut || ())
     }
 
     /// As `commit`. Calls `written` when the operating system has the whole group and none of it was refused: the
     /// end of this process takes nothing of it away any more, but a power cut may.
-    fn commit_telling(
+    fn commit_with_callback(
         &self,
         group: &[Commit],
         written: &mut dyn FnMut(),
@@ -408,7 +398,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     }
 
     /// Moves a run to another index without a step of its own. With a reason, which its label
-    /// [`QUARANTINE_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
+    /// [`QUARANTINE_LABEL`] keeps, for one that cannot continue: no recovery checks it before someone
     /// asks for it. Durable when this returns.
     fn set_quarantine(
         &self,
@@ -418,17 +408,17 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// From now on secure values are sealed with this key, and those that it sealed are read. What
-    /// another key sealed stays as it is: it can be looked at, masked, but no run goes on with it.
+    /// another key sealed stays as it is: it can be checked, masked, but no run continues with it.
     fn seal_with(&self, key: Arc<dyn Sealer>);
 
     /// Opens the store again after a write that failed. Whether the groups that failed are there
-    /// must be read: runs are loaded anew.
+    /// must be read: runs are loaded again.
     ///
     /// # Errors
     /// What opening it fails with; it can be tried again.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// The runs that go on at once.
+    /// The runs that continue at once.
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
     /// Heads of runs in the order of their ids, after `after`.
@@ -444,7 +434,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     fn on_change(&self, _wake: Wake) {}
 
     /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
-    /// told from what was not.
+    /// reported from what was not.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
@@ -472,7 +462,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
         commits: u64,
     ) -> Result<Vec<(u64, Status)>, StoreError>;
 
-    /// What is kept of the iterations of one loop, or of the items of one foreach.
+    /// What is stored of the iterations of one loop, or of the items of one foreach.
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
 
     /// The rows of these iterations of a loop, as far as they are still where they were found.
@@ -480,11 +470,11 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
+        wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError>;
 
     /// The commits of a run that were made since `since`, up to the one with the number `last`, and
-    /// tell of something that is wanted, as far as they are kept; the oldest first.
+    /// report something that is wanted, as far as they are stored; the oldest first.
     fn commits_between(
         &self,
         run: &str,
@@ -494,7 +484,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     ) -> Result<Vec<CommitRecord>, StoreError>;
 
     /// The changes of the `limit` commits up to the one with the number `last`, with their numbers, as
-    /// far as they are kept; the newest first.
+    /// far as they are stored; the newest first.
     fn changes_back(
         &self,
         run: &str,
@@ -514,7 +504,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     fn delete(&self, run: &str) -> Result<(), StoreError>;
 
     /// Keeps a workflow under its name, instead of the one that was there; durable when this
-    /// returns. Gives whether there was one.
+    /// returns. Returns whether there was one.
     fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
         self.replace_workflow(workflow, None, &[])
     }
@@ -538,10 +528,9 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError>;
 
-    /// Forgets the workflow of a name and its former texts; runs of it go on. Gives whether there was one.
+    /// Forgets the workflow of a name and its former texts; runs of it continue. Returns whether there was one.
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
 
-    /// The workflow of a name.
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
 
     /// Workflows in the order of their names, after `after`.
@@ -552,10 +541,10 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     ) -> Result<Vec<StoredWorkflow>, StoreError>;
 
     /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
-    /// none. Gives what was found when that was opened and read in full; when that is not all, there is
+    /// none. Returns what was found when that was opened and read in full; when that is not all, there is
     /// no copy.
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
 
-    /// Forgets the programs that no run pins; gives how many.
+    /// Forgets the programs that no run pins; returns how many.
     fn sweep(&self) -> Result<u64, StoreError>;
 }

@@ -1,47 +1,47 @@
 //! The iterations of one loop, as they are read: a million of them take a few megabytes, because cells
-//! stay packed until they are looked at.
+//! stay packed until they are checked.
 
 use super::cells::Cells;
 use super::codec::BadRecord;
 use super::iterations::EndedIteration;
 use windlass_machine::LoopState;
 
-/// So many are read at a time.
+/// This many are read at a time.
 const BLOCK: usize = 4_096;
 
-/// What is kept of the iterations of a loop, or of the items of a foreach.
+/// What is stored of the iterations of a loop, or of the items of a foreach.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopIterations {
     /// The loop as it is now, or as it ended; none of a foreach.
     pub state: Option<LoopState>,
     path: String,
     /// In the order of the numbers, none of them twice.
-    parts: Vec<Part>,
+    parts: Vec<Block>,
 }
 
 /// Some of them that follow each other.
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum Block {
     /// Cells as they are stored.
-    Packed(Packed),
+    Packed(PackedCells),
     Rows(Vec<EndedIteration>),
 }
 
 /// Cells of one loop, and perhaps of others.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packed {
+pub struct PackedCells {
     bytes: Vec<u8>,
     /// The lowest and the highest number.
     range: (u64, u64),
 }
 
-impl Packed {
+impl PackedCells {
     fn each(&self, path: &str, take: impl FnMut(EndedIteration)) -> Result<(), BadRecord> {
         Cells::decode(&self.bytes)?.of(path, take)
     }
 }
 
-impl Part {
+impl Block {
     fn range(&self) -> Option<(u64, u64)> {
         match self {
             Self::Packed(cells) => Some(cells.range),
@@ -51,7 +51,7 @@ impl Part {
 }
 
 impl LoopIterations {
-    /// `before` are those whose commits were let go, `cells` tell of the same and of all before them,
+    /// `before` are those whose commits were let go, `cells` report the same and of all before them,
     /// `recent` are those whose commits are there. Each came in the order in which they ended.
     pub(super) fn new(
         path: &str,
@@ -69,12 +69,12 @@ impl LoopIterations {
         let mut last = None;
         let mut ascending = true;
         for bytes in cells {
-            let mut cells = Packed {
+            let mut cells = PackedCells {
                 bytes,
                 range: (u64::MAX, 0),
             };
             let mut range = None;
-            // They were read before, so there is no error to tell of.
+            // They were read before, so there is no error to report.
             let _ = cells.each(path, |one| {
                 if of.is_of_another_entry(&one) {
                     return;
@@ -98,11 +98,11 @@ impl LoopIterations {
         let first = packed.first().map(|cells| cells.range.0);
         let at = before.partition_point(|one| first.is_none_or(|first| one.iteration < first));
         let after = before.split_off(at);
-        of.parts.push(Part::Rows(before));
-        of.parts.extend(packed.into_iter().map(Part::Packed));
-        of.parts.extend([Part::Rows(after), Part::Rows(recent)]);
+        of.parts.push(Block::Rows(before));
+        of.parts.extend(packed.into_iter().map(Block::Packed));
+        of.parts.extend([Block::Rows(after), Block::Rows(recent)]);
         of.parts.retain(|part| part.range().is_some());
-        let ranges: Vec<(u64, u64)> = of.parts.iter().filter_map(Part::range).collect();
+        let ranges: Vec<(u64, u64)> = of.parts.iter().filter_map(Block::range).collect();
         ascending &= ranges
             .windows(2)
             .all(|two| matches!(two, [one, next] if one.1 < next.0));
@@ -111,7 +111,7 @@ impl LoopIterations {
             let parts = std::mem::take(&mut of.parts);
             let all = parts.iter().flat_map(|part| of.read(part));
             let all = all.collect();
-            of.parts = vec![Part::Rows(of.sorted(all))];
+            of.parts = vec![Block::Rows(of.sorted(all))];
         }
         of
     }
@@ -122,7 +122,7 @@ impl LoopIterations {
         entered.is_some_and(|entered| one.started_at < entered)
     }
 
-    /// In the order of their numbers. What was told last of an iteration counts.
+    /// In the order of their numbers. What was reported last of an iteration counts.
     fn sorted(&self, mut all: Vec<EndedIteration>) -> Vec<EndedIteration> {
         all.retain(|one| !self.is_of_another_entry(one));
         all.reverse();
@@ -131,10 +131,10 @@ impl LoopIterations {
         all
     }
 
-    fn read(&self, part: &Part) -> Vec<EndedIteration> {
+    fn read(&self, part: &Block) -> Vec<EndedIteration> {
         match part {
-            Part::Rows(rows) => rows.clone(),
-            Part::Packed(cells) => {
+            Block::Rows(rows) => rows.clone(),
+            Block::Packed(cells) => {
                 let mut read = Vec::with_capacity(BLOCK);
                 let _ = cells.each(&self.path, |one| {
                     if !self.is_of_another_entry(&one) {
@@ -149,7 +149,10 @@ impl LoopIterations {
     /// The highest number.
     #[must_use]
     pub fn last(&self) -> Option<u64> {
-        self.parts.last().and_then(Part::range).map(|range| range.1)
+        self.parts
+            .last()
+            .and_then(Block::range)
+            .map(|range| range.1)
     }
 
     /// The one with this number.
@@ -167,11 +170,11 @@ impl LoopIterations {
         to: u64,
         newest_first: bool,
     ) -> impl Iterator<Item = Vec<EndedIteration>> + '_ {
-        let within = move |part: &&Part| {
+        let within = move |part: &&Block| {
             let range = part.range();
             range.is_some_and(|(first, last)| first < to && from <= last)
         };
-        let mut parts: Vec<&Part> = self.parts.iter().filter(within).collect();
+        let mut parts: Vec<&Block> = self.parts.iter().filter(within).collect();
         if newest_first {
             parts.reverse();
         }
@@ -191,8 +194,8 @@ impl LoopIterations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Told;
-    use super::super::iterations::Place;
+    use super::super::cells::IterationFacts;
+    use super::super::iterations::RowLocation;
     use super::*;
     use std::sync::Arc;
     use windlass_expression::Value;
@@ -226,7 +229,7 @@ mod tests {
             let error = number
                 .is_multiple_of(500)
                 .then(|| String::from("no answer"));
-            cells.push(&row(number), &Told { attempts: 1, error });
+            cells.push(&row(number), &IterationFacts { attempts: 1, error });
         }
         let mut out = Vec::new();
         cells.encode(&mut out).unwrap();
@@ -243,7 +246,7 @@ mod tests {
             ended_at: row.ended_at,
             attempts: 1,
             error: None,
-            row: Place::Commit(number),
+            row: RowLocation::Commit(number),
         }
     }
 
@@ -269,7 +272,7 @@ mod tests {
         println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
         assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
         assert_eq!(failed, next.div_ceil(500));
-        // A block has less than a third of a megabyte beside them.
+        // A block has less than a third of a megabyte next to them.
         assert!(bytes < 5 << 20, "{bytes}");
         assert_eq!(
             of.one(777_777).map(|one| one.started_at),

@@ -15,11 +15,11 @@ type Bytes = Arc<[u8]>;
 /// A sorted map in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
-    held: RwLock<Held>,
+    held: RwLock<MemoryState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct MemoryState {
     rows: BTreeMap<Bytes, Bytes>,
     /// What stood under each key that was written since the last sync, in order.
     before: Vec<(Bytes, Option<Bytes>)>,
@@ -57,7 +57,7 @@ impl Default for MemoryStore {
     }
 }
 
-impl Held {
+impl MemoryState {
     fn forget_unsynced(&mut self) {
         for (key, value) in self.before.drain(..).rev() {
             match value {
@@ -73,7 +73,7 @@ impl Memory {
     pub(super) fn of(rows: BTreeMap<Vec<u8>, Vec<u8>>, synced: u64) -> Self {
         let rows = rows.into_iter();
         let rows = rows.map(|(key, value)| (Bytes::from(key), Bytes::from(value)));
-        let held = Held {
+        let held = MemoryState {
             rows: rows.collect(),
             before: Vec::new(),
             synced,
@@ -83,11 +83,11 @@ impl Memory {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, MemoryState> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Held> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, MemoryState> {
         self.held.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

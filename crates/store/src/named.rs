@@ -1,4 +1,4 @@
-//! Workflows that are kept under a name, so that runs can be started by it. A run is pinned to
+//! Workflows that are stored under a name, so that runs can be started by it. A run is pinned to
 //! the program it was started with, never to a name.
 
 use super::codec;
@@ -20,7 +20,7 @@ impl<K: Kv> Rows<K> {
         let mut name = Vec::new();
         keys::workflow(&mut name, &workflow.name);
         let mut writer = lock(&self.writer);
-        self.usable()?;
+        self.check_writable()?;
         writer.batch.clear();
         let old = self.crc_at(|key| key.extend_from_slice(&name))?;
         self.remove_under(&mut writer.batch, &name)?;
@@ -49,12 +49,12 @@ impl<K: Kv> Rows<K> {
         Ok(old.is_some())
     }
 
-    /// Forgets a workflow and its former texts; false when there is none of this name.
+    /// Forgets a workflow and its former texts; false if there is not one of this name.
     pub(super) fn remove_named(&self, workflow: &str) -> Result<bool, StoreError> {
         let mut name = Vec::new();
         keys::workflow(&mut name, workflow);
         let mut writer = lock(&self.writer);
-        self.usable()?;
+        self.check_writable()?;
         let Some(old) = self.crc_at(|key| key.extend_from_slice(&name))? else {
             return Ok(false);
         };

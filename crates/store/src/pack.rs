@@ -12,7 +12,7 @@ use super::rows::Rows;
 use bincode::error::EncodeError;
 use std::ops::ControlFlow;
 
-/// Once in so many commits of a run, those before are packed.
+/// Once in this many commits of a run, those before are packed.
 pub const EVERY: u64 = 64;
 
 /// A longer record stays as it is, in bytes without compression. All others have a single row, also when
@@ -94,7 +94,7 @@ impl<K: Kv> Rows<K> {
                 continue;
             };
             let key = |key: &mut Vec<u8>, revision| {
-                keys::numbered(key, Family::Changes, run, revision);
+                keys::numbered_row(key, Family::Changes, run, revision);
             };
             for revision in *first..*last {
                 entry.batch.remove(|out| key(out, revision));
@@ -106,7 +106,7 @@ impl<K: Kv> Rows<K> {
 
     /// The records of a row whose last one is of this revision, with their revisions; none where it
     /// cannot be read.
-    pub(super) fn unpacked(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
+    pub(super) fn unpack(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
         let whole = |record: &[u8]| Line::decode(record).map(|_| record.to_vec());
         let records = self.value(key, first, |bytes| each(bytes, whole));
         let records = records.unwrap_or_default().into_iter().rev();

@@ -1,5 +1,5 @@
-//! Runs that cannot go on: they leave the indexes, so that no recovery looks at them again before
-//! somebody asks, and their head says why. Nothing else of them changes.
+//! Runs that cannot continue: they leave the indexes, so that no recovery checks them again before
+//! someone asks, and their head says why. Nothing else of them changes.
 
 use super::codec;
 use super::commit::Entry;
@@ -19,7 +19,7 @@ impl<K: Kv> Rows<K> {
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
-        self.usable()?;
+        self.check_writable()?;
         let Some((mut stored, crc)) = self.stored_header(run)? else {
             return Err(StoreError::UnknownRun(Name::from(run)));
         };

@@ -1,11 +1,11 @@
-//! The rows of a store as they lie there, decoded one by one: for whoever wants to know what is
+//! The rows of a store as they lie there, decoded one by one: for any caller that wants to know what is
 //! really written. It takes nothing from one row to understand another, and
 //! never changes a store.
 
 use super::codec::{self, BadRecord};
-use super::ended::described;
 use super::header::{Root, StoredHeader};
-use super::journal::{Line, Retained, changes};
+use super::iteration_archive::describe_row;
+use super::journal::{Line, RetainedRows, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::pack::each;
@@ -14,7 +14,6 @@ use super::{ProgramSource, StoreError, StoredWorkflow};
 use std::fmt::Debug;
 use windlass_machine::RunState;
 
-/// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawRow {
     /// The bytes of its key, in hexadecimal digits.
@@ -30,7 +29,7 @@ pub struct RawRow {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Tells the rows in the order of their keys: all, or those of a run.
+    /// Reports the rows in the order of their keys: all, or those of a run.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
@@ -98,8 +97,8 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
             let commit = |bytes: &[u8]| Ok((Line::decode(bytes)?, changes(bytes)?.1));
             shown(each(bytes, commit))
         }
-        Family::Retained => shown(Retained::decode(bytes)),
-        Family::Iterations => described(bytes),
+        Family::Retained => shown(RetainedRows::decode(bytes)),
+        Family::Iterations => describe_row(bytes),
         Family::Due
         | Family::Runnable
         | Family::RootPadding

@@ -1,6 +1,6 @@
-//! Makes a new store of what can be read of a damaged one. A run is kept when its header and its whole
+//! Makes a new store of what can be read of a damaged one. A run is stored when its header and its whole
 //! journal can be read. Rows that are only for looking at may be missing from it, and that is reported.
-//! A run that may be older than it was stands still until someone resumes it: what it did since could
+//! A run that may be older than it was is paused until someone resumes it: what it did since could
 //! be done twice.
 
 use super::codec;
@@ -23,19 +23,19 @@ const FULL: usize = 1 << 20;
 
 /// What became of a damaged store.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recovered {
+pub struct RecoverySummary {
     /// The runs that are in the new store.
     pub kept: Vec<Name>,
     /// The runs that are not.
     pub lost: Vec<Name>,
-    /// Whether the runs that are kept may be older than they were, so that they stand still.
+    /// Whether the runs that are stored may be older than they were, so that they stand still.
     pub older: bool,
     /// All that could not be read.
     pub issues: IntegrityReport,
 }
 
 /// What can be read of a run's journal.
-struct Readable {
+struct ReadableRun {
     /// The revision of its first record, and the last event before that.
     first: u64,
     trimmed: u64,
@@ -49,7 +49,7 @@ pub(super) fn rebuild(
     acknowledged: Result<u64, StoreError>,
     into: &impl Kv,
     mut report: IntegrityReport,
-) -> Result<Recovered, StoreError> {
+) -> Result<RecoverySummary, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
         (view.kv.get(&[Family::Meta.byte()]), view.root())
@@ -60,7 +60,7 @@ pub(super) fn rebuild(
     let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root checks every header, and the mark the root; without a mark nobody knows whether
+    // The root checks every header, and the mark the root; without a mark no one knows whether
     // the log has its end.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
@@ -81,10 +81,10 @@ pub(super) fn rebuild(
         ended = false;
         report.note(None, "the end of the log", &error);
     }
-    let mut out = Recovered {
+    let mut out = RecoverySummary {
         older: !(is_whole && ended),
         issues: report,
-        ..Recovered::default()
+        ..RecoverySummary::default()
     };
     let mut writer = Writer::new(Root {
         group: last.max(acknowledged),
@@ -147,7 +147,7 @@ impl Rows<Memory> {
         root.checksum
     }
 
-    /// Takes away what a run did after its head, when the head is an older one: it goes on from
+    /// Takes away what a run did after its head, when the head is an older one: it continues from
     /// there, when it is asked to.
     fn cut_after_head(&self, run: &Name) {
         let Ok(Some((head, _))) = self.stored_header(run) else {
@@ -167,9 +167,9 @@ impl Rows<Memory> {
                 let (Family::Changes, Some(last)) = (family, number) else {
                     continue;
                 };
-                let records = self.unpacked(&key, &first, last).into_iter();
+                let records = self.unpack(&key, &first, last).into_iter();
                 for (number, record) in records.filter(|one| one.0 <= head.header.revision) {
-                    let key = |key: &mut Vec<u8>| keys::numbered(key, family, run, number);
+                    let key = |key: &mut Vec<u8>| keys::numbered_row(key, family, run, number);
                     let put = |out: &mut Vec<u8>| {
                         out.extend_from_slice(&record);
                         Ok(())
@@ -184,13 +184,13 @@ impl Rows<Memory> {
         let _ = self.kv.sync(0);
     }
 
-    /// Copies a run; false when it cannot go on from what is there.
+    /// Copies a run; false when it cannot continue from what is there.
     fn rebuild_run(
         &self,
         run: &Name,
         writer: &mut Writer,
         into: &impl Kv,
-        out: &mut Recovered,
+        out: &mut RecoverySummary,
     ) -> Result<bool, StoreError> {
         if out.older {
             self.cut_after_head(run);
@@ -215,7 +215,10 @@ impl Rows<Memory> {
                 "its iterations",
                 self.iterations(run, None, usize::MAX).map(drop),
             ),
-            ("its ended iterations", self.check_ended(run, &head.bounds)),
+            (
+                "its ended iterations",
+                self.check_archive(run, &head.bounds),
+            ),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
             if let Err(error) = read {
@@ -268,7 +271,7 @@ impl Rows<Memory> {
                 .then(|| "the store was repaired, and this run may be older than it was".to_owned())
         };
         if let Some(reason) = reason {
-            head.header.placement = Placement::Resting;
+            head.header.placement = Placement::Idle;
             let labels = &mut head.header.labels;
             labels.insert(QUARANTINE_LABEL.to_owned(), reason);
         }
@@ -289,16 +292,16 @@ impl Rows<Memory> {
 
     /// Which rows with the records of a run's commits can be read, the last one first; none when the run
     /// cannot be loaded from those.
-    fn readable_from(&self, head: &StoredHeader) -> Option<Readable> {
+    fn readable_from(&self, head: &StoredHeader) -> Option<ReadableRun> {
         let last = head.header.revision;
-        let mut found = Readable {
+        let mut found = ReadableRun {
             first: last.saturating_add(1),
             trimmed: head.bounds.events,
             rows: BTreeSet::new(),
         };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
-        // What cannot be read ends it, and was told of.
+        // What cannot be read ends it, and was reported about.
         let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
             found.rows.insert(end);
             if let Some((first, line)) = lines.first() {
@@ -309,7 +312,7 @@ impl Rows<Memory> {
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
-    /// Copies the records of a run in a family whose number is to be kept.
+    /// Copies the records of a run in a family whose number is to be stored.
     fn copy_whole(
         &self,
         run: &str,
@@ -346,7 +349,7 @@ impl Rows<Memory> {
         &self,
         writer: &mut Writer,
         into: &impl Kv,
-        out: &mut Recovered,
+        out: &mut RecoverySummary,
     ) -> Result<(), StoreError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for (key, first) in self.records(all).flatten() {

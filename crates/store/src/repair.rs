@@ -1,17 +1,19 @@
 //! Repairs a store on disk: makes a new store of what can be read of the damaged one,
-//! and puts that in its place. The damaged one is kept beside it, as it was found; nothing is ever
+//! and puts that in its place. The damaged one is stored next to it, as it was found; nothing is ever
 //! written to it.
 
 use super::codec;
 use super::creation_lock::lock;
-use super::directory::{DIRECTORY, exchange, fresh_store, not_a_link, numbered, sweep};
+use super::directory::{
+    DIRECTORY, check_not_symlink, exchange, free_numbered_path, fresh_store_path, sweep,
+};
 use super::disk::{Disk, with_database};
 use super::keys;
 use super::kind::StoreKind;
-use super::mark;
 use super::memory::{Memory, MemoryStore};
-use super::recover::{Recovered, rebuild};
+use super::recover::{RecoverySummary, rebuild};
 use super::rows::{Retention, Rows, corrupt};
+use super::watermark;
 use super::{IntegrityReport, StoreError};
 use nix::fcntl::FlockArg;
 use std::fs;
@@ -22,9 +24,9 @@ const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 
 /// What a repair came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repaired {
+pub struct RepairResult {
     /// What is in the new store, and what is not.
-    pub recovered: Recovered,
+    pub recovered: RecoverySummary,
     /// Where the damaged one is.
     pub old: PathBuf,
 }
@@ -34,25 +36,25 @@ pub struct Repaired {
 /// # Errors
 /// [`StoreError::Locked`] when a process has it, [`StoreError::Corrupt`] when there is nothing to be
 /// read in it, [`StoreError::Io`] when there is no room for a new one: the store is as it was.
-pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
+pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     let path = dir.join(DIRECTORY);
-    not_a_link(&path).map_err(StoreError::Io)?;
+    check_not_symlink(&path).map_err(StoreError::Io)?;
     StoreKind::at(&path)
         .make_lock(&path)
         .map_err(StoreError::Io)?;
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
-    let fresh = fresh_store(dir);
+    let fresh = fresh_store_path(dir);
     sweep(dir, &fresh);
     let renewed = with_database!(StoreKind::at(&path), dir, Database => {
         renew::<Database>(&path, &fresh)
     });
     let repaired = renewed.and_then(|recovered| {
-        let old = numbered(dir, "store.damaged");
+        let old = free_numbered_path(dir, "store.damaged");
         exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
-        Ok(Repaired { recovered, old })
+        Ok(RepairResult { recovered, old })
     });
-    // What cannot be removed is in nobody's way.
+    // What cannot be removed is in no one's way.
     let _ = fs::remove_dir_all(&fresh);
     repaired
 }
@@ -66,7 +68,7 @@ pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), Sto
         read::<Database>(&path)
     })?;
     let whole = Memory::default();
-    let recovered = rebuild(rows, mark::acknowledged(&path), &whole, report)?;
+    let recovered = rebuild(rows, watermark::read_watermark(&path), &whole, report)?;
     let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
     Ok((store, recovered.issues))
 }
@@ -85,7 +87,7 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
 fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     let (mut rows, mut report) = D::readable(path)?;
     rows.retain(|key, value| {
-        // Indexes and padding are made anew.
+        // Indexes and padding are made again.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
         let Some(parsed) = parsed else {
             return false;
@@ -109,11 +111,11 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
 }
 
 /// Writes what can be read into a new database.
-fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<Recovered, StoreError> {
+fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
     let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);
     let db = D::raw(fresh)?;
-    let recovered = rebuild(rows, mark::acknowledged(path), &db, report)?;
+    let recovered = rebuild(rows, watermark::read_watermark(path), &db, report)?;
     db.finish(fresh).map_err(StoreError::Io)?;
     Ok(recovered)
 }

@@ -1,4 +1,4 @@
-//! Which rows changed: for who copies a store while others write to it. Nothing is remembered while nobody
+//! Which rows changed: for who copies a store while others write to it. Nothing is remembered while no one
 //! copies.
 
 use super::keys::Family;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 type Keys = Arc<Mutex<HashSet<Vec<u8>>>>;
 
-/// Those who are told.
+/// The callbacks to notify.
 #[derive(Default)]
 pub(super) struct RowChanges {
     count: AtomicUsize,
@@ -25,7 +25,7 @@ pub(super) struct Follower<'a> {
 
 impl RowChanges {
     /// From now on whatever is applied is remembered for this follower.
-    pub fn follow(&self) -> Follower<'_> {
+    pub fn track_changes(&self) -> Follower<'_> {
         let keys = Keys::default();
         lock(&self.followers).push(keys.clone());
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -35,13 +35,13 @@ impl RowChanges {
         }
     }
 
-    /// Whether nobody follows it.
+    /// Whether no one follows it.
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         lock(&self.followers).is_empty()
     }
 
-    /// This was applied, and nobody reads before this returns who must see all of it.
+    /// This was applied, and no one reads before this returns who must see all of it.
     pub fn applied(&self, batch: &WriteBatch) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -61,7 +61,7 @@ impl Follower<'_> {
         lock(&self.keys).len()
     }
 
-    /// Takes so many of them at most.
+    /// Takes this many of them at most.
     pub fn take(&self, most: usize) -> Vec<Vec<u8>> {
         let mut keys = lock(&self.keys);
         if keys.len() <= most {

@@ -1,4 +1,4 @@
-//! A store as rows of a sorted map, and what is read from them. How it is opened stands in `root`; when a
+//! A store as rows of a sorted map, and what is read from them. How it is opened is in `root`; when a
 //! group is durable in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
 
 mod durable;
@@ -17,7 +17,7 @@ use super::kv::{Kv, KvError, prefixed};
 use super::row_changes::RowChanges;
 use super::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, Store, StoreError, StoredRun,
     StoredWorkflow, WorkflowVersion,
 };
 use std::io;
@@ -34,17 +34,17 @@ use windlass_value::time::Timestamp;
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 2;
 
-/// How much of what is only for looking at is kept; a run never needs it to go on.
+/// How much of what is only for looking at is stored; a run never needs it to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// At least so many iteration rows of each loop of a run.
+    /// At least this many iteration rows of each loop of a run.
     pub iterations: usize,
-    /// At least so many history events of a run.
+    /// At least this many history events of a run.
     pub events: u64,
-    /// At least so many rows of each loop of a run that ended (a nested loop has one for each
+    /// At least this many rows of each loop of a run that ended (a nested loop has one for each
     /// iteration of the loop around it).
     pub ended_loops: usize,
-    /// What is beyond is removed once in so many commits of a run.
+    /// What is beyond is removed once in this many commits of a run.
     pub compact_every: u64,
 }
 
@@ -93,12 +93,12 @@ pub struct Rows<K: Kv> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Why something could not be read: that it is not open, for what failed first, is no damage.
+    /// Why something could not be read: that it is not open, for what failed first, is not a damage.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
-        match (self.usable(), error) {
+        match (self.check_writable(), error) {
             (Err(failed), _) => failed,
             (Ok(()), error @ KvError::Closed) => error.into(),
-            // Of a write, though it is told to who reads: nobody was told of it yet who wrote.
+            // Of a write, although it is reported to a reader: it was not reported to the writer yet.
             (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
                 reason: error.to_string(),
             },
@@ -214,7 +214,7 @@ impl<K: Kv> Rows<K> {
                 folded = changes.try_for_each(|change| state.apply(change));
             }
         })?;
-        folded.map_err(|bug| StoreError::unfolded(run, &bug))?;
+        folded.map_err(|bug| StoreError::replay_failed(run, &bug))?;
         Ok(StoredRun {
             header: head.header,
             state,
@@ -234,7 +234,7 @@ impl<K: Kv> Rows<K> {
 impl<K: Kv> super::sealed::Store for Rows<K> {}
 
 impl<K: Kv> Store for Rows<K> {
-    fn usable(&self) -> Result<(), StoreError> {
+    fn check_writable(&self) -> Result<(), StoreError> {
         match &*lock(&self.failed) {
             Some(reason) => Err(StoreError::Failed {
                 reason: reason.clone(),
@@ -243,7 +243,7 @@ impl<K: Kv> Store for Rows<K> {
         }
     }
 
-    fn in_place(&self) -> Result<(), StoreError> {
+    fn check_present(&self) -> Result<(), StoreError> {
         self.check_place()
     }
 
@@ -270,7 +270,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let _sealing = self.sealing();
         let _reading = self.reading();
         self.stored_run(run)
@@ -286,7 +286,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let _sealing = self.sealing();
         let _reading = self.reading();
         let head = self.known(run)?;
@@ -309,7 +309,7 @@ impl<K: Kv> Store for Rows<K> {
         .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
     }
 
-    fn commit_telling(
+    fn commit_with_callback(
         &self,
         group: &[Commit],
         written: &mut dyn FnMut(),
@@ -317,7 +317,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let mut writer = lock(&self.writer);
-            self.usable()?;
+            self.check_writable()?;
             writer.begin();
             let before = outcomes.len();
             let sealing = self.sealing();
@@ -342,7 +342,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let all = [Family::Due.byte()];
         let (from, end) = prefixed(&all);
         let to = match now.0.checked_add(1) {
@@ -361,7 +361,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let Some(from) = after.0.checked_add(1) else {
             return Ok(None);
         };
@@ -386,7 +386,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {
-        self.usable()?;
+        self.check_writable()?;
         let _reading = self.reading();
         self.rows(prefixed(&[Family::Runnable.byte()]))
             .map(|row| run_of(row?.0.as_ref()))
@@ -456,7 +456,7 @@ impl<K: Kv> Store for Rows<K> {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
+        wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
         let _reading = self.reading();
         self.read_rows(run, path, wanted)
@@ -495,7 +495,7 @@ impl<K: Kv> Store for Rows<K> {
 
     fn delete(&self, run: &str) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
-        self.usable()?;
+        self.check_writable()?;
         writer.batch.clear();
         self.remove_run(&mut writer, run)?;
         writer.touched.push(Name::from(run));
@@ -545,13 +545,13 @@ impl<K: Kv> Store for Rows<K> {
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
         self.check_place()?;
-        self.usable()?;
+        self.check_writable()?;
         self.copy_to(dir, |store, into: &K::Backup| store.copy_into(into))
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {
         let mut writer = lock(&self.writer);
-        self.usable()?;
+        self.check_writable()?;
         writer.batch.clear();
         let swept = self.remove_unpinned(&mut writer)?;
         if swept > 0 {

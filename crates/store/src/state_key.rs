@@ -91,7 +91,6 @@ impl StateKey {
     }
 }
 
-/// A key in text.
 fn spelt(text: &str) -> Option<[u8; KEY]> {
     if text.len() == KEY * 2 {
         let digits = (0..KEY).map(|at| u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok());

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Why a record cannot be stored.
 #[derive(Debug, thiserror::Error)]
-pub enum Rejected {
+pub enum RecordRejection {
     /// It does not encode: values nest too deep.
     #[error("{0}")]
     Encode(#[from] EncodeError),
@@ -40,15 +40,15 @@ pub struct Put {
 
 /// Where a batch stood.
 #[derive(Clone, Copy)]
-pub struct Mark {
+pub struct Savepoint {
     bytes: usize,
     ops: usize,
 }
 
 impl WriteBatch {
-    /// Where it stands.
-    pub fn mark(&self) -> Mark {
-        Mark {
+    /// Where it is.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
             bytes: self.bytes.len(),
             ops: self.ops.len(),
         }
@@ -60,7 +60,7 @@ impl WriteBatch {
     }
 
     /// Forgets what came after `mark`.
-    pub fn rollback(&mut self, mark: Mark) {
+    pub fn rollback(&mut self, mark: Savepoint) {
         self.bytes.truncate(mark.bytes);
         self.ops.truncate(mark.ops);
     }
@@ -68,7 +68,7 @@ impl WriteBatch {
     /// Forgets everything; keeps its memory unless a huge value made it grow.
     pub fn clear(&mut self) {
         const KEEP: usize = 4 << 20;
-        self.rollback(Mark { bytes: 0, ops: 0 });
+        self.rollback(Savepoint { bytes: 0, ops: 0 });
         self.bytes.shrink_to(KEEP);
     }
 
@@ -77,7 +77,7 @@ impl WriteBatch {
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-    ) -> Result<Put, Rejected> {
+    ) -> Result<Put, RecordRejection> {
         let key = self.key(key);
         let start = codec::open(&mut self.bytes);
         let body = self.bytes.len();
@@ -139,11 +139,16 @@ impl WriteBatch {
     }
 
     /// Lays the value that begins at `body` out in pieces, each under its own key.
-    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<u32, Rejected> {
+    fn split(
+        &mut self,
+        key: Range<usize>,
+        start: usize,
+        body: usize,
+    ) -> Result<u32, RecordRejection> {
         let value = self.bytes.split_off(body);
         self.bytes.truncate(start);
         let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
-        let further = u16::try_from(further).map_err(|_| Rejected::Long(value.len()))?;
+        let further = u16::try_from(further).map_err(|_| RecordRejection::Long(value.len()))?;
         let name = self.bytes.get(key.clone()).unwrap_or_default().to_vec();
         let mut pieces = value.chunks(codec::MAX_PIECE).zip(0_u32..);
         let start = codec::open_first(&mut self.bytes, further, &value);

@@ -1,9 +1,9 @@
 //! Runs on Temporal, for the use cases: start, deliver, follow, forget.
 
 use super::connection::{Connection, of, one};
-use super::inspect::{Folds, Look, blocking};
+use super::inspect::{Folds, TemporalReader, blocking};
 use super::target::Target;
-use super::wire::{self, Begun, Command, From, MAX_PAYLOAD, Wire};
+use super::wire::{self, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
 use super::{COMMAND, TemporalError, WORKFLOW};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use temporalio_common::protos::temporal::api::update::v1::{
 use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 use tokio::runtime::Handle;
 use windlass_engine::scheduler::{Loader, ScheduleError, Start, Watcher};
-use windlass_engine::{EngineError, Inspect, PruneFilter, Pruned, Runs};
+use windlass_engine::{EngineError, PruneFilter, Pruned, RunBackend, RunReader};
 use windlass_machine::{Event, RunStatus};
 use windlass_model::model::Name;
 use windlass_store::RunHeader;
 use windlass_value::time::Timestamp;
 
-/// An execution with a history of so many events carries over. Temporal ends it at 51,200. Who looks at
+/// An execution with a history of this many events carries over. Temporal ends it at 51,200. Who checks
 /// the run reads the last execution, and its state is in the first event of that.
 pub const CARRY_OVER_AT: u32 = 1_000;
 
@@ -38,18 +38,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it waits until it asks again a run that carries over.
 const AGAIN: Duration = Duration::from_millis(50);
 
-type Answer<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
+type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 
 /// Runs on Temporal.
 struct Temporal {
     connection: Connection,
     wire: Wire,
     folds: Arc<Folds>,
-    /// Where requests to Temporal are made, whoever asks.
+    /// Where requests to Temporal are made, a caller that asks.
     tasks: Handle,
 }
 
-/// Connects to runs on Temporal. `kept` has the workflows that are kept under names.
+/// Connects to runs on Temporal. `kept` has the workflows that are stored under names.
 ///
 /// # Errors
 /// Temporal was not reached.
@@ -57,8 +57,8 @@ pub fn connect(
     target: Target,
     wire: Wire,
     loader: Arc<dyn Loader>,
-    kept: Arc<dyn Inspect>,
-) -> Result<Arc<dyn Runs>, TemporalError> {
+    kept: Arc<dyn RunReader>,
+) -> Result<Arc<dyn RunBackend>, TemporalError> {
     let tasks = own_runtime()?;
     let connection = blocking(&tasks, Connection::open(target))?;
     let folds = Folds::new(
@@ -76,7 +76,7 @@ pub fn connect(
     }))
 }
 
-/// A runtime of its own: whoever reads runs may block a thread of the caller's, and what is read
+/// A runtime of its own: a caller that reads runs may block a thread of the caller's, and what is read
 /// comes over the network.
 fn own_runtime() -> Result<Handle, TemporalError> {
     let failed = |error: std::io::Error| TemporalError::Worker(error.to_string());
@@ -94,17 +94,17 @@ fn own_runtime() -> Result<Handle, TemporalError> {
 }
 
 impl Temporal {
-    fn begun(&self, start: &Start) -> Begun {
+    fn run_start(&self, start: &Start) -> RunStart {
         let from = match &start.from {
-            Some(state) => From::Restored(state.clone()),
-            None => From::Start {
+            Some(state) => StartState::Restored(state.clone()),
+            None => StartState::Start {
                 input: start.input.clone(),
                 environment: start.environment.clone(),
             },
         };
         let asked = std::env::var(CARRY_OVER).ok();
         let asked = asked.and_then(|number| number.parse().ok());
-        Begun {
+        RunStart {
             source: start.source.clone(),
             program: start.loaded.program.hash,
             labels: start.labels.clone(),
@@ -115,7 +115,7 @@ impl Temporal {
     }
 
     async fn begin(&self, start: Start) -> Result<(), EngineError> {
-        let begun = self.begun(&start);
+        let begun = self.run_start(&start);
         let marks = || wire::marks(&start.loaded.program.name, &start.labels);
         let marks = begun.searchable.then(marks);
         let bytes = self.wire.write(&begun)?;
@@ -164,7 +164,7 @@ impl Temporal {
         done.unwrap_or_else(|error| Err(TemporalError::Worker(error.to_string())))
     }
 
-    async fn tell(&self, run: &str, event: Event) -> Result<RunStatus, EngineError> {
+    async fn send_command(&self, run: &str, event: Event) -> Result<RunStatus, EngineError> {
         let Some(command) = Command::of(event) else {
             let why = "this event is not delivered to runs on Temporal";
             return Err(EngineError::Elsewhere(why.to_owned()));
@@ -267,20 +267,20 @@ fn uuid() -> String {
     ulid::Ulid::generate().to_string()
 }
 
-impl Runs for Temporal {
-    fn inspect(&self) -> Arc<dyn Inspect> {
-        Arc::new(Look(Arc::clone(&self.folds)))
+impl RunBackend for Temporal {
+    fn inspect(&self) -> Arc<dyn RunReader> {
+        Arc::new(TemporalReader(Arc::clone(&self.folds)))
     }
 
-    fn start(&self, start: Start) -> Answer<'_, ()> {
+    fn start(&self, start: Start) -> EngineFuture<'_, ()> {
         Box::pin(self.begin(start))
     }
 
-    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> Answer<'a, RunStatus> {
-        Box::pin(self.tell(run, event))
+    fn deliver<'a>(&'a self, run: &'a str, event: Event) -> EngineFuture<'a, RunStatus> {
+        Box::pin(self.send_command(run, event))
     }
 
-    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> Answer<'a, RunHeader> {
+    fn follow<'a>(&'a self, run: &'a str, watcher: Watcher) -> EngineFuture<'a, RunHeader> {
         let (folds, run) = (Arc::clone(&self.folds), Name::from(run));
         let following = self
             .tasks

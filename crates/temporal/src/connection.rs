@@ -16,10 +16,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 /// How long it may take until Temporal answers the first time.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// So many executions are listed at a time.
+/// This many executions are listed at a time.
 const PAGE: i32 = 1_000;
 
-/// A connection.
 #[derive(Clone)]
 pub struct Connection {
     pub inner: temporalio_client::Connection,
@@ -267,7 +266,6 @@ pub fn of(run: &str, execution: &str) -> WorkflowExecution {
     }
 }
 
-/// Some payloads of one.
 pub fn one(payload: temporalio_common::protos::temporal::api::common::v1::Payload) -> Payloads {
     Payloads {
         payloads: vec![payload],

@@ -5,7 +5,7 @@ use super::TemporalError;
 use super::connection::of;
 use super::fold;
 use super::turn::YIELD;
-use super::wire::{self, Answer, Ask, MAX_PAYLOAD};
+use super::wire::{self, ActivityInput, ActivityResult, MAX_PAYLOAD};
 use super::worker::{Shared, time};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,7 +144,7 @@ fn is_late(shared: &Shared, start: &Start) -> bool {
 
 fn pack(
     shared: &Shared,
-    answer: Answer,
+    answer: ActivityResult,
 ) -> Result<temporalio_common::protos::temporal::api::common::v1::Payload, TemporalError> {
     let bytes = shared.wire.write(&answer)?;
     if bytes.len() <= MAX_PAYLOAD {
@@ -155,7 +155,7 @@ fn pack(
          in a file, and return its name",
         bytes.len()
     );
-    let too_large: Answer = Err(Fault {
+    let too_large: ActivityResult = Err(Fault {
         kind: Name::from(fault_kind::TOO_LARGE),
         code: None,
         message,
@@ -166,14 +166,14 @@ fn pack(
     shared.wire.payload(&too_large)
 }
 
-async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError> {
+async fn execute(shared: &Shared, start: &Start) -> Result<ActivityResult, TemporalError> {
     let id = start.activity_id.parse().map(EffectId);
     let id = id.map_err(|_| TemporalError::Payload(String::from("an effect has no number")))?;
     if id == YIELD {
         return Ok(Ok(Value::Null));
     }
     let bytes = start.input.first();
-    let ask: Ask = shared
+    let ask: ActivityInput = shared
         .wire
         .read(bytes.map_or(&[][..], |payload| payload.data.as_slice()))?;
     let execution = start.workflow_execution.clone().unwrap_or_default();
@@ -183,7 +183,7 @@ async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError
         Some(request) => request,
         None => large(shared, run, execution, id).await?,
     };
-    let registry = (*loaded.registry).clone().again(start.attempt > 1);
+    let registry = (*loaded.registry).clone().with_replayed(start.attempt > 1);
     Ok(registry.execute(&request).await)
 }
 
@@ -192,13 +192,13 @@ async fn load(
     shared: &Shared,
     run: &str,
     execution: &str,
-    ask: &Ask,
+    ask: &ActivityInput,
 ) -> Result<Loaded, TemporalError> {
     if let Some(loaded) = shared.loaded(ask.program) {
         return Ok(loaded);
     }
     let first = shared.connection.first_event(run, execution).await?;
-    let begun = fold::begun(&shared.wire, first.as_ref())?;
+    let begun = fold::read_run_start(&shared.wire, first.as_ref())?;
     shared.load(begun.program, &begun.source)
 }
 
@@ -213,7 +213,7 @@ async fn large(
         return Ok(request);
     }
     let events = shared.connection.whole_history(run, execution).await?;
-    let begun = fold::begun(&shared.wire, events.first())?;
+    let begun = fold::read_run_start(&shared.wire, events.first())?;
     let loaded = shared.load(begun.program, &begun.source)?;
     let of = of(run, execution);
     let turn = fold::turn(

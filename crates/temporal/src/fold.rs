@@ -1,8 +1,8 @@
-//! A run as its history tells it: the events of its executions, folded through the machine just as a
+//! A run as its history reports it: the events of its executions, folded through the machine just as a
 //! worker does it. Nothing here needs a worker, and nothing here changes the run.
 
 use super::turn::{Input, Task, Turn};
-use super::wire::{self, Begun, Command, From, Wire};
+use super::wire::{self, Command, RunStart, StartState, Wire};
 use super::worker::{lost, time};
 use super::{COMMAND, TemporalError};
 use std::collections::HashMap;
@@ -10,18 +10,21 @@ use std::sync::Arc;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
 use windlass_engine::scheduler::{Loader, Step, Update, Watchers};
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::program::Program;
 use windlass_machine::{Change, EffectId, HistoryKind, Transition};
 use windlass_model::model::Name;
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// A snapshot follows after so many steps: a run is loaded from it.
+/// A snapshot follows after this many steps: a run is loaded from it.
 const SNAPSHOT_AFTER: u32 = 256;
 
 /// What an execution began with, of its first event.
-pub fn begun(wire: &Wire, first: Option<&HistoryEvent>) -> Result<Begun, TemporalError> {
+pub fn read_run_start(
+    wire: &Wire,
+    first: Option<&HistoryEvent>,
+) -> Result<RunStart, TemporalError> {
     match first.and_then(|event| event.attributes.as_ref()) {
         Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
             wire.first(started.input.as_ref())
@@ -37,7 +40,7 @@ pub fn turn(
     wire: &Wire,
     run: &str,
     program: Arc<Program>,
-    begun: Begun,
+    begun: RunStart,
     events: &[HistoryEvent],
 ) -> Result<Turn, TemporalError> {
     let mut turn = Turn::new(&Name::from(run), wire.clone(), program, begun);
@@ -53,7 +56,7 @@ pub fn turn(
     Ok(turn)
 }
 
-/// Workflow tasks, as a history tells them.
+/// Workflow tasks, as a history reports them.
 #[derive(Default)]
 struct Tasks {
     /// What the next task brings.
@@ -67,7 +70,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Takes an event; gives a task once all that belongs to it has been seen.
+    /// Takes an event; returns a task once all that belongs to it has been seen.
     fn event(&mut self, wire: &Wire, event: &HistoryEvent) -> Result<Option<Task>, TemporalError> {
         use Attributes as A;
         let at = event
@@ -121,11 +124,11 @@ impl Tasks {
             }
             A::ActivityTaskFailedEventAttributes(failed) => {
                 let why = failed.failure.as_ref().map(|failure| &*failure.message);
-                self.given_up(failed.scheduled_event_id, why);
+                self.on_activity_failed(failed.scheduled_event_id, why);
             }
             A::ActivityTaskTimedOutEventAttributes(timed_out) => {
                 let why = timed_out.failure.as_ref().map(|failure| &*failure.message);
-                self.given_up(timed_out.scheduled_event_id, why);
+                self.on_activity_failed(timed_out.scheduled_event_id, why);
             }
             A::ActivityTaskCanceledEventAttributes(canceled) => {
                 self.scheduled.remove(&canceled.scheduled_event_id);
@@ -146,7 +149,7 @@ impl Tasks {
             }
             A::WorkflowExecutionTerminatedEventAttributes(_)
             | A::WorkflowExecutionTimedOutEventAttributes(_) => {
-                // Somebody ended it beside Windlass: it counts as cancelled.
+                // Someone ended it next to Windlass: it counts as cancelled.
                 let before = self.completed.take();
                 let ended = Task {
                     now: at,
@@ -162,7 +165,7 @@ impl Tasks {
         Ok(None)
     }
 
-    fn given_up(&mut self, scheduled: i64, why: Option<&str>) {
+    fn on_activity_failed(&mut self, scheduled: i64, why: Option<&str>) {
         if let Some(id) = self.scheduled.remove(&scheduled) {
             let fault = lost(why.unwrap_or_default());
             self.pending.push(Input::Done(id, Err(fault)));
@@ -176,7 +179,7 @@ impl Tasks {
 }
 
 /// A run in the store that histories are folded into.
-pub struct Folded {
+pub struct FoldState {
     run: Name,
     store: Arc<dyn Store>,
     /// The execution whose events it takes.
@@ -185,7 +188,7 @@ pub struct Folded {
     header: Option<RunHeader>,
     source: Option<ProgramSource>,
     since_snapshot: u32,
-    /// Its first task has not been done: where it stands is only shown.
+    /// Its first task has not been done: where it is is only shown.
     pub provisional: bool,
     /// The execution that comes next.
     pub next: Option<String>,
@@ -198,7 +201,7 @@ struct Execution {
     seen: i64,
 }
 
-impl Folded {
+impl FoldState {
     pub fn new(run: &Name, store: Arc<dyn Store>) -> Self {
         Self {
             run: run.clone(),
@@ -271,7 +274,7 @@ impl Folded {
         loader: &dyn Loader,
         first: &HistoryEvent,
     ) -> Result<(), TemporalError> {
-        let begun = begun(wire, Some(first))?;
+        let begun = read_run_start(wire, Some(first))?;
         let loaded = loader
             .load_to_end(begun.program, &begun.source)
             .map_err(TemporalError::Unloadable)?;
@@ -279,7 +282,7 @@ impl Folded {
             self.source = Some(begun.source.clone());
             let header = self.first_header(&begun, &loaded.program);
             self.header = Some(header.clone());
-            if let From::CarriedOver { state, at } = &begun.from {
+            if let StartState::CarriedOver { state, at } = &begun.from {
                 let mut carried = Transition::default();
                 carried.changes.push(Change::Restored(state.clone()));
                 carried.loops = state.loops().map(|(_, _, row)| row.row()).collect();
@@ -306,7 +309,7 @@ impl Folded {
             .is_some_and(|header| header.revision > 0)
     }
 
-    fn first_header(&self, begun: &Begun, program: &Program) -> RunHeader {
+    fn first_header(&self, begun: &RunStart, program: &Program) -> RunHeader {
         RunHeader {
             id: self.run.clone(),
             workflow: program.name.clone(),
@@ -316,7 +319,7 @@ impl Folded {
             snapshot: 0,
             started_at: Timestamp(0),
             updated_at: Timestamp(0),
-            placement: Placement::Resting,
+            placement: Placement::Idle,
             labels: begun.labels.clone(),
         }
     }
@@ -331,7 +334,7 @@ impl Folded {
         let mut kept = Ok(());
         let taken = one.turn.take(task, &mut |hosted, step, now| {
             if kept.is_ok() {
-                kept = self.keep(hosted, step, now, watchers);
+                kept = self.commit_step(hosted, step, now, watchers);
             }
         });
         self.execution = Some(one);
@@ -339,9 +342,9 @@ impl Folded {
         taken.map(drop)
     }
 
-    fn keep(
+    fn commit_step(
         &mut self,
-        hosted: &Hosted,
+        hosted: &RunHost,
         step: &mut Transition,
         now: Timestamp,
         watchers: &mut Watchers,
@@ -382,7 +385,7 @@ impl Folded {
         &mut self,
         header: RunHeader,
         step: &mut Transition,
-        whole: Option<&Hosted>,
+        whole: Option<&RunHost>,
     ) -> Result<(), TemporalError> {
         let revision = header.revision + 1;
         let mut header = RunHeader { revision, ..header };

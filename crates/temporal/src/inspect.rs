@@ -1,9 +1,9 @@
 //! Looking at runs on Temporal. Their histories are folded into a store in memory, each when
-//! somebody looks at it, and everything is read from there. No worker is asked.
+//! someone checks it, and everything is read from there. No worker is asked.
 
 use super::TemporalError;
 use super::connection::Connection;
-use super::fold::Folded;
+use super::fold::FoldState;
 use super::wire::{Command, Wire};
 use futures_util::{StreamExt, stream};
 use std::collections::HashMap;
@@ -15,22 +15,22 @@ use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInf
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers};
-use windlass_engine::{EngineError, Inspect, PruneFilter, Stored, chosen_to_prune};
+use windlass_engine::{EngineError, PruneFilter, RunReader, StoreReader, chosen_to_prune};
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::{Name, Status};
 use windlass_store::{
-    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
+    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, ProgramSource, RowLocation,
     RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
 
-type Read<T> = Result<T, EngineError>;
+type ReadResult<T> = Result<T, EngineError>;
 
 /// All executions of a run.
 const EVERY: usize = usize::MAX;
 
-/// So many histories are read at a time.
+/// This many histories are read at a time.
 const AT_A_TIME: usize = 8;
 
 /// Histories, folded.
@@ -38,21 +38,21 @@ pub struct Folds {
     connection: Connection,
     wire: Wire,
     loader: Arc<dyn Loader>,
-    /// The workflows that are kept under names.
-    kept: Arc<dyn Inspect>,
+    /// The workflows that are stored under names.
+    kept: Arc<dyn RunReader>,
     tasks: Handle,
     store: Arc<MemoryStore>,
-    stored: Stored,
-    known: Mutex<HashMap<Name, Arc<AsyncMutex<Known>>>>,
+    stored: StoreReader,
+    known: Mutex<HashMap<Name, Arc<AsyncMutex<FoldedRun>>>>,
     watchers: Arc<Mutex<Watchers>>,
 }
 
 /// How far a run was folded.
-struct Known {
-    folded: Folded,
+struct FoldedRun {
+    folded: FoldState,
     /// The execution, and how many events it had; none before anything was read.
     at: Option<(String, i64)>,
-    /// So many executions were folded, up to the last.
+    /// This many executions were folded, up to the last.
     executions: usize,
     /// Whether there are none before them.
     whole: bool,
@@ -67,7 +67,7 @@ pub fn blocking<T: Send + 'static>(
 ) -> Result<T, TemporalError> {
     let (to, from) = std::sync::mpsc::channel();
     tasks.spawn(async move {
-        // Whoever waits may have gone.
+        // A caller that waits may have gone.
         let _ = to.send(work.await);
     });
     let stopped = |_| TemporalError::Worker(String::from("the connection to Temporal has stopped"));
@@ -79,12 +79,12 @@ impl Folds {
         connection: Connection,
         wire: Wire,
         loader: Arc<dyn Loader>,
-        kept: Arc<dyn Inspect>,
+        kept: Arc<dyn RunReader>,
         tasks: Handle,
     ) -> Self {
         let store = Arc::new(MemoryStore::default());
         Self {
-            stored: Stored::new(store.clone(), None),
+            stored: StoreReader::new(store.clone(), None),
             store,
             connection,
             wire,
@@ -96,11 +96,11 @@ impl Folds {
         }
     }
 
-    fn known(&self, run: &Name) -> Arc<AsyncMutex<Known>> {
+    fn known(&self, run: &Name) -> Arc<AsyncMutex<FoldedRun>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let one = known.entry(run.clone()).or_insert_with(|| {
-            Arc::new(AsyncMutex::new(Known {
-                folded: Folded::new(run, self.store.clone()),
+            Arc::new(AsyncMutex::new(FoldedRun {
+                folded: FoldState::new(run, self.store.clone()),
                 at: None,
                 executions: 0,
                 whole: false,
@@ -138,7 +138,7 @@ impl Folds {
 
     async fn catch_up(
         &self,
-        known: &mut Known,
+        known: &mut FoldedRun,
         run: &Name,
         info: &WorkflowExecutionInfo,
         executions: usize,
@@ -182,10 +182,10 @@ impl Folds {
         }
     }
 
-    fn reset(&self, known: &mut Known, run: &Name) {
+    fn reset(&self, known: &mut FoldedRun, run: &Name) {
         // It may never have been read.
         let _ = self.store.delete(run);
-        known.folded = Folded::new(run, self.store.clone());
+        known.folded = FoldState::new(run, self.store.clone());
         known.at = None;
         known.executions = 1;
     }
@@ -268,7 +268,7 @@ impl Folds {
         let run = Name::from(execution.workflow_id.as_str());
         let known = self.known(&run);
         let mut known = known.lock().await;
-        // A list is a little behind, and has no length of what goes on.
+        // A list is a little behind, and has no length of what continues.
         let is_open = info.status() == WorkflowExecutionStatus::Running;
         let refreshed = match is_open {
             false => self.catch_up(&mut known, &run, &info, 1).await,
@@ -293,7 +293,7 @@ impl Folds {
     }
 
     /// Sends what happens to a run from now on.
-    pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> Read<RunHeader> {
+    pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> ReadResult<RunHeader> {
         self.refresh(run, 1)
             .await
             .map_err(|error| unknown(run, error))?;
@@ -329,7 +329,7 @@ impl Folds {
         Ok(header)
     }
 
-    /// Takes the events of a run as they come, until it has ended or nobody watches any more.
+    /// Takes the events of a run as they come, until it has ended or no one watches any more.
     async fn follow_on(&self, run: &Name) -> Result<(), TemporalError> {
         let known = self.known(run);
         loop {
@@ -345,7 +345,7 @@ impl Folds {
                     .await?;
                 let mut known = known.lock().await;
                 if known.at.as_ref().is_none_or(|(at, _)| *at != execution) {
-                    // Somebody looked meanwhile, and it had carried over.
+                    // Someone looked meanwhile, and it had carried over.
                     break;
                 }
                 if known.folded.provisional {
@@ -381,7 +381,7 @@ impl Folds {
     }
 
     /// Refuses a command that comes too late, or a signal that nothing waits for.
-    pub async fn check(&self, run: &str, command: &Command) -> Read<()> {
+    pub async fn check(&self, run: &str, command: &Command) -> ReadResult<()> {
         let name = Name::from(run);
         self.refresh(&name, 1)
             .await
@@ -411,7 +411,7 @@ impl Folds {
     }
 
     /// The runs that a filter means.
-    pub fn chosen(self: &Arc<Self>, filter: &PruneFilter, now: Timestamp) -> Read<Vec<Name>> {
+    pub fn chosen(self: &Arc<Self>, filter: &PruneFilter, now: Timestamp) -> ReadResult<Vec<Name>> {
         let folds = Arc::clone(self);
         blocking(&self.tasks, async move { folds.refresh_all().await })?;
         chosen_to_prune(&*self.store, filter, now)
@@ -425,24 +425,24 @@ fn unknown(run: &Name, error: TemporalError) -> EngineError {
     }
 }
 
-/// The same histories, for whoever reads them.
-pub struct Look(pub Arc<Folds>);
+/// The same histories, for any caller that reads them.
+pub struct TemporalReader(pub Arc<Folds>);
 
-impl Look {
+impl TemporalReader {
     /// The last executions of a run; whether that is all of it.
-    fn back(&self, run: &str, executions: usize) -> Read<bool> {
+    fn read_last(&self, run: &str, executions: usize) -> ReadResult<bool> {
         let (folds, name) = (Arc::clone(&self.0), Name::from(run));
         let refreshing = async move { folds.refresh(&name, executions).await };
         blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))
     }
 
-    fn last(&self, run: &str) -> Read<&Stored> {
-        self.back(run, 1)?;
+    fn last(&self, run: &str) -> ReadResult<&StoreReader> {
+        self.read_last(run, 1)?;
         Ok(&self.0.stored)
     }
 
-    fn whole_run(&self, run: &str) -> Read<&Stored> {
-        self.back(run, EVERY)?;
+    fn whole_run(&self, run: &str) -> ReadResult<&StoreReader> {
+        self.read_last(run, EVERY)?;
         Ok(&self.0.stored)
     }
 
@@ -450,12 +450,12 @@ impl Look {
     fn until<T>(
         &self,
         run: &str,
-        read: impl Fn(&Stored) -> Read<T>,
+        read: impl Fn(&StoreReader) -> ReadResult<T>,
         enough: impl Fn(&T, usize) -> bool,
-    ) -> Read<T> {
+    ) -> ReadResult<T> {
         let mut executions = 1;
         loop {
-            let all = self.back(run, executions)?;
+            let all = self.read_last(run, executions)?;
             let found = read(&self.0.stored)?;
             if all || enough(&found, executions) {
                 return Ok(found);
@@ -464,53 +464,53 @@ impl Look {
         }
     }
 
-    fn all(&self) -> Read<&Stored> {
+    fn all(&self) -> ReadResult<&StoreReader> {
         let folds = Arc::clone(&self.0);
         blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
         Ok(&self.0.stored)
     }
 }
 
-impl Inspect for Look {
+impl RunReader for TemporalReader {
     fn is_owned(&self) -> bool {
         let connection = self.0.connection.clone();
         let asked = blocking(&self.0.tasks, async move { connection.has_workers().await });
         asked.unwrap_or(false)
     }
 
-    fn takes_writes(&self) -> Read<()> {
+    fn check_writable(&self) -> ReadResult<()> {
         Ok(())
     }
 
-    fn header(&self, run: &str) -> Read<RunHeader> {
+    fn header(&self, run: &str) -> ReadResult<RunHeader> {
         self.last(run)?.header(run)
     }
 
-    fn load(&self, run: &str) -> Read<StoredRun> {
+    fn load(&self, run: &str) -> ReadResult<StoredRun> {
         self.last(run)?.load(run)
     }
 
-    fn whole(&self, run: &str, iterations: usize) -> Read<ConsistentRun> {
+    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
         self.last(run)?.whole(run, iterations)
     }
 
-    fn journal(&self, run: &str) -> Read<Journal> {
+    fn journal(&self, run: &str) -> ReadResult<Journal> {
         self.whole_run(run)?.journal(run)
     }
 
-    fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
         match self.0.stored.source(program) {
             Err(_) => self.0.kept.source(program),
             found => found,
         }
     }
 
-    fn together(&self, read: &mut dyn FnMut()) -> Read<()> {
+    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()> {
         read();
         Ok(())
     }
 
-    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {
+    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
         self.0.stored.headers(runs)
     }
 
@@ -526,7 +526,7 @@ impl Inspect for Look {
         self.0.stored.on_change(wake);
     }
 
-    fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>> {
+    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
         let stored = match after {
             None => self.all()?,
             // The rest of what was read just now.
@@ -535,15 +535,20 @@ impl Inspect for Look {
         stored.list(after, limit)
     }
 
-    fn loops(&self, run: &str) -> Read<Vec<LoopState>> {
+    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
         self.last(run)?.loops(run)
     }
 
-    fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<IterationRow>> {
         if limit == usize::MAX {
             return self.whole_run(run)?.iterations(run, path, limit);
         }
-        let read = |stored: &Stored| stored.iterations(run, path, limit);
+        let read = |stored: &StoreReader| stored.iterations(run, path, limit);
         self.until(run, read, |rows, _| rows.len() >= limit)
     }
 
@@ -553,16 +558,16 @@ impl Inspect for Look {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Read<Vec<(u64, Status)>> {
+    ) -> ReadResult<Vec<(u64, Status)>> {
         let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
-        let read = |stored: &Stored| stored.last_statuses(run, path, wanted.clone(), commits);
+        let read = |stored: &StoreReader| stored.last_statuses(run, path, wanted.clone(), commits);
         // A list need not show what is far back.
         self.until(run, read, |found, executions| {
             found.len() >= all || executions > 1
         })
     }
 
-    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
+    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations> {
         self.whole_run(run)?.iterations_of(run, path)
     }
 
@@ -570,8 +575,8 @@ impl Inspect for Look {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
-    ) -> Read<Vec<IterationRow>> {
+        wanted: &[(u64, RowLocation)],
+    ) -> ReadResult<Vec<IterationRow>> {
         self.whole_run(run)?.whole_rows(run, path, wanted)
     }
 
@@ -581,24 +586,33 @@ impl Inspect for Look {
         since: Timestamp,
         last: Option<u64>,
         wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> Read<Vec<CommitRecord>> {
+    ) -> ReadResult<Vec<CommitRecord>> {
         self.whole_run(run)?
             .commits_between(run, since, last, wanted)
     }
 
-    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>> {
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> ReadResult<Vec<(u64, Vec<Change>)>> {
         self.whole_run(run)?.changes_back(run, last, limit)
     }
 
-    fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
+    fn stored_workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> ReadResult<Vec<StoredWorkflow>> {
         self.0.kept.stored_workflows(after, limit)
     }
 
-    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>> {
+    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>> {
         self.0.kept.stored_workflow(name)
     }
 
-    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>> {
+    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>> {
         self.0.kept.former_workflows(name)
     }
 
@@ -606,11 +620,11 @@ impl Inspect for Look {
         &self,
         name: &str,
         version: &WorkflowVersion,
-    ) -> Read<Option<ProgramSource>> {
+    ) -> ReadResult<Option<ProgramSource>> {
         self.0.kept.former_workflow(name, version)
     }
 
-    fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>> {
+    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
         self.whole_run(run)?.history(run, after, limit)
     }
 }

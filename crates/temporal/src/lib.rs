@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update;
-//! an effect is an activity. The same [`turn`] folds a history when somebody looks at a run, so no
+//! an effect is an activity. The same [`turn`] folds a history when someone checks a run, so no
 //! worker is needed for that.
 //!
 //! It knows no format, and nothing outside of it knows Temporal.
@@ -58,7 +58,6 @@ pub enum TemporalError {
     Unreachable {
         /// Its address.
         at: String,
-        /// Why.
         why: String,
     },
     /// It refused a request.
@@ -79,7 +78,7 @@ pub enum TemporalError {
     /// The run contradicts itself.
     #[error(transparent)]
     Bug(#[from] Bug),
-    /// The worker cannot go on.
+    /// The worker cannot continue.
     #[error("the worker stopped: {0}")]
     Worker(String),
 }

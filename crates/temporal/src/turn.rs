@@ -1,14 +1,14 @@
 //! A run inside of Temporal: what came in with a workflow task, and what is ordered in return. It is
 //! a function of the sources, the carried state and the events of the history. The worker and the
-//! fold of a history both use it, so a run that is looked at is the run that goes on.
+//! fold of a history both use it, so a run that is checked is the run that continues.
 
 use super::TemporalError;
-use super::wire::{Ask, Begun, Command, From, MAX_PAYLOAD, Wire};
+use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::Value;
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::program::Program;
 use windlass_machine::{
     Durable, Effect, EffectId, Event, Outcome, RunStatus, TimerId, Transition, sealed,
@@ -16,20 +16,20 @@ use windlass_machine::{
 use windlass_model::model::{Fault, Name, Request};
 use windlass_value::time::Timestamp;
 
-/// So many steps that need nothing from outside follow each other in one workflow task. Then the run
+/// This many steps that need nothing from outside follow each other in one workflow task. Then the run
 /// yields, so that it hears of commands.
 const STEPS_A_TASK: u32 = 2_000;
 
-/// An execution of so many such steps carries over: whoever replays it does not take long.
+/// An execution of this many such steps carries over: a caller that replays it does not take long.
 const STEPS_AN_EXECUTION: u32 = 20_000;
 
 /// The activity of a run that yields, which does nothing. A timer would fire up to a second late.
 pub const YIELD: EffectId = EffectId(u64::MAX);
 
-/// Requests from so many bytes on are left in the run's state, where an activity finds them.
+/// Requests from this many bytes on are left in the run's state, where an activity finds them.
 const LARGE: usize = 16 << 10;
 
-/// A history so many times as long as one that carries over does so when something is in flight, too.
+/// A history this many times as long as one that carries over does so when something is in flight, too.
 const BUSY: u32 = 8;
 
 /// How long effects in flight may take to end before a run carries over all the same. They are
@@ -98,9 +98,8 @@ pub enum Order {
     Disarm(u32),
     /// Answer an update.
     Answer(String, RunStatus),
-    /// Refuse it.
     Refuse(String, String),
-    /// Go on as a new execution with this input.
+    /// Continue as a new execution with this input.
     CarryOver(Vec<u8>),
     /// Make it known to those who search that the run has this status.
     Mark(RunStatus),
@@ -109,7 +108,7 @@ pub enum Order {
 }
 
 /// Sees every step: the run after it, the step, its time.
-pub type Sink<'a> = &'a mut dyn FnMut(&Hosted, &mut Transition, Timestamp);
+pub type Sink<'a> = &'a mut dyn FnMut(&RunHost, &mut Transition, Timestamp);
 
 /// How a run comes to its next execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,8 +124,8 @@ enum CarryOver {
 /// A run in one execution.
 pub struct Turn {
     wire: Wire,
-    hosted: Hosted,
-    begun: Begun,
+    hosted: RunHost,
+    begun: RunStart,
     is_begun: bool,
     /// Activities that were ordered and have not ended.
     in_flight: BTreeSet<EffectId>,
@@ -138,7 +137,7 @@ pub struct Turn {
     fired: BTreeSet<u32>,
     /// The next timer gets this number.
     next_timer: u32,
-    /// Steps were cut, and go on after [`YIELD`].
+    /// Steps were cut, and continue after [`YIELD`].
     cut: bool,
     /// Whether [`YIELD`] was ordered and has not ended.
     yields: bool,
@@ -152,10 +151,12 @@ pub struct Turn {
 
 impl Turn {
     /// A run that begins an execution.
-    pub fn new(id: &Name, wire: Wire, program: Arc<Program>, begun: Begun) -> Self {
+    pub fn new(id: &Name, wire: Wire, program: Arc<Program>, begun: RunStart) -> Self {
         let hosted = match &begun.from {
-            From::CarriedOver { state, at } => Hosted::restored(program, (**state).clone(), *at, 0),
-            From::Start { .. } | From::Restored(_) => Hosted::new(id.clone(), program),
+            StartState::CarriedOver { state, at } => {
+                RunHost::restored(program, (**state).clone(), *at, 0)
+            }
+            StartState::Start { .. } | StartState::Restored(_) => RunHost::new(id.clone(), program),
         };
         Self {
             wire,
@@ -183,7 +184,7 @@ impl Turn {
         Some(effect.request.with_state(state.variables_of(effect.cursor)))
     }
 
-    /// Takes what a workflow task brings; gives what is to be ordered, in order.
+    /// Takes what a workflow task brings; returns what is to be ordered, in order.
     ///
     /// # Errors
     /// The run contradicts itself, or something cannot be encoded. The task fails and is tried again.
@@ -194,7 +195,7 @@ impl Turn {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
         }
-        // What ended by itself is not cancelled any more, whatever comes before it.
+        // What ended automatically is not cancelled any more, whatever comes before it.
         self.fired.clear();
         for input in &task.inputs {
             match input {
@@ -208,7 +209,7 @@ impl Turn {
         for input in std::mem::take(&mut task.inputs) {
             self.input(input, now, sink, &mut orders)?;
         }
-        self.settle(&task, sink, &mut orders)?;
+        self.end_task(&task, sink, &mut orders)?;
         Ok(orders)
     }
 
@@ -219,17 +220,17 @@ impl Turn {
         orders: &mut Vec<Order>,
     ) -> Result<(), TemporalError> {
         // From here on the state is the run's own: a copy of it would only grow old.
-        let nothing = From::Start {
+        let nothing = StartState::Start {
             input: Value::Null,
             environment: Value::Null,
         };
         match std::mem::replace(&mut self.begun.from, nothing) {
-            From::Start { input, environment } => {
+            StartState::Start { input, environment } => {
                 let event = Event::Started { input, environment };
                 self.step(event, now, sink, orders)
             }
-            From::Restored(state) => self.step(Event::Restored(state), now, sink, orders),
-            From::CarriedOver { .. } => {
+            StartState::Restored(state) => self.step(Event::Restored(state), now, sink, orders),
+            StartState::CarriedOver { .. } => {
                 let outstanding = self.hosted.outstanding();
                 if self.follow(outstanding, now, orders) {
                     self.step(Event::Continued, now, sink, orders)?;
@@ -315,11 +316,11 @@ impl Turn {
     ) -> Result<(), TemporalError> {
         let mut event = event;
         loop {
-            let mut step = self.hosted.on(Vec::new(), event, now)?;
+            let mut step = self.hosted.handle_event(Vec::new(), event, now)?;
             if step.is_empty() {
                 return Ok(());
             }
-            sink(&self.hosted, &mut step, self.hosted.time(now));
+            sink(&self.hosted, &mut step, self.hosted.event_time(now));
             let effects = self.hosted.release(step, &Recorded);
             if !self.follow(effects, now, orders) {
                 return Ok(());
@@ -334,7 +335,7 @@ impl Turn {
         }
     }
 
-    /// Orders what a step asks for; whether it goes on at once.
+    /// Orders what a step asks for; whether it continues at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
         let mut goes_on = false;
         for effect in effects {
@@ -391,7 +392,7 @@ impl Turn {
     }
 
     /// The end of a task: the run has ended, carries over, or starts what it asked for.
-    fn settle(
+    fn end_task(
         &mut self,
         task: &Task,
         sink: Sink<'_>,
@@ -462,10 +463,10 @@ impl Turn {
     }
 
     fn next_execution(&self, now: Timestamp) -> Result<Vec<u8>, TemporalError> {
-        let next = Begun {
-            from: From::CarriedOver {
+        let next = RunStart {
+            from: StartState::CarriedOver {
                 state: Box::new(self.hosted.state().clone()),
-                at: self.hosted.time(now),
+                at: self.hosted.event_time(now),
             },
             ..self.begun.clone()
         };
@@ -473,7 +474,7 @@ impl Turn {
     }
 
     fn ask(&self, request: Request) -> Result<Vec<u8>, TemporalError> {
-        let ask = Ask {
+        let ask = ActivityInput {
             program: self.begun.program,
             request: Some(request),
         };
@@ -481,7 +482,7 @@ impl Turn {
         if bytes.len() < LARGE {
             return Ok(bytes);
         }
-        self.wire.write(&Ask {
+        self.wire.write(&ActivityInput {
             request: None,
             ..ask
         })

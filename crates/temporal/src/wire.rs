@@ -26,7 +26,7 @@ const MARK: u8 = b'W';
 const DEFLATED: u8 = 1;
 const SEALED: u8 = 2;
 
-/// Payloads from so many bytes on are deflated.
+/// Payloads from this many bytes on are deflated.
 const DEFLATED_FROM: usize = 512;
 
 /// No payload has more bytes than this once it is inflated.
@@ -37,24 +37,24 @@ pub const MAX_PAYLOAD: usize = (2 << 20) - (64 << 10);
 
 /// What an execution begins with: of a new run, or of one that carries over.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Begun {
+pub struct RunStart {
     /// What the program was compiled from. It travels along, so that any worker can run it.
     pub source: ProgramSource,
     /// The program's hash, which the state refers to.
     pub program: ProgramHash,
     /// What the caller marked the run with.
     pub labels: BTreeMap<String, String>,
-    /// An execution with a history of so many events carries over.
+    /// An execution with a history of this many events carries over.
     pub carry_over_at: u32,
     /// Whether the namespace has the search attributes of [`marks`].
     pub searchable: bool,
     /// Where it begins.
-    pub from: From,
+    pub from: StartState,
 }
 
 /// Where an execution begins.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub enum From {
+pub enum StartState {
     /// At the run's beginning.
     Start {
         /// The run's input.
@@ -75,7 +75,7 @@ pub enum From {
 
 /// What an activity is asked for.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Ask {
+pub struct ActivityInput {
     /// The program, whose sources the execution's first event has.
     pub program: ProgramHash,
     /// The request; none: it is large, and the run's state has it.
@@ -83,20 +83,18 @@ pub struct Ask {
 }
 
 /// What an activity gave. A fault is the run's: for Temporal it is an answer like others.
-pub type Answer = Result<Value, Fault>;
+pub type ActivityResult = Result<Value, Fault>;
 
-/// What somebody tells a run.
+/// What someone reports a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Command {
     /// To stand still.
     Pause,
-    /// To go on.
+    /// To continue.
     Resume,
     /// To end.
     Cancel,
-    /// A signal.
     Signal {
-        /// Its name.
         name: Name,
         /// What it carries.
         payload: Value,
@@ -104,7 +102,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The command that delivers an event; none of one that nobody sends.
+    /// The command that delivers an event; none of one that no one sends.
     pub fn of(event: Event) -> Option<Self> {
         match event {
             Event::PauseRequested => Some(Self::Pause),
@@ -126,7 +124,7 @@ impl Command {
 }
 
 /// Reads and writes payloads. With a key all of a payload is sealed: what an action answers is known to be
-/// secure only to the run that gets it. So who lacks the key can neither go on with a run nor add
+/// secure only to the run that gets it. So who lacks the key can neither continue with a run nor add
 /// something to it that others can read.
 #[derive(Clone, Default)]
 pub struct Wire {
@@ -162,7 +160,6 @@ impl Wire {
         Ok(bytes)
     }
 
-    /// A value as a payload.
     pub fn payload(&self, value: &impl Encode) -> Result<Payload, TemporalError> {
         Ok(of_bytes(self.write(value)?))
     }
@@ -211,7 +208,6 @@ impl Wire {
     }
 }
 
-/// Bytes as a payload.
 pub fn of_bytes(data: Vec<u8>) -> Payload {
     let encoding = (String::from("encoding"), b"binary/plain".to_vec());
     Payload {

@@ -1,10 +1,10 @@
-//! `windlass worker`: takes workflow tasks and activities from Temporal until it is told to stop.
+//! `windlass worker`: takes workflow tasks and activities from Temporal until it is reported to stop.
 //! What it keeps is a cache: another worker makes the same of the history.
 
 use super::connection::Connection;
 use super::effect::Effects;
 use super::turn::{Input, Order, Task, Turn};
-use super::wire::{self, Begun, Command, Wire};
+use super::wire::{self, Command, RunStart, Wire};
 use super::{COMMAND, EFFECT, TemporalError, WORKFLOW};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 /// A lost effect begins again after this.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// So many programs are kept that no run here needs.
+/// This many programs are stored that no run here needs.
 const MANY_PROGRAMS: usize = 256;
 
 /// Outputs up to this are shown in Temporal's own tools.
@@ -62,9 +62,9 @@ pub struct WorkerOptions {
     pub heartbeat: Duration,
     /// How long a run that a worker has in memory waits for it before another one takes it over.
     pub sticky: Duration,
-    /// So many effects at a time.
+    /// This many effects at a time.
     pub effects: usize,
-    /// So many runs are kept in memory.
+    /// This many runs are stored in memory.
     pub runs: usize,
     /// The deployment, when workers are versioned.
     pub deployment: Option<String>,
@@ -79,18 +79,18 @@ pub struct Shared {
     pub options: WorkerOptions,
     loader: Arc<dyn Loader>,
     programs: Mutex<HashMap<ProgramHash, Loaded>>,
-    runs: Mutex<HashMap<String, Hosting>>,
+    runs: Mutex<HashMap<String, HostedRun>>,
 }
 
 /// A run in this worker's memory.
-struct Hosting {
+struct HostedRun {
     turn: Turn,
     /// Temporal's numbers of the activities in flight.
     activities: BTreeMap<u32, EffectId>,
     next: u32,
 }
 
-impl Hosting {
+impl HostedRun {
     fn effect(&mut self, id: EffectId) -> u32 {
         self.next += 1;
         self.activities.insert(self.next, id);
@@ -364,13 +364,13 @@ impl Shared {
         Ok(orders)
     }
 
-    fn begin(&self, begin: &InitializeWorkflow) -> Result<Hosting, TemporalError> {
+    fn begin(&self, begin: &InitializeWorkflow) -> Result<HostedRun, TemporalError> {
         let first = begin.arguments.first();
         let bytes = first.map_or(&[][..], |payload| payload.data.as_slice());
-        let begun: Begun = self.wire.read(bytes)?;
+        let begun: RunStart = self.wire.read(bytes)?;
         let loaded = self.load(begun.program, &begun.source)?;
         let id = Name::from(begin.workflow_id.as_str());
-        Ok(Hosting {
+        Ok(HostedRun {
             turn: Turn::new(&id, self.wire.clone(), loaded.program, begun),
             activities: BTreeMap::new(),
             next: 0,
@@ -378,7 +378,7 @@ impl Shared {
     }
 
     /// What an activity gave; none when it was cancelled.
-    fn answer(&self, status: Resolved) -> Result<Option<wire::Answer>, TemporalError> {
+    fn answer(&self, status: Resolved) -> Result<Option<wire::ActivityResult>, TemporalError> {
         Ok(match status {
             Resolved::Completed(success) => {
                 let data = success.result.unwrap_or_default().data;
@@ -392,7 +392,7 @@ impl Shared {
         })
     }
 
-    fn order(&self, hosting: &mut Hosting, order: Order) -> Vec<Ordered> {
+    fn order(&self, hosting: &mut HostedRun, order: Order) -> Vec<Ordered> {
         match order {
             Order::Start(id, ask) => {
                 let seq = hosting.effect(id);

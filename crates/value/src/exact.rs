@@ -1,12 +1,12 @@
 //! What JSON can say and no value can hold: an integer beyond 64 bits, a number beyond a double,
-//! half a character. Whoever reads JSON refuses it, because serde_json would round the numbers.
+//! half a character. A caller that reads JSON refuses it, because serde_json would round the numbers.
 
 use serde::de::IgnoredAny;
 
 /// So much of a number is shown, in bytes.
 const SHOWN: usize = 60;
 
-/// What of this text no value holds, in words; none for what is no JSON, or has nothing of it.
+/// What of this text no value holds, in words; none for what is not JSON, or has nothing of it.
 #[must_use]
 pub fn inexact_json(text: &[u8]) -> Option<String> {
     let (what, at) = found(text)?;
@@ -39,7 +39,7 @@ fn found(text: &[u8]) -> Option<(String, usize)> {
                 let rest = text.get(at..).unwrap_or_default();
                 let length = rest.iter().take_while(|byte| in_number(**byte)).count();
                 let number = rest.get(..length).unwrap_or_default();
-                if let Some(why) = unfit(number) {
+                if let Some(why) = unfit_number(number) {
                     let shown = number.get(..SHOWN).unwrap_or(number);
                     let more = if number.len() > SHOWN { "…" } else { "" };
                     let shown = String::from_utf8_lossy(shown);
@@ -80,7 +80,7 @@ fn in_number(byte: u8) -> bool {
 }
 
 /// Why a number is not as it was written once it is a value; none when it is, or is none.
-fn unfit(number: &[u8]) -> Option<&'static str> {
+fn unfit_number(number: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(number).ok()?;
     if !text.contains(['.', 'e', 'E']) {
         // Most have few digits.

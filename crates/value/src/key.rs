@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-/// So many keys are shared by the objects that a thread makes.
+/// This many keys are shared by the objects that a thread makes.
 const SLOTS: usize = 256;
 
 /// A longer key is its object's own.

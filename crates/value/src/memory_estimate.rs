@@ -1,5 +1,5 @@
-//! About how much memory a run takes by the values of a text, told before it is read: 16 MB of
-//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It looks at bytes, and makes
+//! About how much memory a run takes by the values of a text, reported before it is read: 16 MB of
+//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It checks bytes, and makes
 //! no value of them.
 
 use serde::de::IgnoredAny;
@@ -11,7 +11,7 @@ pub const MAX_MEMORY: usize = 62 << 20;
 /// 170 MB by this measure.
 const MAX_RESULT_MEMORY: usize = 256 << 20;
 
-/// Why something of this size is not read, in words that go on from "its values would"; none when
+/// Why something of this size is not read, in words that continue from "its values would"; none when
 /// it is.
 #[must_use]
 pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
@@ -20,8 +20,8 @@ pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     (estimate > limit).then_some(told)
 }
 
-/// Why the values of this text are not made in a run, in words that go on from "its values would";
-/// none when they are, and for what is no JSON.
+/// Why the values of this text are not made in a run, in words that continue from "its values would";
+/// none when they are, and for what is not JSON.
 #[must_use]
 pub fn over_memory_json(text: &[u8]) -> Option<String> {
     let told = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
@@ -77,7 +77,7 @@ pub fn memory_of_json(text: &[u8]) -> usize {
     estimate
 }
 
-/// The same of YAML: at least as many as its signs can make.
+/// The same of YAML: at least the number that its signs can make.
 #[must_use]
 pub fn memory_of_yaml(text: &[u8]) -> usize {
     let one = |byte: &u8| match byte {

@@ -1,5 +1,5 @@
-//! Secure values: what an author declared to be seen by nobody, and what is computed from it. Such a
-//! value is wrapped wherever it lies, and whoever prints it prints a mask. Only an evaluation and an
+//! Secure values: what an author declared to be seen by no one, and what is computed from it. Such a
+//! value is wrapped wherever it lies, and a caller that prints it prints a mask. Only an evaluation and an
 //! action look inside. A store that has a key keeps them sealed: it lends the key to the codec here,
 //! which itself knows no cipher.
 
@@ -107,7 +107,7 @@ impl Secure {
         }
     }
 
-    /// From what a store kept.
+    /// From what a store stored.
     pub(super) fn read(sealed: bool, bytes: Vec<u8>) -> Result<Self, DecodeError> {
         let plain = match sealed {
             false => bytes,
@@ -128,7 +128,7 @@ impl Secure {
 }
 
 impl Value {
-    /// The value for nobody to see. That there is none is no secret.
+    /// The value for no one to see. That it does not exist is not a secret.
     #[must_use]
     pub fn secure(self) -> Self {
         match self {
@@ -172,7 +172,7 @@ impl Value {
 
     /// A secure list as a list of secure values, so that one can go through it.
     #[must_use]
-    pub fn shared_out(self) -> Self {
+    pub fn into_shared(self) -> Self {
         let Self::Secure(_) = &self else {
             return self;
         };
@@ -188,9 +188,9 @@ mod tests {
     use super::*;
 
     /// Turns bytes around, so that one sees that it was asked.
-    struct Turned(u8);
+    struct XorSealer(u8);
 
-    impl Sealer for Turned {
+    impl Sealer for XorSealer {
         fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
             let turned = plain.iter().rev().map(|byte| byte ^ 0xA5);
             Some([self.0].into_iter().chain(turned).collect())
@@ -202,13 +202,13 @@ mod tests {
     }
 
     fn encoded(value: &Value, key: Option<u8>) -> Vec<u8> {
-        let key = key.map(|key| Arc::new(Turned(key)) as Arc<dyn Sealer>);
+        let key = key.map(|key| Arc::new(XorSealer(key)) as Arc<dyn Sealer>);
         let _sealing = Sealing::with(key);
         bincode::encode_to_vec(value, CONFIG).unwrap()
     }
 
     fn decoded(bytes: &[u8], key: Option<u8>) -> Value {
-        let key = key.map(|key| Arc::new(Turned(key)) as Arc<dyn Sealer>);
+        let key = key.map(|key| Arc::new(XorSealer(key)) as Arc<dyn Sealer>);
         let _sealing = Sealing::with(key);
         let (value, used) = bincode::decode_from_slice(bytes, CONFIG).unwrap();
         assert_eq!(used, bytes.len());

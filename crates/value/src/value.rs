@@ -1,7 +1,7 @@
 //! The value every module shares: JSON plus exact 64-bit integers and decimals.
 //!
 //! Containers are behind `Arc`, so a clone costs a counter; changing one in place is cheap while
-//! nobody else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
+//! no one else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
 //! derive would recurse as deep as the bytes ask for.
 
 use super::exact::inexact_json;
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 /// Deepest nesting a value may have in a file or while it is computed.
 pub const MAX_DEPTH: usize = 128;
 
-/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that whoever wraps
+/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that a caller that wraps
 /// them can still be read.
 pub const MAX_RESULT_DEPTH: usize = 96;
 
@@ -59,7 +59,7 @@ pub enum Value {
     Array(Arc<Vec<Value>>),
     /// A map that keeps its order.
     Object(Arc<Object>),
-    /// A value that nobody is to see: whoever prints it prints a mask.
+    /// A value that is secure: a caller that prints it prints a mask.
     Secure(Arc<Secure>),
 }
 
@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// The whole number, also when it stands in text: templates give text.
+    /// The whole number, also when it is in text: templates give text.
     #[must_use]
     pub fn as_whole(&self) -> Option<i64> {
         match self {
@@ -168,21 +168,21 @@ impl Value {
         }
     }
 
-    /// The member of a map by its exact name; none when this is no map or has no such member.
+    /// The member of a map by its exact name; none when this is not a map or has no such member.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
-    /// Whether containers nest at most so many levels deep; what is no container has none.
+    /// Whether containers nest at most this many levels deep; what is not a container has none.
     #[must_use]
-    pub fn nests_at_most(&self, levels: usize) -> bool {
-        let below = |child: &Value| levels > 0 && child.nests_at_most(levels - 1);
+    pub fn depth_within(&self, levels: usize) -> bool {
+        let below = |child: &Value| levels > 0 && child.depth_within(levels - 1);
         match self {
             Self::Array(items) => items.iter().all(below),
             Self::Object(map) => map.values().all(below),
             Self::Secure(secure) => match &**secure {
-                Secure::Open(value) => value.nests_at_most(levels),
+                Secure::Open(value) => value.depth_within(levels),
                 Secure::Sealed(_) => true,
             },
             Self::Null
@@ -243,9 +243,9 @@ impl Value {
         serde_json::to_string_pretty(self).unwrap_or_else(|_| String::from("null"))
     }
 
-    /// Whether it has no more than about so many bytes, as text and numbers are stored.
+    /// Whether it has no more than about this many bytes, as text and numbers are stored.
     #[must_use]
-    pub fn weighs_at_most(&self, bytes: usize) -> bool {
+    pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let mut left = Some(bytes);
         let mut open = vec![self];
         while let Some(value) = open.pop() {

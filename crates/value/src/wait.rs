@@ -13,7 +13,7 @@ const LEAST_INSTANT: f64 = 1e9;
 /// The wait that an answer asks for: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI and
 /// Azure, those of rate limits where nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header` gives the
 /// value of a header by its name in small letters. None where nothing is asked for, or in no known form; a time in the
-/// past is no wait.
+/// past is not a wait.
 pub fn requested_wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Timestamp,

@@ -37,7 +37,7 @@ pub fn check(bytes: &[u8]) -> bool {
         for outcome in &first {
             match outcome {
                 Ok(value) => {
-                    assert!(value.nests_at_most(DEEPEST), "it nests too deep");
+                    assert!(value.depth_within(DEEPEST), "it nests too deep");
                     taken = true;
                 }
                 Err(error) => assert!(!error.report().is_empty(), "an error without a word"),

@@ -24,7 +24,7 @@ fn value(text: &str) -> bool {
     let Ok(value) = Value::from_json(text) else {
         return false;
     };
-    assert!(value.nests_at_most(MAX_DEPTH), "it nests too deep");
+    assert!(value.depth_within(MAX_DEPTH), "it nests too deep");
     let written = value.to_json();
     let again = Value::from_json(&written).expect("what was written can be read");
     assert_eq!(again, value);

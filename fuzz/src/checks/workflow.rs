@@ -39,7 +39,7 @@ pub fn check(bytes: &[u8]) -> bool {
 /// Whether a bundle is a workflow; when it is not, that is told.
 pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
     for reference in windlass_formats::references(bundle, dialect) {
-        let _ = bundle.beside(reference.span.file, &reference.path);
+        let _ = bundle.resolve_sibling(reference.span.file, &reference.path);
     }
     let (workflow, diagnostics) =
         windlass_formats::read(bundle, dialect, &windlass_formats::Caps::unlimited());

@@ -41,7 +41,7 @@ const FAR: u32 = 1_000_000;
 
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
-struct Figure {
+struct BenchResult {
     section: BenchSection,
     figure: String,
     value: f64,
@@ -53,7 +53,7 @@ struct Report {
     version: &'static str,
     store: String,
     cores: usize,
-    figures: Vec<Figure>,
+    figures: Vec<BenchResult>,
 }
 
 /// What a section measures with, and what it found.
@@ -62,7 +62,7 @@ struct Bench<'a> {
     store: StoreKind,
     args: &'a BenchArgs,
     section: BenchSection,
-    figures: Vec<Figure>,
+    figures: Vec<BenchResult>,
 }
 
 pub async fn bench(global: &Global, screen: Screen, args: &BenchArgs) -> Result<Exit, Failure> {
@@ -171,9 +171,9 @@ fn input(url: &str, count: u32) -> Value {
 }
 
 impl Bench<'_> {
-    fn tell(&mut self, figure: impl Into<String>, value: f64, unit: &'static str) {
+    fn add_figure(&mut self, figure: impl Into<String>, value: f64, unit: &'static str) {
         let (section, figure) = (self.section, figure.into());
-        self.figures.push(Figure {
+        self.figures.push(BenchResult {
             section,
             figure,
             value,
@@ -183,13 +183,13 @@ impl Bench<'_> {
 
     fn median_and_worst(&mut self, what: &str, times: &mut [f64]) {
         for (name, share) in [("median", 0.5), ("worst", 1.0)] {
-            self.tell(format!("{what}, {name}"), quantile(times, share), "ms");
+            self.add_figure(format!("{what}, {name}"), quantile(times, share), "ms");
         }
     }
 
     /// A server on a new store that knows a workflow, and a name for runs of it.
     async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
-        let server = self.again(scratch)?;
+        let server = self.restart_server(scratch)?;
         let text = WorkflowText {
             text: workflow.to_owned(),
             ..WorkflowText::default()
@@ -201,7 +201,7 @@ impl Bench<'_> {
         Ok(server)
     }
 
-    fn again(&self, scratch: &Scratch) -> Result<Server, Failure> {
+    fn restart_server(&self, scratch: &Scratch) -> Result<Server, Failure> {
         Server::start(&scratch.path().join("state"), self.store).map_err(Failure::Machine)
     }
 
@@ -212,14 +212,14 @@ impl Bench<'_> {
     /// From the request to start a run to its first step, on a server that runs; and from the start of a
     /// server on a new store.
     async fn start(&mut self) -> Result<(), Failure> {
-        let target = begin()?;
+        let target = start_target()?;
         let scratch = self.scratch()?;
         let server = self.serve(&scratch, STEPS).await?;
         let mut warm = Vec::new();
         for _ in 0..2 * ROUNDS {
             let begun = clock();
             started(&server, input(&target.url, 1)).await?;
-            warm.push(millis(asked(&target)? - begun));
+            warm.push(millis(next_request(&target)? - begun));
         }
         drop(server);
         let mut cold = Vec::new();
@@ -228,7 +228,7 @@ impl Bench<'_> {
             let begun = clock();
             let server = self.serve(&scratch, STEPS).await?;
             started(&server, input(&target.url, 1)).await?;
-            cold.push(millis(asked(&target)? - begun));
+            cold.push(millis(next_request(&target)? - begun));
         }
         self.median_and_worst("from the request to the first step", &mut warm);
         self.median_and_worst("from no process to the first step", &mut cold);
@@ -237,14 +237,14 @@ impl Bench<'_> {
 
     /// From a step of one loop to the next: an answer, a commit, a request.
     async fn gaps(&mut self) -> Result<(), Failure> {
-        let target = begin()?;
+        let target = start_target()?;
         let scratch = self.scratch()?;
         let server = self.serve(&scratch, STEPS).await?;
         let last = if self.args.long { FAR + 20 } else { 1_020 };
         started(&server, input(&target.url, last)).await?;
         let mut times = Vec::new();
         for _ in 0..1_020 {
-            times.push(asked(&target)?);
+            times.push(next_request(&target)?);
         }
         for first in [1, 101, 1_001] {
             self.window(
@@ -255,7 +255,7 @@ impl Bench<'_> {
         if self.args.long {
             // Those up to 1,100 are asked as well.
             for _ in 1_020..1_100 {
-                asked(&target)?;
+                next_request(&target)?;
             }
             // The others take minutes, in which nothing is asked.
             let first = loop {
@@ -266,7 +266,7 @@ impl Bench<'_> {
             };
             let mut far = vec![first];
             for _ in 1..20 {
-                far.push(asked(&target)?);
+                far.push(next_request(&target)?);
             }
             self.window("1,000,001 to 1,000,020", far.iter());
         }
@@ -278,16 +278,16 @@ impl Bench<'_> {
         let pairs = times.iter().zip(times.iter().skip(1));
         let mut gaps: Vec<f64> = pairs.map(|(one, next)| millis(*next - *one)).collect();
         let average = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
-        self.tell(format!("steps {which}, average"), average, "ms");
+        self.add_figure(format!("steps {which}, average"), average, "ms");
         for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
             let value = quantile(&mut gaps, share);
-            self.tell(format!("steps {which}, {name}"), value, "ms");
+            self.add_figure(format!("steps {which}, {name}"), value, "ms");
         }
     }
 
     /// Many short loops at once, started over HTTP.
     async fn throughput(&mut self) -> Result<(), Failure> {
-        let target = begin()?;
+        let target = start_target()?;
         let scratch = self.scratch()?;
         let server = self.serve(&scratch, SPIN).await?;
         let (begun, cpu) = (clock(), server.cpu_us());
@@ -295,22 +295,22 @@ impl Bench<'_> {
         start_all(&server, inputs).await?;
         let started = clock() - begun;
         for _ in 0..LOOPS {
-            asked(&target)?;
+            next_request(&target)?;
         }
         let ended = (clock() - begun).as_secs_f64();
         let iterations = f64::from(LOOPS * ITERATIONS);
-        self.tell(
+        self.add_figure(
             "loops started a second",
             f64::from(LOOPS) / started.as_secs_f64(),
             "/s",
         );
-        self.tell(
+        self.add_figure(
             format!("iterations a second of {LOOPS} loops, with their starts"),
             iterations / ended,
             "/s",
         );
         if let (Some(before), Some(after)) = (cpu, server.cpu_us()) {
-            self.tell(
+            self.add_figure(
                 "CPU an iteration, with starts",
                 (after - before) / iterations,
                 "µs",
@@ -322,7 +322,7 @@ impl Bench<'_> {
     /// Loops that each ask once a second.
     async fn polls(&mut self) -> Result<(), Failure> {
         for loops in self.args.loops.clone() {
-            let target = begin()?;
+            let target = start_target()?;
             let scratch = self.scratch()?;
             let server = self.serve(&scratch, POLLS).await?;
             let empty = server.memory();
@@ -351,33 +351,33 @@ impl Bench<'_> {
             let mut asked = target.take();
             let polls = asked.late.len() as f64;
             let name = |what: &str| format!("{loops} loops, {what}");
-            self.tell(
+            self.add_figure(
                 name("started a second"),
                 f64::from(loops) / starts.as_secs_f64(),
                 "/s",
             );
-            self.tell(name("polls a second"), polls / seconds, "/s");
+            self.add_figure(name("polls a second"), polls / seconds, "/s");
             for (what, share) in [("late p50", 0.5), ("late p99", 0.99), ("late, worst", 1.0)] {
-                self.tell(name(what), quantile(&mut asked.late, share), "ms");
+                self.add_figure(name(what), quantile(&mut asked.late, share), "ms");
             }
-            self.tell(
+            self.add_figure(
                 name("polls of the slowest loop"),
                 f64::from(asked.least),
                 "",
             );
-            self.tell(
+            self.add_figure(
                 name("polls of the quickest loop"),
                 f64::from(asked.most),
                 "",
             );
-            self.tell(name("a read, p99"), quantile(&mut looks, 0.99), "ms");
+            self.add_figure(name("a read, p99"), quantile(&mut looks, 0.99), "ms");
             if let Some((before, after)) = cpu {
-                self.tell(name("CPU a poll"), (after - before) / polls, "µs");
-                self.tell(name("cores"), (after - before) / seconds / 1e6, "");
+                self.add_figure(name("CPU a poll"), (after - before) / polls, "µs");
+                self.add_figure(name("cores"), (after - before) / seconds / 1e6, "");
             }
             if let (Some(empty), Some(now)) = (empty, server.memory()) {
-                self.tell(name("memory"), now / 1e6, "MB");
-                self.tell(
+                self.add_figure(name("memory"), now / 1e6, "MB");
+                self.add_figure(
                     name("memory a loop"),
                     (now - empty) / f64::from(loops) / 1e3,
                     "KB",
@@ -389,31 +389,31 @@ impl Bench<'_> {
 
     /// From the start of a process to the next step, after a SIGKILL.
     async fn recovery(&mut self) -> Result<(), Failure> {
-        let target = begin()?;
+        let target = start_target()?;
         let scratch = self.scratch()?;
         let mut server = self.serve(&scratch, STEPS).await?;
         started(&server, input(&target.url, 1_000)).await?;
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
             for _ in 0..20 {
-                asked(&target)?;
+                next_request(&target)?;
             }
             drop(server);
             target.forget();
             let begun = clock();
-            server = self.again(&scratch)?;
-            times.push(millis(asked(&target)? - begun));
+            server = self.restart_server(&scratch)?;
+            times.push(millis(next_request(&target)? - begun));
         }
         self.median_and_worst("from SIGKILL to the next step", &mut times);
         Ok(())
     }
 }
 
-fn begin() -> Result<Target, Failure> {
+fn start_target() -> Result<Target, Failure> {
     Target::begin(PERIOD).map_err(Failure::Machine)
 }
 
-fn asked(target: &Target) -> Result<Instant, Failure> {
+fn next_request(target: &Target) -> Result<Instant, Failure> {
     let none = || Failure::Machine(io::Error::other("nothing was asked for two minutes"));
     target.next(PATIENCE).ok_or_else(none)
 }

@@ -14,12 +14,12 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncon
 /// Requests for `/poll/N` are counted by loop; all others are told one by one.
 pub struct Target {
     pub url: String,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<RequestLog>>,
     asked: Receiver<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct RequestLog {
     /// By the loop's number: when it asked last, and how often.
     loops: Vec<(Option<Instant>, u32)>,
     /// How much later than the period each request came, in milliseconds.
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 /// What was asked in a stretch of time.
-pub struct Asked {
+pub struct RequestWindow {
     /// How much later than the period each request came, in milliseconds.
     pub late: Vec<f64>,
     /// How often the loop asked that asked the least, and the most.
@@ -44,7 +44,7 @@ impl Target {
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
         let (tell, asked) = channel();
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<RequestLog>> = Arc::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -78,17 +78,17 @@ impl Target {
     }
 
     /// Begins to count anew, and gives what was counted. Who has asked is still known.
-    pub fn take(&self) -> Asked {
+    pub fn take(&self) -> RequestWindow {
         let mut seen = self.seen();
         let late = std::mem::take(&mut seen.late);
         let late = late.into_iter().map(f64::from).collect();
         let counts = || seen.loops.iter().map(|(_, count)| *count);
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         seen.loops.iter_mut().for_each(|(_, count)| *count = 0);
-        Asked { late, least, most }
+        RequestWindow { late, least, most }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, RequestLog> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,7 +96,7 @@ impl Target {
 #[derive(Clone)]
 struct Counter {
     tell: Sender<Instant>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<RequestLog>>,
     period: Duration,
 }
 

@@ -6,8 +6,8 @@ use crate::cli::output::short;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use windlass_engine::{
-    HandlerTarget, Object, Rehearsed, RehearsedStep, Stubs, Timestamp, Value, What, name_of_part,
-    parse_duration,
+    HandlerTarget, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs, Timestamp,
+    Value, name_of_part, parse_duration,
 };
 
 /// A file of cases.
@@ -140,7 +140,7 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
 
 impl Expect {
     /// What is not as expected, in words.
-    pub fn differs(&self, told: &Rehearsed) -> Vec<String> {
+    pub fn differs(&self, told: &SimulationReport) -> Vec<String> {
         let mut found = Vec::new();
         // A case that ends badly without expecting anything of it has failed.
         let silent = ["status", "error", "next"]
@@ -158,7 +158,7 @@ impl Expect {
     }
 }
 
-fn because(told: &Rehearsed) -> String {
+fn because(told: &SimulationReport) -> String {
     let error = told
         .error
         .as_ref()
@@ -167,7 +167,7 @@ fn because(told: &Rehearsed) -> String {
     why.map(|why| format!(" ({why})")).unwrap_or_default()
 }
 
-fn one(key: &str, wanted: &Value, told: &Rehearsed) -> Option<String> {
+fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
     let not = |what: &str, is: &Value| {
         let (is, wanted) = (short(is, 300), short(wanted, 300));
         Some(format!("{what} is {is}, not {wanted}"))
@@ -213,7 +213,7 @@ fn one(key: &str, wanted: &Value, told: &Rehearsed) -> Option<String> {
         }),
         "waits" => {
             let waits = told.steps.iter().filter_map(|step| match step.what {
-                What::Wait { ms, .. } => Some(ms),
+                SimulatedStepKind::Wait { ms, .. } => Some(ms),
                 _ => None,
             });
             let waits: Vec<u64> = waits.collect();
@@ -236,8 +236,8 @@ fn one(key: &str, wanted: &Value, told: &Rehearsed) -> Option<String> {
                 let last = calls(told, name).last();
                 match last {
                     None => Some(format!("`{name}` was not called")),
-                    Some(What::Call { inputs, .. }) if within(wanted, inputs) => None,
-                    Some(What::Call { inputs, .. }) => Some(format!(
+                    Some(SimulatedStepKind::Call { inputs, .. }) if within(wanted, inputs) => None,
+                    Some(SimulatedStepKind::Call { inputs, .. }) => Some(format!(
                         "the inputs of `{name}` are {}, not {}",
                         short(inputs, 300),
                         short(wanted, 300)
@@ -263,9 +263,9 @@ fn one(key: &str, wanted: &Value, told: &Rehearsed) -> Option<String> {
 }
 
 /// `poll#1/check`, or `wait 10s`.
-fn word(step: &RehearsedStep) -> String {
+fn word(step: &SimulatedStep) -> String {
     match step.what {
-        What::Wait { ms, .. } => {
+        SimulatedStepKind::Wait { ms, .. } => {
             let time = std::time::Duration::from_millis(ms);
             format!("wait {}", crate::cli::format::duration(time))
         }
@@ -274,10 +274,13 @@ fn word(step: &RehearsedStep) -> String {
 }
 
 /// The calls of an action, or of one at a place; those that are next too.
-fn calls<'t>(told: &'t Rehearsed, name: &str) -> impl Iterator<Item = &'t What> {
+fn calls<'t>(
+    told: &'t SimulationReport,
+    name: &str,
+) -> impl Iterator<Item = &'t SimulatedStepKind> {
     let steps = told.steps.iter().chain(&told.next);
     steps.filter_map(move |step| {
-        let What::Call { title, .. } = &step.what else {
+        let SimulatedStepKind::Call { title, .. } = &step.what else {
             return None;
         };
         let last = name_of_part(step.place.rsplit('/').next().unwrap_or_default());

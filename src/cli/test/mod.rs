@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::{
-    LoadOptions, Rehearsal, Rehearsed, RehearsedStep, TerminalText, What, rehearse,
+    LoadOptions, SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, TerminalText,
+    simulate,
 };
 
 /// The longest value on a line.
@@ -59,7 +60,7 @@ fn cases_of(file: &Path) -> Option<PathBuf> {
 /// Plays a workflow once, and tells what it did and would do next.
 async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
-    let given = Rehearsal {
+    let given = SimulationSpec {
         input: match inputs::stub_input(&args.handlers)? {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
             _ => inputs::inputs(args.input.as_deref(), &args.set)?,
@@ -68,9 +69,9 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
         at: args.at.clone(),
         attempt: args.attempt,
         now: args.now,
-        ..Rehearsal::default()
+        ..SimulationSpec::default()
     };
-    let told = rehearse(&workflow, &given).await?;
+    let told = simulate(&workflow, &given).await?;
     match args.output.output {
         Format::Table => output::print(text(&told))?,
         format => output::document(format, &told)?,
@@ -82,7 +83,7 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
     })
 }
 
-fn text(told: &Rehearsed) -> TerminalText {
+fn text(told: &SimulationReport) -> TerminalText {
     let mut out = TerminalText::default();
     for step in &told.steps {
         line(&mut out, "", step);
@@ -110,11 +111,11 @@ fn text(told: &Rehearsed) -> TerminalText {
 }
 
 /// `+10s  poll#1/check  http attempt 2  {…} → {…}`.
-fn line(out: &mut TerminalText, before: &str, step: &RehearsedStep) {
+fn line(out: &mut TerminalText, before: &str, step: &SimulatedStep) {
     let at = format::duration(Duration::from_millis(step.at_ms));
     let _ = write!(out, "{before}+{at:<8} {:<24} ", output::line(&step.place));
     let _ = match &step.what {
-        What::Call {
+        SimulatedStepKind::Call {
             executor,
             attempt,
             inputs,
@@ -137,13 +138,13 @@ fn line(out: &mut TerminalText, before: &str, step: &RehearsedStep) {
                 output::short(inputs, VALUE)
             )
         }
-        What::Wait { why, ms } => {
+        SimulatedStepKind::Wait { why, ms } => {
             let length = format::duration(Duration::from_millis(*ms));
             let why = serde_json::to_value(why).unwrap_or_default();
             writeln!(out, "waits {length} ({})", why.as_str().unwrap_or_default())
         }
-        What::Check { condition } => writeln!(out, "condition {condition}"),
-        What::Loop { reason } => writeln!(out, "ends: {}", output::line(reason)),
+        SimulatedStepKind::Check { condition } => writeln!(out, "condition {condition}"),
+        SimulatedStepKind::Loop { reason } => writeln!(out, "ends: {}", output::line(reason)),
     };
 }
 
@@ -220,7 +221,7 @@ async fn play(
     if !unused.is_empty() {
         return Ok(unused);
     }
-    let given = Rehearsal {
+    let given = SimulationSpec {
         input: case.input.clone(),
         answers: options.handlers,
         signals: case.signals.clone(),
@@ -228,7 +229,7 @@ async fn play(
         attempt: case.attempt,
         now: case.now.unwrap_or(args.now),
     };
-    let told = match rehearse(&workflow, &given).await {
+    let told = match simulate(&workflow, &given).await {
         Ok(told) => told,
         Err(error) => return Ok(vec![error.to_string()]),
     };

@@ -26,7 +26,7 @@ fn context() -> Context {
     let context = json!({"mode": "azure", "vars": vars, "state": vars});
     let context = Value::from_json(&context.to_string()).unwrap();
     let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0).unwrap();
-    context.within(Budget::of(WORK))
+    context.with_budget(Budget::of(WORK))
 }
 
 fn wdl(text: &str) -> Template {

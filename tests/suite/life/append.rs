@@ -219,7 +219,7 @@ async fn only_what_a_repeated_append_left_itself_is_cut_off() {
     ] {
         let before = format!("ä\n{left}");
         fs::write(&path, &before).unwrap();
-        let registry = Registry::new().again(again);
+        let registry = Registry::new().with_replayed(again);
         let outcome = attempt(&registry, &path, 3, json!([10, 11])).await;
         let after = fs::read_to_string(&path).unwrap();
         match outcome {
@@ -486,7 +486,7 @@ async fn a_file_is_replaced_once_however_often_it_is_asked_for() {
     fs::write(&sibling, "1\n2").unwrap();
     let put = |again: bool| {
         let request = request.clone();
-        async move { Registry::new().again(again).execute(&request).await }
+        async move { Registry::new().with_replayed(again).execute(&request).await }
     };
     put(false).await.unwrap();
     put(true).await.unwrap();

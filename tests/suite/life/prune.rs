@@ -91,7 +91,7 @@ pub fn fill(state: &Path, runs: u64, commits: u64) {
             let text = noise(run << 8 | revision, 20_000);
             commit.changes = vec![Change::set("text".into(), Text::text(text))];
             commit.header.status = RunStatus::Succeeded;
-            commit.header.placement = Placement::Resting;
+            commit.header.placement = Placement::Idle;
             store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
         }
     }

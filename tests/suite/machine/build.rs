@@ -132,7 +132,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         rules: windlass_formats::rules(dialect),
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
-        places: windlass_model::model::Places::default(),
+        places: windlass_model::model::NamedSpans::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,

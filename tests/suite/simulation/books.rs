@@ -13,7 +13,7 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEff
 use windlass_model::model::{Name, Request, Status};
 use windlass_store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, Store, StoreError, StoredRun,
     StoredWorkflow, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
@@ -238,8 +238,8 @@ impl Disk {
 impl windlass_store::sealed::Store for Disk {}
 
 impl Store for Disk {
-    fn usable(&self) -> Result<(), StoreError> {
-        self.store.usable()
+    fn check_writable(&self) -> Result<(), StoreError> {
+        self.store.check_writable()
     }
 
     fn epoch(&self) -> u64 {
@@ -266,7 +266,7 @@ impl Store for Disk {
         self.store.consistent_read(run, iterations)
     }
 
-    fn commit_telling(
+    fn commit_with_callback(
         &self,
         group: &[Commit],
         written: &mut dyn FnMut(),
@@ -308,7 +308,7 @@ impl Store for Disk {
                 commit.header.snapshot = commit.header.revision;
             }
         }
-        let outcome = self.store.commit_telling(&group, written)?;
+        let outcome = self.store.commit_with_callback(&group, written)?;
         assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
         books.groups += 1;
         books.tries = 0;
@@ -398,7 +398,7 @@ impl Store for Disk {
         &self,
         run: &str,
         path: &str,
-        wanted: &[(u64, Place)],
+        wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.store.whole_rows(run, path, wanted)
     }

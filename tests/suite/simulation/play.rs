@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use windlass_actions::Registry;
-use windlass_engine::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
+use windlass_engine::scheduler::{Loaded, Loader, ManualDriver, ReplyReceiver, Start};
 use windlass_expression::Value;
 use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, Program, ProgramHash};
@@ -301,7 +301,7 @@ impl Sim<'_> {
     }
 
     /// The store refused a group: its runs were thrown away in memory.
-    fn recover(&self, driver: &ManualDriver) -> Answer<Vec<Name>> {
+    fn recover(&self, driver: &ManualDriver) -> ReplyReceiver<Vec<Name>> {
         lock(&self.world).refused();
         lock(&self.books).crashes += 1;
         driver.recover()
@@ -516,8 +516,8 @@ impl Sim<'_> {
 
 /// The answer to something from outside.
 enum Waiting {
-    Start(Answer<()>),
-    Event(Answer<RunStatus>),
+    Start(ReplyReceiver<()>),
+    Event(ReplyReceiver<RunStatus>),
 }
 
 impl Waiting {

@@ -24,7 +24,7 @@ fn files_are_found_from_the_workflows_folder() {
 #[test]
 fn what_a_file_names_lies_beside_it() {
     let bundle = bundle();
-    let beside = |file, path| bundle.beside(file, path);
+    let beside = |file, path| bundle.resolve_sibling(file, path);
     assert_eq!(beside(0, "a.yaml").as_deref(), Some("a.yaml"));
     assert_eq!(beside(0, "./b/./a.yaml").as_deref(), Some("b/a.yaml"));
     assert_eq!(beside(1, "a.yaml").as_deref(), Some("parts/a.yaml"));

@@ -173,7 +173,7 @@ pub fn loop_state(path: &str, iteration: u64, ended: bool) -> LoopState {
         path: path.to_owned(),
         kind: "until".into(),
         title: None,
-        kept: Value::Null,
+        collected: Value::Null,
         iteration,
         max_iterations: 100,
         budget: 100,
@@ -259,7 +259,7 @@ fn a_loop_is_shown_without_what_only_the_run_reads(bench: &Bench) {
     let mut paged = plain.clone();
     paged.pages = BTreeMap::from([(7, 0)]);
     let mut keeping = plain.clone();
-    keeping.kept = Value::from("long");
+    keeping.collected = Value::from("long");
     for (number, row) in [paged, keeping].into_iter().enumerate() {
         let mut next = commit("run", number as u64);
         next.loops = vec![row];
@@ -456,7 +456,7 @@ fn placements_move_a_run_between_the_indexes(bench: &Bench) {
     assert_eq!(seen(), (vec![7], 0));
     ok(store, at("a", 3, Placement::Due(Timestamp(9))));
     assert_eq!(seen(), (vec![9], 0));
-    ok(store, at("a", 4, Placement::Resting));
+    ok(store, at("a", 4, Placement::Idle));
     assert_eq!(seen(), (vec![], 0));
     assert_eq!(store.next_due_at().unwrap(), None);
     ok(store, at("a", 5, Placement::Due(Timestamp(3))));
@@ -1059,14 +1059,14 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     ok(store, at("b", 0, Placement::Due(Timestamp(70))));
     for run in ["a", "b"] {
         store
-            .set_quarantine(run, Placement::Resting, Some("why"))
+            .set_quarantine(run, Placement::Idle, Some("why"))
             .unwrap();
     }
     assert!(store.runnable().unwrap().is_empty());
     assert_eq!(store.next_due_at().unwrap(), None);
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
-    assert_eq!((header.revision, header.placement), (1, Placement::Resting));
+    assert_eq!((header.revision, header.placement), (1, Placement::Idle));
     // Back again, and it goes on from there.
     store
         .set_quarantine("a", Placement::Runnable, None)
@@ -1076,7 +1076,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     ok(store, at("a", 1, Placement::Due(Timestamp(90))));
     assert_eq!(store.next_due_at().unwrap(), Some(Timestamp(90)));
     assert_eq!(store.next_due_after(Timestamp(90)).unwrap(), None);
-    let unknown = store.set_quarantine("c", Placement::Resting, None);
+    let unknown = store.set_quarantine("c", Placement::Idle, None);
     assert!(
         matches!(unknown, Err(StoreError::UnknownRun(_))),
         "{unknown:?}"

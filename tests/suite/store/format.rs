@@ -44,7 +44,7 @@ fn write(dir: &Path) {
         let step = advance(&program, &mut state, now, event).unwrap();
         let placement = match (state.status(), state.next_due_at()) {
             (RunStatus::Waiting, Some(due)) => Placement::Due(due),
-            _ => Placement::Resting,
+            _ => Placement::Idle,
         };
         let commit = Commit {
             header: RunHeader {

@@ -214,7 +214,7 @@ fn a_repaired_store_always_opens() {
         one.header.program = hash(7);
         one.header.status = status;
         if status.is_final() {
-            one.header.placement = Placement::Resting;
+            one.header.placement = Placement::Idle;
         }
         one.program = Some(source(&text));
         store.commit(&[one]).unwrap()[0].as_ref().unwrap();
@@ -249,7 +249,7 @@ fn a_repaired_store_always_opens() {
         if repaired.kept.iter().any(|run| run == "lost") && store.program(hash(7)).is_err() {
             // It stands still, says why, and goes on when a run of the same file brought that again.
             let header = store.header("lost").unwrap();
-            assert_eq!(header.placement, Placement::Resting, "{what}");
+            assert_eq!(header.placement, Placement::Idle, "{what}");
             assert!(
                 header.labels["windlass.parked"].contains("was lost"),
                 "{header:?}"
@@ -423,7 +423,7 @@ fn runs_that_may_be_older_than_they_were_stand_still() {
     let store = open_again(dir.path());
     let mut last = commit("run-0", store.header("run-0").unwrap().revision);
     last.header.status = RunStatus::Succeeded;
-    last.header.placement = Placement::Resting;
+    last.header.placement = Placement::Idle;
     store.commit(&[last]).unwrap()[0].as_ref().unwrap();
     drop(store);
     lose_the_end(&dir.path().join("store/mark"));

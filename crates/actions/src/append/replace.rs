@@ -1,4 +1,4 @@
-//! Files that a run writes anew: the rows go to a sibling of the file, which takes its place when the
+//! Files that a run writes again: the rows go to a sibling of the file, which takes its place when the
 //! run succeeds. Until then, and when the run ends otherwise, the file is as it was. What is done
 //! twice because of a crash gives the same.
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
-/// So many links are followed to a file that is not there yet.
+/// This many links are followed to a file that is not there yet.
 const MAX_LINKS: usize = 40;
 
 /// The file that a path leads to, through all links, whether it is there or not.

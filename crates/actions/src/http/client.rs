@@ -8,7 +8,7 @@ use super::redirect;
 use super::reply::Reply;
 use super::request;
 use super::tokens::Tokens;
-use super::trust::Trust;
+use super::trust::TrustedCertificates;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use windlass_model::model::{Fault, Request, fault_kind};
 /// How long a connection may take to come about, within the attempt's own time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many redirects are followed.
+/// This many redirects are followed.
 const MAX_REDIRECTS: usize = 10;
 
 const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
@@ -48,7 +48,7 @@ struct Connections {
     own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
 }
 
-/// Of more than so many clients with TLS of their own, all are made anew.
+/// Of more than this many clients with TLS of their own, all are made again.
 const MAX_OWN: usize = 64;
 
 impl Client {
@@ -67,7 +67,7 @@ impl Client {
             return builder;
         }
         builder
-            .dns_resolver(Arc::new(egress::PublicOnly))
+            .dns_resolver(Arc::new(egress::PublicResolver))
             .no_proxy()
     }
 
@@ -84,7 +84,7 @@ impl Client {
     pub(super) async fn call_with(
         &self,
         mut call: reqwest::Request,
-        trust: Option<&Trust>,
+        trust: Option<&TrustedCertificates>,
     ) -> Result<Reply, Fault> {
         let home = call.url().origin();
         for hop in 0..=MAX_REDIRECTS {
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// The client with this TLS: making one reads files.
-    async fn own(&self, trust: &Trust) -> Result<reqwest::Client, Fault> {
+    async fn own(&self, trust: &TrustedCertificates) -> Result<reqwest::Client, Fault> {
         let key = trust.key();
         let own = &self.connections().own;
         let own = || own.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 
 use super::fault::shown;
 use super::signature::Signer;
-use super::tokens::Asked;
+use super::tokens::TokenRequest;
 use crate::inputs::{Inputs, invalid, mismatch};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,7 +21,7 @@ const TYPES: &str = "Basic, Bearer, Raw, OAuth2, ActiveDirectoryOAuth or AwsSigV
 pub(super) enum Credentials {
     None,
     Header(HeaderValue),
-    Token(Asked),
+    Token(TokenRequest),
     Signature(Signer),
 }
 
@@ -60,7 +60,10 @@ impl Credentials {
     }
 
     /// Puts them on a call, or says which token must be fetched for it.
-    pub(super) fn put_on(&self, call: &mut reqwest::Request) -> Result<Option<&Asked>, Fault> {
+    pub(super) fn put_on(
+        &self,
+        call: &mut reqwest::Request,
+    ) -> Result<Option<&TokenRequest>, Fault> {
         match self {
             Self::None => {}
             Self::Token(asked) => return Ok(Some(asked)),
@@ -74,7 +77,7 @@ impl Credentials {
 }
 
 /// RFC 6749, 4.4: client credentials.
-fn oauth2(given: Keys<'_>) -> Result<Asked, Fault> {
+fn oauth2(given: Keys<'_>) -> Result<TokenRequest, Fault> {
     let (id, secret) = (given.need("clientId")?, given.need("clientSecret")?);
     let mut form = vec![("grant_type", "client_credentials")];
     for key in ["scope", "audience", "resource"] {
@@ -95,7 +98,7 @@ fn oauth2(given: Keys<'_>) -> Result<Asked, Fault> {
             )));
         }
     };
-    Ok(Asked::new(
+    Ok(TokenRequest::new(
         token_url(given.need("tokenUrl")?)?,
         &form,
         basic,
@@ -103,7 +106,7 @@ fn oauth2(given: Keys<'_>) -> Result<Asked, Fault> {
 }
 
 /// Logic Apps reference, "Microsoft Entra ID OAuth authentication", with a secret.
-fn active_directory(given: Keys<'_>) -> Result<Asked, Fault> {
+fn active_directory(given: Keys<'_>) -> Result<TokenRequest, Fault> {
     let authority = given.text("authority")?.unwrap_or(MICROSOFT);
     let tenant = given.need("tenant")?;
     let url = format!("{}/{tenant}/oauth2/token", authority.trim_end_matches('/'));
@@ -113,7 +116,7 @@ fn active_directory(given: Keys<'_>) -> Result<Asked, Fault> {
         ("client_secret", given.need("secret")?),
         ("resource", given.need("audience")?),
     ];
-    Ok(Asked::new(token_url(&url)?, &form, None))
+    Ok(TokenRequest::new(token_url(&url)?, &form, None))
 }
 
 fn token_url(text: &str) -> Result<Url, Fault> {
@@ -133,7 +136,7 @@ fn header(text: &str) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// That no token came is told as the fault of the call, without the other server's answer.
+/// That no token came is reported as the fault of the call, without the other server's answer.
 pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
     let words = fault.output.as_ref().and_then(|output| {
         let body = output.get("body")?;

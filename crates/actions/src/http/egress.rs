@@ -1,6 +1,6 @@
-//! What a guest's calls may reach: the public internet and nothing beside it. Addresses are
+//! What a guest's calls may reach: the public internet and nothing next to it. Addresses are
 //! checked, not names: those a name resolves to, those written in a URL, and those that a
-//! redirect leads to, each time anew, so that a name which changes its address gains nothing.
+//! redirect leads to, each time again, so that a name which changes its address gains nothing.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -11,12 +11,12 @@ use url::Host;
 /// An address that is not on the public internet.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} leads to {1}, which is not on the public internet: --allow-private-network")]
-pub(super) struct Denied(pub String, pub IpAddr);
+pub(super) struct DeniedAddress(pub String, pub IpAddr);
 
 /// A resolver that gives public addresses only.
-pub(super) struct PublicOnly;
+pub(super) struct PublicResolver;
 
-impl Resolve for PublicOnly {
+impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         Box::pin(async move {
@@ -24,7 +24,7 @@ impl Resolve for PublicOnly {
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             // One private address among public ones is denied too: which one is taken is chance.
             if let Some(private) = found.iter().find(|found| !is_public(found.ip())) {
-                return Err(Denied(host, private.ip()).into());
+                return Err(DeniedAddress(host, private.ip()).into());
             }
             if found.is_empty() {
                 return Err(io::Error::other(format!("{host} has no address")).into());
@@ -35,7 +35,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Refuses a URL whose host is written as an address that is not public: no resolver sees it.
-pub(super) fn check(url: &Url) -> Result<(), Denied> {
+pub(super) fn check(url: &Url) -> Result<(), DeniedAddress> {
     let ip = match url.host() {
         Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
         Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
@@ -44,7 +44,10 @@ pub(super) fn check(url: &Url) -> Result<(), Denied> {
     if is_public(ip) {
         return Ok(());
     }
-    Err(Denied(url.host_str().unwrap_or_default().to_owned(), ip))
+    Err(DeniedAddress(
+        url.host_str().unwrap_or_default().to_owned(),
+        ip,
+    ))
 }
 
 fn is_public(ip: IpAddr) -> bool {

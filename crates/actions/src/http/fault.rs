@@ -1,6 +1,6 @@
 //! What is said of a call that brought no whole reply.
 
-use super::egress::Denied;
+use super::egress::DeniedAddress;
 use reqwest::Url;
 use std::error::Error;
 use windlass_model::model::{Fault, NOT_CONNECTED, fault_kind};
@@ -19,7 +19,7 @@ pub(super) fn shown(url: &Url) -> String {
 /// The fault for a call that brought no whole reply: what went wrong, down to its root. `is_first`: no request of the
 /// call was answered before, with a redirect.
 pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool) -> Fault {
-    if let Some(denied) = source_of::<Denied>(&error) {
+    if let Some(denied) = source_of::<DeniedAddress>(&error) {
         return Fault::new(fault_kind::DENIED, denied.to_string());
     }
     let shown = shown(error.url().unwrap_or(url));

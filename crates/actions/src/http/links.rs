@@ -41,7 +41,7 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Splits at a separator that stands neither in a URL nor in quotes.
+/// Splits at a separator that is neither in a URL nor in quotes.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut in_url, mut in_quotes, mut escaped) = (false, false, false);
     text.split(|c: char| {

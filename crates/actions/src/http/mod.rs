@@ -28,8 +28,8 @@ use reqwest::header::AUTHORIZATION;
 use reqwest::{StatusCode, Url};
 use std::sync::Arc;
 use std::time::Duration;
-use tokens::Asked;
-use trust::Trust;
+use tokens::TokenRequest;
+use trust::TrustedCertificates;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Request};
 use windlass_value::LONGEST_REQUESTED_WAIT;
@@ -87,7 +87,7 @@ impl Http {
         let signing = Signing {
             client: &self.client,
             credentials: Credentials::of(inputs)?,
-            trust: Trust::of(inputs)?,
+            trust: TrustedCertificates::of(inputs)?,
             used,
         };
         let answer = signing.outcome(request).await?;
@@ -102,7 +102,7 @@ impl Http {
 struct Signing<'a> {
     client: &'a Client,
     credentials: Credentials,
-    trust: Option<Trust>,
+    trust: Option<TrustedCertificates>,
     used: &'a mut Vec<String>,
 }
 
@@ -179,8 +179,8 @@ impl Signing<'_> {
 /// `used`.
 async fn call_with_token(
     client: &Client,
-    trust: Option<&Trust>,
-    asked: &Asked,
+    trust: Option<&TrustedCertificates>,
+    asked: &TokenRequest,
     used: &mut Vec<String>,
     call: reqwest::Request,
 ) -> Result<Reply, Fault> {

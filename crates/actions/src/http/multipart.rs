@@ -3,11 +3,11 @@
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
 
-/// So many parts of a reply are told apart; one with more stays the bytes it is.
+/// This many parts of a reply are distinguished; one with more stays the bytes it is.
 const MAX_PARTS: usize = 1000;
 
 /// One part of a body.
-pub(super) struct Part {
+pub(super) struct MultipartPart {
     pub headers: HeaderMap,
     /// Its content type when its headers have none.
     pub kind: Option<String>,
@@ -15,7 +15,7 @@ pub(super) struct Part {
 }
 
 /// The content type with its boundary, and the body.
-pub(super) fn written(kind: &str, parts: &[Part]) -> (String, Vec<u8>) {
+pub(super) fn encode(kind: &str, parts: &[MultipartPart]) -> (String, Vec<u8>) {
     let given = boundary_of(kind).map(str::to_owned);
     let (kind, boundary) = match given {
         Some(boundary) => (kind.to_owned(), boundary),
@@ -106,7 +106,7 @@ fn line(body: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// A boundary that no part can hold, because it depends on all of them; of the same parts always
 /// the same one, so that a repeated attempt sends the same bytes.
-fn free_boundary(parts: &[Part]) -> String {
+fn free_boundary(parts: &[MultipartPart]) -> String {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes.as_slice()).collect();
     let digest = sha256_of_parts(&bytes);
     let digits: String = digest
@@ -123,19 +123,19 @@ mod tests {
 
     #[test]
     fn a_boundary_is_given_or_made() {
-        let part = Part {
+        let part = MultipartPart {
             headers: HeaderMap::new(),
             kind: Some("application/json".into()),
             bytes: b"[1]".to_vec(),
         };
-        let (kind, body) = written(
+        let (kind, body) = encode(
             "multipart/mixed; boundary=\"x\"",
             std::slice::from_ref(&part),
         );
         assert_eq!(kind, "multipart/mixed; boundary=\"x\"");
         let expected = "--x\r\ncontent-type: application/json\r\n\r\n[1]\r\n--x--\r\n";
         assert_eq!(body, expected.as_bytes());
-        let (kind, body) = written("multipart/mixed;", &[part]);
+        let (kind, body) = encode("multipart/mixed;", &[part]);
         let boundary = kind.strip_prefix("multipart/mixed; boundary=").unwrap();
         let body = String::from_utf8(body).unwrap();
         assert!(boundary.len() > 30 && body.starts_with(&format!("--{boundary}\r\n")));
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let part = |text: &str| Part {
+        let part = |text: &str| MultipartPart {
             headers: HeaderMap::new(),
             kind: Some("text/plain".into()),
             bytes: text.as_bytes().to_vec(),
         };
-        let (kind, body) = written("multipart/mixed", &[part("a\r\nb"), part(""), part("c")]);
+        let (kind, body) = encode("multipart/mixed", &[part("a\r\nb"), part(""), part("c")]);
         let read = parts(&kind, &body).unwrap();
         let texts: Vec<&[u8]> = read.iter().map(|(_, bytes)| *bytes).collect();
         assert_eq!(texts, [&b"a\r\nb"[..], b"", b"c"]);

@@ -1,6 +1,6 @@
 //! From the inputs of an action to a request without credentials. It never sends anything.
 
-use super::multipart::{self, Part};
+use super::multipart::{self, MultipartPart};
 use crate::execution_context::traceparent;
 use crate::inputs::{Inputs, invalid, scalar};
 use crate::secrets::MASK;
@@ -143,7 +143,7 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// A look at where a 202 pointed to, and whether it is the server of the call: only that one gets the
+/// A request to where a 202 pointed, and whether it is the server of the call: only that one gets the
 /// headers and the credentials.
 pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
@@ -289,13 +289,13 @@ fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault>
     let Some(Value::Array(items)) = inputs.get("$multipart") else {
         return Err(invalid("`body.$multipart` must be a list of parts"));
     };
-    let parts: Result<Vec<Part>, Fault> = items.iter().map(part).collect();
+    let parts: Result<Vec<MultipartPart>, Fault> = items.iter().map(part).collect();
     let parts = parts?;
     let sent_as = call.headers().get(CONTENT_TYPE);
     let sent_as = sent_as.and_then(|value| value.to_str().ok());
     let kind = sent_as.or(inputs.text("$content-type")?);
     let kind = kind.unwrap_or("multipart/form-data");
-    let (kind, bytes) = multipart::written(kind, &parts);
+    let (kind, bytes) = multipart::encode(kind, &parts);
     let kind = HeaderValue::from_str(&kind)
         .map_err(|_| invalid("`body.$content-type` is not a valid header"))?;
     call.headers_mut().insert(CONTENT_TYPE, kind);
@@ -303,7 +303,7 @@ fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault>
     Ok(())
 }
 
-fn part(item: &Value) -> Result<Part, Fault> {
+fn part(item: &Value) -> Result<MultipartPart, Fault> {
     let inputs = Inputs::from_value("body.$multipart", item)?;
     let headers = headers(inputs)?;
     let (kind, bytes) = match inputs.get("body") {
@@ -313,7 +313,7 @@ fn part(item: &Value) -> Result<Part, Fault> {
         Some(other) => (Some("application/json"), other.to_json().into_bytes()),
     };
     let kind = kind.map(str::to_owned);
-    Ok(Part {
+    Ok(MultipartPart {
         headers,
         kind,
         bytes,

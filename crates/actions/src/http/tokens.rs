@@ -1,4 +1,4 @@
-//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and kept in memory
+//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and stored in memory
 //! alone until shortly before they expire.
 
 use super::client::Client;
@@ -19,20 +19,20 @@ use windlass_model::model::Fault;
 /// How long a token is taken to live when its server does not say.
 const UNTOLD: Duration = Duration::from_secs(300);
 
-/// It is fetched anew so long before its end, or after nine tenths of a short life.
+/// It is fetched again so long before its end, or after nine tenths of a short life.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Of more than so many different tokens, all are fetched anew.
+/// Of more than this many different tokens, all are fetched again.
 const MAX_KEPT: usize = 1_000;
 
 /// A request for a token: its server, the form, and how the client names itself.
-pub(super) struct Asked {
+pub(super) struct TokenRequest {
     url: Url,
     form: String,
     basic: Option<HeaderValue>,
 }
 
-impl Asked {
+impl TokenRequest {
     pub(super) fn new(url: Url, form: &[(&str, &str)], basic: Option<(&str, &str)>) -> Self {
         // Both are encoded like a form before they are joined (RFC 6749, 2.3.1).
         let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
@@ -44,7 +44,7 @@ impl Asked {
         Self { url, form, basic }
     }
 
-    /// What tells tokens apart; secrets are not kept for it.
+    /// What distinguishes tokens; secrets are not stored for it.
     fn key(&self) -> [u8; 32] {
         let basic = self.basic.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
         let whole = [self.url.as_str().as_bytes(), self.form.as_bytes(), basic].join(&b'\n');
@@ -67,17 +67,17 @@ impl Asked {
     }
 }
 
-struct Kept {
+struct CachedToken {
     token: String,
     until: Instant,
 }
 
 /// A place for one token. Who holds it fetches; the others wait and take what came.
-type Place = Arc<tokio::sync::Mutex<Option<Kept>>>;
+type TokenSlot = Arc<tokio::sync::Mutex<Option<CachedToken>>>;
 
 #[derive(Default)]
 pub(super) struct Tokens {
-    places: Mutex<BTreeMap<[u8; 32], Place>>,
+    places: Mutex<BTreeMap<[u8; 32], TokenSlot>>,
 }
 
 impl Tokens {
@@ -85,7 +85,7 @@ impl Tokens {
     pub(super) async fn get(
         &self,
         client: &Client,
-        asked: &Asked,
+        asked: &TokenRequest,
         refused: Option<&str>,
     ) -> Result<String, Fault> {
         let place = self.place(asked.key());
@@ -110,14 +110,14 @@ impl Tokens {
         let life = life.unwrap_or(UNTOLD);
         let life = life.saturating_sub(MARGIN.min(life / 10));
         let token = token.to_owned();
-        *place = Some(Kept {
+        *place = Some(CachedToken {
             token: token.clone(),
             until: Instant::now() + life.min(Duration::from_secs(24 * 3600)),
         });
         Ok(token)
     }
 
-    fn place(&self, key: [u8; 32]) -> Place {
+    fn place(&self, key: [u8; 32]) -> TokenSlot {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.len() >= MAX_KEPT && !places.contains_key(&key) {
             places.clear();

@@ -6,13 +6,13 @@ use ring::digest::{SHA256, digest};
 use windlass_model::model::Fault;
 
 /// `tls: {ca, certificate, key}` of a call, each a text in PEM.
-pub(super) struct Trust {
+pub(super) struct TrustedCertificates {
     ca: Option<String>,
     /// The certificate with those above it, and its key.
     identity: Option<String>,
 }
 
-impl Trust {
+impl TrustedCertificates {
     pub(super) fn of(inputs: Inputs<'_>) -> Result<Option<Self>, Fault> {
         let Some(given) = inputs.get("tls") else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl Trust {
         Ok(Some(Self { ca, identity }))
     }
 
-    /// What tells clients apart.
+    /// What distinguishes clients.
     pub(super) fn key(&self) -> [u8; 32] {
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         let whole = format!("{}\0{}", part(&self.ca), part(&self.identity));

@@ -86,13 +86,13 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     let usage = usage.filter(|usage| usage.as_object().is_some());
     let usage = usage.unwrap_or_else(|| Value::object(Object::new()));
     if let Some(text) = content(message.get("content")) {
-        return Ok(with_tools(given(&text, usage), message));
+        return Ok(with_tools(completion_value(&text, usage), message));
     }
     if message
         .get("tool_calls")
         .is_some_and(|calls| !calls.is_null())
     {
-        return Ok(with_tools(given("", usage), message));
+        return Ok(with_tools(completion_value("", usage), message));
     }
     let refusal = message.get("refusal").and_then(Value::as_str);
     Err(malformed(
@@ -104,8 +104,7 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     ))
 }
 
-/// `{content, usage}`.
-pub(super) fn given(content: &str, usage: Value) -> Value {
+pub(super) fn completion_value(content: &str, usage: Value) -> Value {
     Value::from_pairs([("content", Value::text(content)), ("usage", usage)])
 }
 

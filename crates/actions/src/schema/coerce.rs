@@ -8,7 +8,7 @@ const MAX_DEPTH: usize = 128;
 
 /// A value with its members as the schema's types would have them, where they can be had so.
 pub(crate) fn coerced(value: &Value, schema: &Value, documents: Option<&Object>) -> Value {
-    let place = Place {
+    let place = SchemaPosition {
         root: schema,
         folder: "",
         documents,
@@ -18,13 +18,13 @@ pub(crate) fn coerced(value: &Value, schema: &Value, documents: Option<&Object>)
 
 /// The document that a part of a schema is in.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct SchemaPosition<'a> {
     root: &'a Value,
     folder: &'a str,
     documents: Option<&'a Object>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SchemaPosition<'a> {
     fn coerce(self, value: &Value, schema: &'a Value, depth: usize) -> Value {
         if depth > MAX_DEPTH {
             return value.clone();
@@ -65,7 +65,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What `$ref` names: a part of this document, or of one beside it.
+    /// What `$ref` names: a part of this document, or of one next to it.
     fn resolve(self, to: &'a str) -> Option<(Self, &'a Value)> {
         let (path, pointer) = to.split_once('#').unwrap_or((to, ""));
         let place = if path.is_empty() {
@@ -94,7 +94,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A path beside others of a folder, without `.` and `..`.
+/// A path next to others of a folder, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(path.split('/')) {

@@ -20,7 +20,7 @@ use std::error::Error;
 use windlass_expression::{Budget, Documents as SchemaDocuments, MAX_TOLD, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
-/// Where the schema itself lies; the documents beside it have their paths below this.
+/// Where the schema itself lies; the documents next to it have their paths below this.
 const BASE: &str = "workflow:///";
 
 /// What a path cannot have inside of a URI.
@@ -40,7 +40,7 @@ const UNSAFE: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Most errors of one value that are told.
+/// Most errors of one value that are reported.
 const MAX_ERRORS: usize = 1000;
 
 /// How often a pattern with look-around may go back in one text.
@@ -49,7 +49,7 @@ const MAX_BACKTRACKS: usize = 20_000;
 pub(super) struct Schema {
     validator: Validator,
     schema: Json,
-    /// Those beside it, by their paths.
+    /// Those next to it, by their paths.
     documents: BTreeMap<String, Json>,
 }
 
@@ -57,7 +57,7 @@ struct Documents(BTreeMap<String, Json>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the schema refers to `{0}`, which is not there")]
-struct Missing(String);
+struct MissingDocument(String);
 
 impl Retrieve for Documents {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Json, Box<dyn Error + Send + Sync>> {
@@ -66,7 +66,7 @@ impl Retrieve for Documents {
         self.0
             .get(uri)
             .cloned()
-            .ok_or_else(|| Missing(shown(uri)).into())
+            .ok_or_else(|| MissingDocument(shown(uri)).into())
     }
 }
 
@@ -77,7 +77,7 @@ fn shown(uri: &str) -> String {
 }
 
 impl Schema {
-    /// The schema of an action's inputs: `schema`, with `schemas` beside it.
+    /// The schema of an action's inputs: `schema`, with `schemas` next to it.
     pub(super) fn of(inputs: Inputs<'_>) -> Result<Self, Fault> {
         let schema = inputs
             .get("schema")
@@ -104,7 +104,7 @@ impl Schema {
             .with_base_uri(BASE)
             .with_retriever(Documents(documents.clone()))
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
-            // As the library of Python does when nobody asks it to.
+            // As the library of Python does when nothing reads it to.
             .should_validate_formats(false)
             .build(&schema)
             .map_err(|error| refused(&error))?;
@@ -149,7 +149,7 @@ fn json(value: &Value) -> Json {
 fn refused(error: &ValidationError<'static>) -> Fault {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(this) = cause {
-        if let Some(missing) = this.downcast_ref::<Missing>() {
+        if let Some(missing) = this.downcast_ref::<MissingDocument>() {
             return invalid(missing.to_string());
         }
         cause = this.source();

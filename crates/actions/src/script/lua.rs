@@ -30,7 +30,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Whether this program called [`lua_worker`], so that it can be started as a worker.
 static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 
-/// Lets this program run Lua scripts. A program that uses the library calls it first in `main`, and
+/// Enables Lua scripts in this program. A program that uses the library calls it first in `main`, and
 /// leaves with the code if there is one:
 ///
 /// ```
@@ -48,7 +48,7 @@ static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 ///
 /// A script runs in a process of its own, which is this program with arguments that only this
 /// function knows. A program that does not call it needs the `windlass` command of this version
-/// beside it, in the folder above, or on the `PATH`; without that, files with Lua are refused.
+/// next to it, in the folder above, or on the `PATH`; without that, files with Lua are refused.
 #[must_use]
 pub fn lua_worker() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
@@ -68,7 +68,7 @@ pub fn lua_worker() -> Option<ExitCode> {
 /// The program that runs scripts.
 ///
 /// # Errors
-/// When there is none, with what to do.
+/// When it does not exist, with what to do.
 pub(super) fn program() -> Result<PathBuf, String> {
     // Also when its file has been replaced since it was started.
     let own = Path::new("/proc/self/exe");

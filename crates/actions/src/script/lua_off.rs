@@ -1,4 +1,4 @@
-//! Stands for `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
+//! A stand-in for `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

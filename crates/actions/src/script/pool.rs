@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
-/// Bytes of an answer beside what the script gives.
+/// Bytes of an answer next to what the script gives.
 const MARGIN: u64 = 4 << 10;
 
 /// The words of the command that is a worker of a language.
@@ -66,7 +66,7 @@ impl Pool {
         else {
             return Err(worker.post_mortem(self.language).await);
         };
-        let answer: Answer = self.read(&bytes)?;
+        let answer: WorkerReply = self.read(&bytes)?;
         if answer.id != id {
             let message = format!("the {} worker sent an unexpected answer", self.language);
             return Err(broken(message));
@@ -81,7 +81,7 @@ impl Pool {
     fn worker(&self) -> Result<Worker, Fault> {
         // One pop a turn: the lock is not held while a dead one is dropped.
         while let Some(mut worker) = { self.idle().pop() } {
-            if worker.lives() {
+            if worker.is_alive() {
                 return Ok(worker);
             }
         }
@@ -119,12 +119,12 @@ impl Pool {
         Ok(bytes)
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<Answer, Fault> {
+    fn read(&self, bytes: &[u8]) -> Result<WorkerReply, Fault> {
         if bytes.len() > MAX_OUTPUT {
             let message = format!("the script gave more than {} MiB", MAX_OUTPUT >> 20);
             return Err(Fault::new(fault_kind::TOO_LARGE, message));
         }
-        json::weighed(bytes, "what the script gave")?;
+        json::check_memory(bytes, "what the script gave")?;
         json::exact(bytes, "what the script gave")?;
         serde_json::from_slice(bytes).map_err(|error| {
             let language = self.language;
@@ -147,7 +147,7 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct WorkerReply {
     id: u64,
     /// The worker is not to be used again.
     spent: bool,
@@ -179,7 +179,7 @@ pub(super) enum Failed {
     TooLarge,
 }
 
-impl Answer {
+impl WorkerReply {
     fn into_outcome(self) -> Result<Outcome, Fault> {
         let Some(failure) = self.fault else {
             return Ok(Outcome {
@@ -229,7 +229,7 @@ impl Worker {
     }
 
     /// Whether it still waits for jobs.
-    fn lives(&mut self) -> bool {
+    fn is_alive(&mut self) -> bool {
         matches!(self.running.child.try_wait(), Ok(None))
     }
 
@@ -244,7 +244,7 @@ impl Worker {
         self.log.begin(action);
         {
             let talk = async {
-                // One that is gone reads nothing; its answer tells.
+                // One that is gone reads nothing; its answer reports.
                 let _ = self.jobs.write_all(job).await;
                 let limit = MAX_OUTPUT as u64 + MARGIN;
                 let mut answers = (&mut self.answers).take(limit);

@@ -7,7 +7,7 @@ use super::{Job, Outcome, bounded, broken, failed, interpreter, log};
 use crate::execution_context;
 use crate::inputs::invalid;
 use crate::json;
-use crate::process::{Finished, ProcessError, Processes, Spec};
+use crate::process::{ProcessError, ProcessOutput, Processes, Spec};
 use crate::{Attempt, Executor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const WORKER: &str = include_str!("worker.pl");
 /// Bytes of Prolog's stacks when the action does not say.
 const DEFAULT_MEMORY: usize = 256 << 20;
 
-/// KiB of address space beside the stacks: the program, its tables, atoms and clauses.
+/// KiB of address space next to the stacks: the program, its tables, atoms and clauses.
 const MARGIN_KIB: usize = 1 << 20;
 
 /// Limits the address space, which Prolog's own limit does not.
@@ -135,7 +135,7 @@ fn facts(job: &Job<'_>) -> Object {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PrologAnswer {
     #[serde(default)]
     fault: Option<Failure>,
     #[serde(default)]
@@ -151,13 +151,13 @@ struct Failure {
     line: Option<u64>,
 }
 
-fn answer(finished: &Finished, job: &Job<'_>) -> Result<Value, Fault> {
+fn answer(finished: &ProcessOutput, job: &Job<'_>) -> Result<Value, Fault> {
     if finished.code != 0 {
         return Err(broken(format!("swipl {}", finished.describe())).code(finished.code));
     }
-    json::weighed(finished.stdout.as_bytes(), "what the script gave")?;
+    json::check_memory(finished.stdout.as_bytes(), "what the script gave")?;
     json::exact(finished.stdout.as_bytes(), "what the script gave")?;
-    let answer: Answer = serde_json::from_str(&finished.stdout)
+    let answer: PrologAnswer = serde_json::from_str(&finished.stdout)
         .map_err(|error| broken(format!("swipl wrote no answer: {error}")))?;
     if let Some(failure) = answer.fault {
         let line = failure.line.filter(|line| *line > 0);

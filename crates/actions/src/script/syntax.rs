@@ -1,4 +1,4 @@
-//! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be looked at
+//! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be checked
 //! here, as there is no `python3` or `swipl`, is not complained of.
 
 use super::lua;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Reads a list of codes from standard input and answers with a list of `[line, message]` or null.
 const CHECK: &str = include_str!("check.py");
 
-/// More code than this is not looked at, in bytes.
+/// More code than this is not checked, in bytes.
 const MAX_CODE: usize = 1 << 20;
 
 /// What is wrong with a script.

@@ -37,7 +37,7 @@ pub(super) fn across(layers: &mut Layers, order: &Order) -> Vec<i64> {
         for step in 0..count {
             let index = if down { step } else { count - 1 - step };
             if let Some(layer) = order.get(index) {
-                let settled = settle(layers, layer, sides, &x);
+                let settled = place_vertices(layers, layer, sides, &x);
                 put(&mut x, layer, &settled);
             }
         }
@@ -76,7 +76,7 @@ fn offsets(layers: &Layers, layer: &[usize]) -> Vec<i64> {
 
 /// The left sides that come closest to where each vertex wants to be. Vertices that want the same
 /// place share it as a block around the middle of their wishes.
-fn settle(
+fn place_vertices(
     layers: &mut Layers,
     layer: &[usize],
     sides: &[Vec<(usize, i64)>],

@@ -44,7 +44,7 @@ pub(super) struct Hop {
 
 /// How a link gets to its end.
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(super) enum LinkRoute {
     /// Down from layer to layer: its hops, and the vertex with its label.
     Hops(Vec<usize>, Option<usize>),
     /// Around at the side. Whether it leads back.
@@ -55,7 +55,7 @@ pub(super) struct Layers {
     /// The items first, in their order.
     pub vertices: Vec<Vertex>,
     pub hops: Vec<Hop>,
-    pub ways: Vec<Way>,
+    pub ways: Vec<LinkRoute>,
     pub layers: usize,
     /// How much was done, in steps of inner loops.
     pub steps: u64,
@@ -90,7 +90,7 @@ impl Layers {
         for (link, back) in links.iter().zip(&back) {
             let span = span(link, &layer_of);
             let way = match *back || span > longest {
-                true => Way::Lane(*back),
+                true => LinkRoute::Lane(*back),
                 false => made.hops_of(link, span),
             };
             made.ways.push(way);
@@ -98,7 +98,7 @@ impl Layers {
         made
     }
 
-    fn hops_of(&mut self, link: &Link, span: usize) -> Way {
+    fn hops_of(&mut self, link: &Link, span: usize) -> LinkRoute {
         let first = self.vertices.get(link.from).map_or(0, |from| from.layer);
         let mut hops = Vec::with_capacity(span);
         let mut label = None;
@@ -118,7 +118,7 @@ impl Layers {
         }
         hops.push(self.hop(from, link.to, from_at, link.to_at));
         self.steps += span as u64;
-        Way::Hops(hops, label)
+        LinkRoute::Hops(hops, label)
     }
 
     fn hop(&mut self, from: usize, to: usize, from_at: i64, to_at: i64) -> usize {

@@ -8,9 +8,9 @@ mod order;
 mod route;
 
 use super::picture::{Edge, Graph, Node, Port, node};
-use super::{BoxId, Drawn, Ends, Inside, Line, LineKind, Shape, Wire};
+use super::{BoxId, BoxShape, DrawnBox, Endpoints, Line, LineKind, ScopeDrawing, Wire};
 use layers::{Item, Layers, Link};
-use route::Places;
+use route::Positions;
 use std::collections::HashMap;
 use windlass_model::model::Name;
 
@@ -21,13 +21,13 @@ const POINT: i64 = 16;
 const CHOICE: i64 = 32;
 /// A line of text in a node.
 const TEXT: i64 = 18;
-/// Labels of edges have room for so many characters, nodes for so many.
+/// Labels of edges have room for this many characters, nodes for this many.
 pub(super) const EDGE_TEXT: usize = 36;
 pub(super) const NODE_TEXT: usize = 40;
 const FRAME_TEXT: usize = 56;
 
 /// A graph, and how many steps of inner loops its layout took.
-pub(super) fn layout(inside: &Inside, around: Option<&Drawn>) -> (Graph, u64) {
+pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph, u64) {
     let mut steps = 0;
     let mut level = level(inside, around, &mut steps);
     level.shift(PAD, PAD);
@@ -36,14 +36,14 @@ pub(super) fn layout(inside: &Inside, around: Option<&Drawn>) -> (Graph, u64) {
     (level, steps)
 }
 
-/// How wide a text of at most so many characters is, at `size` tenths of a pixel a character.
+/// How wide a text of at most this many characters is, at `size` tenths of a pixel a character.
 pub(super) fn text_width(text: &str, most: usize, size: i64) -> i64 {
     let wide = |c: char| if u32::from(c) >= 0x1100 { 17 } else { 10 };
     let tenths: i64 = text.chars().take(most).map(wide).sum();
     tenths * size / 100
 }
 
-fn place_of(layers: &mut Layers, items: &[Item], links: &[Link]) -> Places {
+fn place_of(layers: &mut Layers, items: &[Item], links: &[Link]) -> Positions {
     let order = order::order(layers);
     let x = across::across(layers, &order);
     route::route(items, links, layers, &order, &x)
@@ -51,14 +51,14 @@ fn place_of(layers: &mut Layers, items: &[Item], links: &[Link]) -> Places {
 
 /// The nodes of a level with their sizes, before they have places.
 struct Level<'a> {
-    inside: &'a Inside,
+    inside: &'a ScopeDrawing,
     nodes: Vec<Node>,
     within: Vec<Option<Graph>>,
     place: HashMap<BoxId, usize>,
     end: usize,
 }
 
-fn level(inside: &Inside, around: Option<&Drawn>, steps: &mut u64) -> Graph {
+fn level(inside: &ScopeDrawing, around: Option<&DrawnBox>, steps: &mut u64) -> Graph {
     let parent = around.map(|drawn| drawn.id.to_string());
     let level = Level::new(inside, parent.as_deref(), steps);
     let repeats = around.is_some_and(|drawn| drawn.facts.kind == "loop");
@@ -110,7 +110,7 @@ struct Drawing {
 }
 
 impl<'a> Level<'a> {
-    fn new(inside: &'a Inside, parent: Option<&str>, steps: &mut u64) -> Self {
+    fn new(inside: &'a ScopeDrawing, parent: Option<&str>, steps: &mut u64) -> Self {
         let point = |name: &str| Node {
             id: match parent {
                 Some(parent) => format!("{parent}.{name}"),
@@ -133,7 +133,7 @@ impl<'a> Level<'a> {
             let mut node = node(drawn);
             node.parent = parent.map(str::to_owned);
             let within = match &drawn.shape {
-                Shape::Frame(inside) => Some(self::level(inside, Some(drawn), steps)),
+                BoxShape::Frame(inside) => Some(self::level(inside, Some(drawn), steps)),
                 _ => None,
             };
             measure(&mut node, drawn, within.as_ref());
@@ -144,7 +144,7 @@ impl<'a> Level<'a> {
         level.end = level.nodes.len();
         level.nodes.push(point("end"));
         level.within.push(None);
-        if inside.lines.iter().any(|line| line.ends == Ends::Loop) {
+        if inside.lines.iter().any(|line| line.ends == Endpoints::Loop) {
             level.nodes.push(point("break"));
             level.within.push(None);
         }
@@ -161,7 +161,7 @@ impl<'a> Level<'a> {
             };
             let to = match (line.to, line.ends) {
                 (Some(id), _) => self.place.get(&id).copied(),
-                (None, Ends::Loop) => Some(self.end + 1),
+                (None, Endpoints::Loop) => Some(self.end + 1),
                 (None, _) => Some(self.end),
             };
             let (Some(from), Some(to)) = (from, to) else {
@@ -191,7 +191,7 @@ impl<'a> Level<'a> {
     ) -> Option<Drawing> {
         let (a, b) = (self.nodes.get(from)?, self.nodes.get(to)?);
         let back = kind == "again" || kind == "previous" || from == to;
-        // A line up meets a node beside those that come down; a failure leaves it beside them.
+        // A line up meets a node next to those that come down; a failure leaves it next to them.
         let side = |node: &Node, apart: bool| match apart && node.width > 3 * POINT {
             true => node.width - POINT,
             false => node.width / 2,
@@ -235,7 +235,7 @@ impl<'a> Level<'a> {
 impl Line {
     fn kind(&self) -> &'static str {
         match (self.ends, self.kind) {
-            (Ends::Loop, _) => "break",
+            (Endpoints::Loop, _) => "break",
             (_, LineKind::Next) => "next",
             (_, LineKind::Branch) => "branch",
             (_, LineKind::Failed) => "failed",
@@ -271,21 +271,21 @@ pub(super) fn does(node: &Node) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// Gives a node its size, and its ports their places in it.
-fn measure(node: &mut Node, drawn: &Drawn, within: Option<&Graph>) {
+/// Sets a node's size, and its ports their places in it.
+fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     let title = node.title.as_ref().unwrap_or(&node.name);
     let title = text_width(title, NODE_TEXT, 80) + 48;
     let does = text_width(&does(node), FRAME_TEXT, 65) + 32;
     let (width, height) = match (&drawn.shape, node.kind.as_str()) {
-        (Shape::Choice, _) => (CHOICE, CHOICE),
-        (Shape::Closed, "loop" | "foreach") => (title.max(does.min(340)).max(260), 96),
-        (Shape::Closed, _) => (title.max(does.min(300)).max(220), 64),
-        (Shape::Frame(_), _) => {
+        (BoxShape::Choice, _) => (CHOICE, CHOICE),
+        (BoxShape::Closed, "loop" | "foreach") => (title.max(does.min(340)).max(260), 96),
+        (BoxShape::Closed, _) => (title.max(does.min(300)).max(220), 64),
+        (BoxShape::Frame(_), _) => {
             let (width, height) = within.map_or((0, 0), |all| (all.width, all.height));
             let width = width + 2 * PAD;
             (width.max(title).max(does), header(node) + height + PAD)
         }
-        (Shape::Step | Shape::Bare(_), _) => (title.max(does.min(300)).max(180), 48),
+        (BoxShape::Step | BoxShape::Bare(_), _) => (title.max(does.min(300)).max(180), 48),
     };
     let ports = |names: &[Name]| {
         let widest = names.iter().map(|name| text_width(name, 20, 60) + 16).max();
@@ -340,7 +340,7 @@ impl Graph {
 mod tests {
     use super::{Item, Layers, Link, place_of};
 
-    /// Lays out so many items, each linked from some that come before it, within `near` of it.
+    /// Lays out this many items, each linked from some that come before it, within `near` of it.
     fn steps(count: usize, near: usize) -> u64 {
         let item = |place: usize| Item {
             width: 180,

@@ -10,16 +10,16 @@ const STALE: usize = 4;
 /// The vertices of each layer from left to right.
 pub(super) type Order = Vec<Vec<usize>>;
 
-/// So many steps a place counts for, so that ports of the same vertex have an order too.
+/// This many steps a place counts for, so that ports of the same vertex have an order too.
 const PLACE: usize = 1_024;
 
 /// The vertices at the other end of each vertex's hops, and where of them the hop is.
-struct Neighbours {
+struct Neighbors {
     above: Vec<Vec<(usize, usize)>>,
     below: Vec<Vec<(usize, usize)>>,
 }
 
-impl Neighbours {
+impl Neighbors {
     fn new(layers: &Layers) -> Self {
         let none = || vec![Vec::new(); layers.vertices.len()];
         let (mut above, mut below) = (none(), none());
@@ -46,7 +46,7 @@ fn part(layers: &Layers, vertex: usize, at: i64) -> usize {
 }
 
 pub(super) fn order(layers: &mut Layers) -> Order {
-    let neighbours = Neighbours::new(layers);
+    let neighbours = Neighbors::new(layers);
     let mut order = first(layers, &neighbours);
     let mut best = order.clone();
     let mut fewest = crossings(layers, &order);
@@ -69,7 +69,7 @@ pub(super) fn order(layers: &mut Layers) -> Order {
 }
 
 /// As the vertices are come to from the first one on: without crossings in a tree.
-fn first(layers: &mut Layers, neighbours: &Neighbours) -> Order {
+fn first(layers: &mut Layers, neighbours: &Neighbors) -> Order {
     let mut order = vec![Vec::new(); layers.layers];
     let mut seen = vec![false; layers.vertices.len()];
     for root in 0..layers.vertices.len() {
@@ -104,7 +104,7 @@ fn places(vertices: usize, order: &Order) -> Vec<usize> {
     places
 }
 
-fn sort(layers: &mut Layers, neighbours: &Neighbours, order: &mut Order, down: bool) {
+fn sort(layers: &mut Layers, neighbours: &Neighbors, order: &mut Order, down: bool) {
     let mut places = places(layers.vertices.len(), order);
     let sides = match down {
         true => &neighbours.above,

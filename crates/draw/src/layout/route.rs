@@ -1,7 +1,7 @@
 //! Where lines run. Between two layers is a channel with tracks: a line goes down to its track,
 //! along it, and down again. What leads back, or too far, goes up or down a lane at the right side.
 
-use super::layers::{Item, Layers, Link, PASS_AT, Way};
+use super::layers::{Item, Layers, Link, LinkRoute, PASS_AT};
 use super::order::Order;
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,12 +9,12 @@ use std::collections::{BTreeSet, HashMap};
 const TRACK: i64 = 10;
 /// Between a layer and the first track; the least height of a channel is twice that.
 const MARGIN: i64 = 14;
-/// So many nets of a channel are put into a good order; of more, each finds a free track.
+/// This many nets of a channel are put into a good order; of more, each finds a free track.
 const MANY: usize = 48;
 
 /// Where everything lies.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct Positions {
     pub width: i64,
     pub height: i64,
     /// The upper left corner of each item.
@@ -60,7 +60,7 @@ struct Lane {
 }
 
 /// A link at the side: the channels at its ends.
-struct Side {
+struct SideLink {
     high: usize,
     low: usize,
     link: usize,
@@ -82,7 +82,7 @@ pub(super) fn route(
     layers: &mut Layers,
     order: &Order,
     x: &[i64],
-) -> Places {
+) -> Positions {
     let count = order.len();
     let width = |vertex: (usize, &i64)| {
         let own = layers.vertices.get(vertex.0).map_or(0, |own| own.width);
@@ -127,7 +127,7 @@ pub(super) fn route(
         tops.get(vertex.layer).copied()
     };
     let item = |(index, x): (usize, &i64)| [*x, top(index).unwrap_or_default().0];
-    let mut places = Places {
+    let mut places = Positions {
         width,
         height: y,
         items: x.iter().take(items.len()).enumerate().map(item).collect(),
@@ -151,7 +151,7 @@ pub(super) fn route(
             ..Route::default()
         };
         match router.layers.ways.get(index) {
-            Some(Way::Hops(hops, label)) => {
+            Some(LinkRoute::Hops(hops, label)) => {
                 for (run, y) in hops.iter().filter_map(|hop| bend(*hop)) {
                     route.points.extend([[run.above, y], [run.below, y]]);
                 }
@@ -160,7 +160,7 @@ pub(super) fn route(
                     Some([x.get(label)? + PASS_AT + 6, top + height / 2])
                 });
             }
-            Some(Way::Lane(back)) => {
+            Some(LinkRoute::Lane(back)) => {
                 route.back = *back;
                 if let Some(lane) = lanes.get(&index)
                     && let (Some((out, low)), Some((into, high))) =
@@ -227,25 +227,25 @@ impl Router<'_> {
     /// The links at the side: short ones inside of long ones.
     fn lanes(&mut self, width: i64) -> (HashMap<usize, Lane>, i64) {
         let layer = |item: usize| self.layers.vertices.get(item).map_or(0, |item| item.layer);
-        let side = |(index, way): (usize, &Way)| {
+        let side = |(index, way): (usize, &LinkRoute)| {
             let link = self.links.get(index)?;
             let (out, into) = (layer(link.from) + 1, layer(link.to));
-            let side = Side {
+            let side = SideLink {
                 high: out.min(into),
                 low: out.max(into),
                 link: index,
             };
-            matches!(way, Way::Lane(_)).then_some(side)
+            matches!(way, LinkRoute::Lane(_)).then_some(side)
         };
         let ways = self.layers.ways.iter().enumerate();
-        let mut sides: Vec<Side> = ways.filter_map(side).collect();
+        let mut sides: Vec<SideLink> = ways.filter_map(side).collect();
         sides.sort_by_key(|side| (side.low - side.high, side.link));
         let few = sides.len() <= 2 * MANY;
-        let mut columns: Vec<Vec<Side>> = Vec::new();
+        let mut columns: Vec<Vec<SideLink>> = Vec::new();
         for side in sides {
             self.layers.steps += 1;
-            let clear = |other: &Side| side.low < other.high || other.low < side.high;
-            let free = |column: &&mut Vec<Side>| column.iter().all(clear);
+            let clear = |other: &SideLink| side.low < other.high || other.low < side.high;
+            let free = |column: &&mut Vec<SideLink>| column.iter().all(clear);
             match columns.iter_mut().filter(|_| few).find(free) {
                 Some(column) => column.push(side),
                 None => columns.push(vec![side]),

@@ -25,7 +25,7 @@ impl RunCounts {
 /// # Errors
 /// Store errors.
 pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
-    inspector.heads(|heads| {
+    inspector.run_index(|heads| {
         let mut counts = RunCounts::default();
         for head in heads.all() {
             *counts.by_status.entry(head.status).or_default() += 1;

@@ -169,7 +169,7 @@ fn lanes(fork: &Fork<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
     fork.lanes().take(MANY_LANES).map(lane).collect()
 }
 
-pub(super) fn doing(view: &RunView) -> Vec<CurrentActivity> {
+pub(super) fn current_activities(view: &RunView) -> Vec<CurrentActivity> {
     let cursors = view.state().cursors.iter();
     cursors
         .filter_map(|(id, cursor)| Some((*id, at_place(view, *id)?, &cursor.wait)))
@@ -248,7 +248,7 @@ fn waits(
                     "sleep"
                 }
             };
-            let tried = tried_action(view, id);
+            let tried = retried_action(view, id);
             let (action, kind) = match timer.purpose {
                 TimerPurpose::Retry => tried.unwrap_or((place.action, place.kind)),
                 _ => (place.action, place.kind),
@@ -291,7 +291,7 @@ fn waits(
 }
 
 /// While a retry waits, its cursor stands before the step: the step that is tried again.
-fn tried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
+fn retried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
     let scope = view.frames(id).find_map(|frame| match &frame.kind {
         FrameKind::Try(_) => view.scope(frame.scope),
         _ => None,

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A store that was read in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreReport {
-    /// So many runs can be read in full.
+    /// This many runs can be read in full.
     pub runs: u64,
     /// What cannot be read.
     pub unreadable: Vec<Unreadable>,
@@ -19,7 +19,7 @@ pub struct RepairReport {
     pub kept: Vec<String>,
     /// The runs that are not in it.
     pub lost: Vec<String>,
-    /// The runs may be older than they were when the store was whole: none goes on by itself.
+    /// The runs may be older than they were when the store was whole: none continues automatically.
     pub stand_still: bool,
     /// Where the damaged store is.
     pub old: String,

@@ -79,7 +79,7 @@ pub fn history(
             has_loop(inspector, &header, name)?;
         }
     }
-    let forgotten = forgotten(&inspector.loops(run)?, &iterations, filter);
+    let forgotten = count_forgotten(&inspector.loops(run)?, &iterations, filter);
     iterations.sort_by_key(|row| row.ended_at);
     let limit = filter.iterations.unwrap_or(usize::MAX);
     let earlier = iterations.len().saturating_sub(limit);
@@ -119,12 +119,12 @@ pub fn history(
 }
 
 /// How many iterations are not kept, before the first that is, of each loop that was asked for.
-fn forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryFilter) -> u64 {
+fn count_forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryFilter) -> u64 {
     let asked = |path: &str| {
         let asked = filter.loop_path.as_deref();
         asked.is_none_or(|asked| path == asked || last_name(path) == asked)
     };
-    // Of a loop of which none is kept, that are all that have ended.
+    // Of a loop of which none is stored, that are all that have ended.
     let ended = loops.iter().map(|row| (&*row.path, row.iteration));
     let kept = kept.iter().map(|row| (&*row.path, row.iteration));
     let mut first: BTreeMap<&str, u64> = BTreeMap::new();
@@ -142,7 +142,7 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<()
     let Ok(source) = inspector.source(header.program) else {
         return Ok(());
     };
-    // Of a program that this version cannot read nobody knows the loops.
+    // Of a program that this version cannot read no one knows the loops.
     let Ok(program) = inspector.program(header.program, &source) else {
         return Ok(());
     };

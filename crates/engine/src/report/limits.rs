@@ -50,10 +50,10 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                 name: scope.name.to_string(),
                 kind: spec.label.to_string(),
                 line: action.map_or(0, |action| action.span.line),
-                count: written(&spec.count),
-                timeout: spec.timeout.as_ref().map(written),
+                count: limit_text(&spec.count),
+                timeout: spec.timeout.as_ref().map(limit_text),
                 delay: spec.delay.as_ref().map(|delay| match delay {
-                    Delay::Every(every) => written(every),
+                    Delay::Every(every) => limit_text(every),
                     Delay::Backoff(_) | Delay::Server { .. } => delay.title(),
                 }),
                 unchanged: spec.unchanged.as_ref().map(Unchanged::title),
@@ -125,7 +125,7 @@ pub(super) fn on_limit(on_limit: OnLimit) -> &'static str {
 }
 
 /// A template as its author wrote it.
-fn written(template: &Template) -> String {
+fn limit_text(template: &Template) -> String {
     match template.source() {
         Value::String(text) => text.to_string(),
         other => other.to_json(),

@@ -1,4 +1,4 @@
-//! How a run ended or why it stands still, with the place in the author's file.
+//! How a run ended or why it is paused, with the place in the author's file.
 
 use super::LimitReached;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ impl OutcomeReport {
         run: Option<&RunState>,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
-        // One that failed has told of the limit that it failed at.
+        // One that failed has reported the limit that it failed at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
         let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
         let (limits, unreplaced) = match &error {

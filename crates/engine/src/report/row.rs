@@ -1,10 +1,10 @@
 //! One run in a list with what it is at, in a few words: its loop, what it waits for, why it failed.
 
-use super::current_activity::doing;
+use super::current_activity::current_activities;
 use super::outcome::ErrorReport;
 use super::view::RunView;
 use super::{CurrentActivity, PauseReport, PausedSince, RunSummary};
-use crate::inspect::MadeOf;
+use crate::inspect::DetailVersion;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl RunRow {
     pub(super) fn brief(inspector: &Inspector, header: &RunHeader) -> Self {
         let mut summary = RunSummary::new(header);
         if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
-            // What cannot be read is told by `status`.
+            // What cannot be read is reported by `status`.
             let stored = inspector.load(&header.id).ok();
             summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
         }
@@ -94,7 +94,7 @@ impl RunRow {
         let made = inspector.detail(&header.id, (header.revision, queued), |before| {
             detail(inspector, header, before)
         });
-        // What cannot be read is told by `status`.
+        // What cannot be read is reported by `status`.
         let detail = made.map_or_else(|_| RunDetail::default(), Arc::unwrap_or_clone);
         let mut summary = RunSummary::new(header);
         summary.next_due_at = summary.next_due_at.or(detail.next_due_at);
@@ -107,7 +107,7 @@ impl RunRow {
 /// # Errors
 /// Store errors.
 pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineError> {
-    inspector.together(|| {
+    inspector.read_batch(|| {
         let headers = inspector.headers(runs)?.into_iter().flatten();
         let rows = headers.map(|header| RunRow::whole(inspector, &header));
         Ok(rows.collect())
@@ -119,7 +119,7 @@ fn detail(
     inspector: &Inspector,
     header: &RunHeader,
     before: Option<&RunDetail>,
-) -> Result<(MadeOf, RunDetail), EngineError> {
+) -> Result<(DetailVersion, RunDetail), EngineError> {
     let view = RunView::brief(inspector, inspector.load(&header.id)?);
     let state = view.state();
     let outermost = state
@@ -142,7 +142,7 @@ fn detail(
         outermost: cell,
         waits_for: match header.status.is_final() {
             true => None,
-            false => doing(&view).into_iter().next(),
+            false => current_activities(&view).into_iter().next(),
         },
         pause,
         error: outcome.and_then(|outcome| ErrorReport::of(outcome, None)),

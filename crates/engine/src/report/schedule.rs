@@ -1,4 +1,4 @@
-//! When runs of a workflow start by themselves.
+//! When runs of a workflow start automatically.
 
 use crate::Workflow;
 use crate::calendar::next_after;
@@ -10,7 +10,7 @@ use windlass_value::time::Timestamp;
 /// So many of the next times are told.
 const TIMES: usize = 5;
 
-/// When runs of a workflow start by themselves. All but `next` is left out where there is no schedule.
+/// When runs of a workflow start automatically. All but `next` is left out where there is no schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleReport {
     /// A cron pattern, or a recurrence in words.

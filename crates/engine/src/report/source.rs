@@ -5,7 +5,7 @@ use crate::scheduler::ScheduleError;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_machine::{Visited, visited};
+use windlass_machine::{VisitedPoint, visited};
 use windlass_store::{Journal, StoreError};
 
 /// The files of a run, as they were when it was started.
@@ -74,7 +74,7 @@ pub fn places(inspector: &Inspector, run: &str, most: usize) -> Result<PlacesRep
         reason,
     })?;
     let found = visited(&program, &start, &changes, most)
-        .map_err(|bug| StoreError::unfolded(&header.id, &bug))?;
+        .map_err(|bug| StoreError::replay_failed(&header.id, &bug))?;
     let cut = header.snapshot > 0 || found.len() == most;
     Ok(PlacesReport {
         run: header.id.to_string(),
@@ -84,10 +84,10 @@ pub fn places(inspector: &Inspector, run: &str, most: usize) -> Result<PlacesRep
 }
 
 impl PlaceReport {
-    fn new(place: Visited) -> Self {
+    fn new(place: VisitedPoint) -> Self {
         let (path, kind) = match place {
-            Visited::Iteration(path) => (path, "iteration"),
-            Visited::Action(path) => (path, "action"),
+            VisitedPoint::Iteration(path) => (path, "iteration"),
+            VisitedPoint::Action(path) => (path, "action"),
         };
         let kind = kind.to_owned();
         Self { path, kind }

@@ -2,7 +2,7 @@
 //! and what changed last (docs/reference/cli.md).
 
 use super::change::{Changed, changes, same};
-use super::current_activity::{CurrentActivity, ForkReport, doing, forks};
+use super::current_activity::{CurrentActivity, ForkReport, current_activities, forks};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
 use crate::{EngineError, Inspector};
@@ -151,7 +151,7 @@ pub fn status(
     run: &str,
     at: Timestamp,
 ) -> Result<StatusReport, EngineError> {
-    inspector.together(|| read(inspector, run, at))
+    inspector.read_batch(|| read(inspector, run, at))
 }
 
 fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport, EngineError> {
@@ -173,7 +173,7 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
             ))
         }
     };
-    let doing = doing(&view);
+    let doing = current_activities(&view);
     Ok(StatusReport {
         at,
         run: header.id.to_string(),
@@ -181,7 +181,7 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
         status: state.status(),
         owned: inspector.is_owned(),
         outage: inspector
-            .takes_writes()
+            .check_writable()
             .err()
             .map(|error| error.to_string()),
         started_at: header.started_at,

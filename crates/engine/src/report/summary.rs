@@ -1,7 +1,7 @@
 //! One run in a list.
 
 use super::{RunRow, rows};
-use crate::{EngineError, Head, Heads, Inspector};
+use crate::{EngineError, Inspector, RunIndex, RunIndexEntry};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -45,7 +45,7 @@ impl RunSummary {
             updated_at: header.updated_at,
             next_due_at: match header.placement {
                 Placement::Due(due) => Some(due),
-                Placement::Runnable | Placement::Resting => None,
+                Placement::Runnable | Placement::Idle => None,
             },
             commit: header.revision,
             program: header.program.to_string(),
@@ -90,11 +90,11 @@ pub struct ListFilter {
 }
 
 /// A place in the list: when the last run before it was started, and its id.
-type Place = (Timestamp, String);
+type PageCursor = (Timestamp, String);
 
 impl ListFilter {
     /// Whether it takes a run, but for its status and its workflow.
-    fn takes(&self, header: &Head, text: Option<&str>) -> bool {
+    fn matches(&self, header: &RunIndexEntry, text: Option<&str>) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
         let meant = |run: &String| **run == *header.id;
@@ -107,18 +107,18 @@ impl ListFilter {
             && text.is_none_or(|text| names(header, text))
     }
 
-    fn takes_status(&self, header: &Head) -> bool {
+    fn matches_status(&self, header: &RunIndexEntry) -> bool {
         self.status.is_empty() || self.status.contains(&header.status)
     }
 
-    fn takes_workflow(&self, header: &Head) -> bool {
+    fn matches_workflow(&self, header: &RunIndexEntry) -> bool {
         let is = |name: &String| **name == *header.workflow;
         self.workflows.is_empty() || self.workflows.iter().any(is)
     }
 }
 
 /// Whether something that people call a run has this text, in lower case, in it.
-fn names(head: &Head, text: &str) -> bool {
+fn names(head: &RunIndexEntry, text: &str) -> bool {
     let labels = head
         .labels
         .iter()
@@ -132,13 +132,13 @@ fn has(name: &str, text: &str) -> bool {
     if !name.is_ascii() {
         return name.to_lowercase().contains(text);
     }
-    // Lists look at many names: none is copied.
+    // Lists check many names: none is copied.
     let mut windows = name.as_bytes().windows(text.len().max(1));
     text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }
 
 /// `MILLISECONDS.RUN`.
-fn place(text: &str) -> Option<Place> {
+fn cursor_of(text: &str) -> Option<PageCursor> {
     let (at, run) = text.split_once('.')?;
     Some((Timestamp(at.parse().ok()?), run.to_owned()))
 }
@@ -176,11 +176,11 @@ pub struct Facets {
 }
 
 impl Facets {
-    fn count(&mut self, filter: &ListFilter, head: &Head) {
-        if filter.takes_workflow(head) {
+    fn count(&mut self, filter: &ListFilter, head: &RunIndexEntry) {
+        if filter.matches_workflow(head) {
             one_more(&mut self.status, head.status.as_str());
         }
-        if filter.takes_status(head) {
+        if filter.matches_status(head) {
             one_more(&mut self.workflow, &head.workflow);
         }
     }
@@ -200,12 +200,12 @@ fn one_more(counts: &mut BTreeMap<String, u64>, name: &str) {
 pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
     let behind = match filter.after.as_deref() {
         None => None,
-        Some(text) => Some(place(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
+        Some(text) => Some(cursor_of(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
     };
-    let (mut report, page) = inspector.heads(|heads| choose(heads, filter, behind.as_ref()))?;
+    let (mut report, page) = inspector.run_index(|heads| choose(heads, filter, behind.as_ref()))?;
     report.runs = match filter.detail {
         true => rows(inspector, &page)?,
-        false => inspector.together(|| {
+        false => inspector.read_batch(|| {
             let headers = inspector.headers(&page)?.into_iter().flatten();
             let rows = headers.map(|header| RunRow::brief(inspector, &header));
             Ok(rows.collect())
@@ -215,7 +215,11 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
 }
 
 /// The runs of a page, and what is told of all others.
-fn choose(heads: &Heads, filter: &ListFilter, behind: Option<&Place>) -> (ListReport, Vec<Name>) {
+fn choose(
+    heads: &RunIndex,
+    filter: &ListFilter,
+    behind: Option<&PageCursor>,
+) -> (ListReport, Vec<Name>) {
     let text = filter.text.as_deref().map(str::to_lowercase);
     let limit = filter.limit.unwrap_or(usize::MAX);
     let mut report = ListReport {
@@ -224,18 +228,18 @@ fn choose(heads: &Heads, filter: &ListFilter, behind: Option<&Place>) -> (ListRe
     };
     let (mut page, mut skipped, mut last) = (Vec::new(), 0, None);
     for head in heads.newest_first() {
-        if !filter.takes(head, text.as_deref()) {
+        if !filter.matches(head, text.as_deref()) {
             continue;
         }
         if let Some(facets) = &mut report.facets {
             facets.count(filter, head);
         }
-        if !filter.takes_status(head) || !filter.takes_workflow(head) {
+        if !filter.matches_status(head) || !filter.matches_workflow(head) {
             continue;
         }
         report.total += 1;
-        report.unfinished += usize::from(head.status.goes_on());
-        let before = |(at, run): &Place| (head.started_at, &*head.id) >= (*at, run.as_str());
+        report.unfinished += usize::from(head.status.is_progressing());
+        let before = |(at, run): &PageCursor| (head.started_at, &*head.id) >= (*at, run.as_str());
         if behind.is_some_and(before) {
             continue;
         }

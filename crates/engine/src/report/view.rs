@@ -105,7 +105,7 @@ impl RunView {
     }
 }
 
-/// What a report shows of a value. The one place through which values of a run go on their way
+/// What a report shows of a value. The one place through which values of a run go their way
 /// out: the marks of secrets are masked here.
 #[must_use]
 pub fn shown(value: &Value) -> Value {

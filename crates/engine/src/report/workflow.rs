@@ -1,4 +1,4 @@
-//! A workflow that is kept under a name.
+//! A workflow that is stored under a name.
 
 use super::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 use crate::Workflow;

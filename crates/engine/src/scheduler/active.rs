@@ -1,6 +1,6 @@
 //! A run in memory: its state, its header in the store, and what waits to be done with it.
 
-use super::effects::{EffectRuntime, Of, Tasks};
+use super::effects::{EffectContext, EffectRuntime, Tasks};
 use super::traces::Attempts;
 use super::{Loaded, Reply};
 use std::collections::{BTreeMap, VecDeque};
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_actions::Registry;
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::{EffectId, Event, RunStatus, Transition};
 use windlass_model::model::{Name, Origin, Request};
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use windlass_value::time::Timestamp;
 
 /// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
-const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
+const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 
-/// A snapshot follows when the journal's tail outweighs the state so many times. A state that grows
+/// A snapshot follows when the journal's tail outweighs the state this many times. A state that grows
 /// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
 /// little faster.
-const OUTWEIGHS: u64 = 3;
+const SNAPSHOT_RATIO: u64 = 3;
 
 /// A step whose only effects are safe requests, which have left.
-pub(super) struct Held {
+pub(super) struct HeldStep {
     pub step: Transition,
     pub attempts: Attempts,
     /// It is stored now at the latest.
@@ -43,7 +43,7 @@ pub(super) struct Advance {
 }
 
 /// A step whose event is carried out by a thread of its own.
-pub(super) struct Computing {
+pub(super) struct PendingComputation {
     /// The step until then.
     pub advance: Advance,
     /// Set to cancel the run instead.
@@ -53,7 +53,7 @@ pub(super) struct Computing {
 }
 
 pub(super) struct ActiveRun {
-    pub hosted: Hosted,
+    pub hosted: RunHost,
     pub header: RunHeader,
     /// What carries out its calls.
     registry: Arc<Registry>,
@@ -66,13 +66,13 @@ pub(super) struct ActiveRun {
     pub under_way: bool,
     pub tasks: Tasks,
     /// A step of it that is computed elsewhere.
-    pub computing: Option<Box<Computing>>,
+    pub computing: Option<Box<PendingComputation>>,
     /// The step that was computed elsewhere, to be stored.
     pub computed: Option<Box<Advance>>,
     /// Its last step took long: the next one is computed elsewhere from the start.
     pub heavy: bool,
     /// A step that is stored with the next one, or soon.
-    pub held: Option<Box<Held>>,
+    pub held: Option<Box<HeldStep>>,
     /// The program's source, until the first commit has stored it.
     source: Option<Box<ProgramSource>>,
     /// How many bytes the commits behind the last snapshot have.
@@ -96,17 +96,17 @@ impl ActiveRun {
             snapshot: 0,
             started_at: now,
             updated_at: now,
-            placement: Placement::Resting,
+            placement: Placement::Idle,
             labels,
         };
-        let hosted = Hosted::new(id.clone(), loaded.program);
+        let hosted = RunHost::new(id.clone(), loaded.program);
         Self::with(hosted, header, loaded.registry, Some(Box::new(source)))
     }
 
-    pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
+    pub fn from_stored(stored: StoredRun, loaded: Loaded) -> Self {
         let at = stored.header.updated_at;
-        let mut hosted = Hosted::restored(loaded.program, stored.state, at, stored.snapshot_bytes);
-        hosted.recorded(stored.tail_bytes);
+        let mut hosted = RunHost::restored(loaded.program, stored.state, at, stored.snapshot_bytes);
+        hosted.add_recorded_bytes(stored.tail_bytes);
         let run = Self::with(hosted, stored.header, loaded.registry, None);
         Self {
             tail_bytes: stored.tail_bytes,
@@ -115,7 +115,7 @@ impl ActiveRun {
     }
 
     fn with(
-        hosted: Hosted,
+        hosted: RunHost,
         header: RunHeader,
         registry: Arc<Registry>,
         source: Option<Box<ProgramSource>>,
@@ -167,12 +167,12 @@ impl ActiveRun {
     /// Whether the journal's tail has outgrown the state.
     fn needs_snapshot(&mut self) -> bool {
         let weighed = self.hosted.weigh();
-        weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(OUTWEIGHS))
+        weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO))
     }
 
-    /// Carries out a request, while so many runs are in memory.
+    /// Carries out a request, while this many runs are in memory.
     pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
-        let of = Of {
+        let of = EffectContext {
             run: &self.header.id,
             workflow: &self.header.workflow,
             registry: &self.registry,
@@ -188,20 +188,20 @@ impl ActiveRun {
     }
 
     /// Ends what is computed of it.
-    pub fn call_off(&self) {
+    pub fn cancel_computation(&self) {
         if let Some(computing) = &self.computing {
             computing.called_off.store(true, Ordering::Relaxed);
         }
     }
 
-    pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
+    pub fn on_committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
         match snapshot_bytes {
             Some(bytes) => {
-                self.hosted.recorded_whole(bytes);
+                self.hosted.set_snapshot_bytes(bytes);
                 self.tail_bytes = 0;
             }
             None => {
-                self.hosted.recorded(change_bytes);
+                self.hosted.add_recorded_bytes(change_bytes);
                 self.tail_bytes = self.tail_bytes.saturating_add(change_bytes);
             }
         }
@@ -212,16 +212,16 @@ impl ActiveRun {
     pub fn placement(&self, now: Timestamp) -> Placement {
         match (self.hosted.status(), self.hosted.state().next_due_at()) {
             (RunStatus::Running, _) => Placement::Runnable,
-            (RunStatus::Waiting, Some(due)) if due > now.plus(STAYS_IN_MEMORY) => {
+            (RunStatus::Waiting, Some(due)) if due > now.plus(MIN_EVICTED_WAIT) => {
                 Placement::Due(due)
             }
             (RunStatus::Waiting, Some(_)) => Placement::Runnable,
-            _ => Placement::Resting,
+            _ => Placement::Idle,
         }
     }
 
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
-    pub fn may_leave(&self) -> bool {
+    pub fn can_evict(&self) -> bool {
         self.inbox.is_empty()
             && self.tasks.len() == 0
             && !matches!(self.header.placement, Placement::Runnable)

@@ -1,9 +1,9 @@
 //! Buffers of the steps under way, and how many there are.
 
-use super::writers::UNDER_WAY;
+use super::writers::MAX_IN_FLIGHT;
 use windlass_machine::Change;
 
-/// So many runs are stored at once. With more, one batch is advanced while another is written.
+/// This many runs are stored at once. With more, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
 
 /// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
@@ -12,8 +12,8 @@ pub(super) const BATCH: usize = 100;
 pub(super) struct BufferPool(Vec<Vec<Change>>);
 
 impl BufferPool {
-    /// As many as the batches under way can have.
-    const MOST: usize = BATCH * UNDER_WAY;
+    /// The maximum that the batches in flight can have.
+    const MOST: usize = BATCH * MAX_IN_FLIGHT;
     /// Steps with more changes are rare.
     const LONGEST: usize = 64;
 

@@ -3,14 +3,14 @@
 //! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
 //! one led to it, it leaves while the disk syncs the step.
 
-use super::active::{ActiveRun, Advance, Computing, Held};
+use super::active::{ActiveRun, Advance, HeldStep, PendingComputation};
 use super::buffers::BATCH;
-use super::compute::{Computed, Job, said};
+use super::compute::{ComputedStep, Job, panic_message};
 use super::driver::{Driver, reply_all};
 use super::effects::EffectRuntime;
 use super::metrics::Metrics;
 use super::traces::Attempts;
-use super::writers::{UNDER_WAY, WRITERS, Written};
+use super::writers::{MAX_IN_FLIGHT, WRITERS, WrittenBatch};
 use super::{Reply, ScheduleError, Step, Update};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,10 +22,10 @@ use windlass_store::{Commit, Committed, Placement, Store, StoreError};
 use windlass_value::time::Timestamp;
 
 /// So few busy runs are stored on the driver's own thread: to wake another one costs more.
-const FEW: usize = 4;
+const FEW_RUNS: usize = 4;
 
-/// While one batch is written, so many busy runs are worth a sync of their own.
-const SOME: usize = 4;
+/// While one batch is written, this many busy runs are worth a sync of their own.
+const SMALL_BATCH: usize = 4;
 
 /// A step that is held is stored after so long, so that others can see a call that takes its time.
 const HOLD: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ fn write(
 ) -> Outcomes {
     match group.len() {
         0 => Ok(Vec::new()),
-        size => metrics.group(size, || store.commit_telling(group, written)),
+        size => metrics.group(size, || store.commit_with_callback(group, written)),
     }
 }
 
@@ -96,9 +96,9 @@ impl Driver {
             }
             return;
         }
-        while self.may_commit() {
+        while self.can_commit() {
             let size = self.busy.len().min(BATCH);
-            let few = size <= FEW && self.writers.under_way() == 0;
+            let few = size <= FEW_RUNS && self.writers.in_flight() == 0;
             let batch = self.next_batch(size);
             if batch.waiting.is_empty() {
                 continue;
@@ -126,7 +126,7 @@ impl Driver {
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
         let mut written = || {
             if may_leave {
-                send_safe(runs, runtime, waiting);
+                release_idempotent(runs, runtime, waiting);
             }
         };
         let outcome = write(&batch.group, &*self.store, &runtime.metrics, &mut written);
@@ -135,41 +135,41 @@ impl Driver {
 
     /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
     /// runs busy: each sync costs as much as many steps.
-    pub(super) fn may_commit(&self) -> bool {
-        // Nobody waits for a batch that may take long.
-        let under_way = self.writers.under_way();
+    pub(super) fn can_commit(&self) -> bool {
+        // No one waits for a batch that may take long.
+        let under_way = self.writers.in_flight();
         let quick = under_way.saturating_sub(self.heavy_writes);
         let enough = match quick {
-            _ if under_way >= UNDER_WAY => return false,
+            _ if under_way >= MAX_IN_FLIGHT => return false,
             0 => 1,
-            1..WRITERS => SOME,
-            WRITERS..UNDER_WAY => BATCH,
+            1..WRITERS => SMALL_BATCH,
+            WRITERS..MAX_IN_FLIGHT => BATCH,
             _ => return false,
         };
         self.is_busy() && self.busy.len() >= enough
     }
 
     /// Takes back the batches that were written.
-    pub(super) fn take_written(&mut self) {
-        while let Some(written) = self.writers.back() {
-            self.written(written);
+    pub(super) fn drain_completed(&mut self) {
+        while let Some(written) = self.writers.try_recv_batch() {
+            self.on_batch_written(written);
         }
     }
 
     /// Waits until no batch is under way.
-    pub(super) fn await_written(&mut self) {
-        while let Some(written) = self.writers.wait() {
-            self.written(written);
+    pub(super) fn await_completed(&mut self) {
+        while let Some(written) = self.writers.recv_batch() {
+            self.on_batch_written(written);
         }
     }
 
-    fn written(&mut self, (batch, outcome): Written) {
+    fn on_batch_written(&mut self, (batch, outcome): WrittenBatch) {
         let heavy = usize::from(batch.heavy);
         self.heavy_writes = self.heavy_writes.saturating_sub(heavy);
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    /// The next so many busy runs, advanced in the order of their ids.
+    /// The next this many busy runs, advanced in the order of their ids.
     fn next_batch(&mut self, size: usize) -> Batch {
         let size = size.min(self.busy.len());
         let mut runs: Vec<Name> = self.busy.drain(..size).collect();
@@ -220,11 +220,11 @@ impl Driver {
         }
         for run in runs {
             let calls = self.deferred.remove(&run).unwrap_or_default();
-            calls.into_iter().for_each(|call| self.take(call));
+            calls.into_iter().for_each(|call| self.handle_message(call));
         }
     }
 
-    /// Applies what is in a run's inbox; gives its commit, if anything changed. The rest of the inbox
+    /// Applies what is in a run's inbox; returns its commit, if anything changed. The rest of the inbox
     /// waits until that commit is done: of two commits of a run the later could be written first.
     ///
     /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
@@ -234,9 +234,9 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         active.queued = false;
         if let Some(computed) = active.computed.take() {
-            return self.stored(run, *computed);
+            return self.commit_of_step(run, *computed);
         }
-        let now = active.hosted.time(clock);
+        let now = active.hosted.event_time(clock);
         let may_wait = self.holds
             && !self.commands_only
             && active.held.is_none()
@@ -254,7 +254,7 @@ impl Driver {
             harmless: true,
         };
         while let Some(next) = active.inbox.pop_front() {
-            // A step that goes on crosses an iteration boundary: it needs a commit of its own.
+            // A step that continues crosses an iteration boundary: it needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
             if alone && !advance.step.is_empty() {
                 active.inbox.push_front(next);
@@ -262,14 +262,14 @@ impl Driver {
             }
             let (event, reply) = *next;
             advance.replies.extend(reply);
-            advance.may_wait &= active.hosted.comes_again(&event);
-            advance.harmless &= active.hosted.is_harmless(&event);
+            advance.may_wait &= active.hosted.is_redelivered(&event);
+            advance.harmless &= active.hosted.is_side_effect_free(&event);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces
-                .before(&mut advance.attempts, state, program, &event);
+                .attempts_before(&mut advance.attempts, state, program, &event);
             if self.pool.is_some() && active.heavy {
-                self.compute(run, advance, event, true);
+                self.compute_elsewhere(run, advance, event, true);
                 return None;
             }
             let budget = match self.pool {
@@ -279,23 +279,27 @@ impl Driver {
             let again = self.pool.is_some().then(|| event.clone());
             let changes = self.buffers.take();
             // Unwind safety: after a panic the run in memory is discarded.
-            let on = AssertUnwindSafe(|| active.hosted.on_within(changes, event, now, &budget));
+            let on = AssertUnwindSafe(|| {
+                active
+                    .hosted
+                    .handle_event_within(changes, event, now, &budget)
+            });
             let next = catch_unwind(on);
             self.allowance = self.allowance.saturating_sub(budget.spent());
             if budget.is_exceeded()
                 && let Some(event) = again
             {
-                self.compute(run, advance, event, false);
+                self.compute_elsewhere(run, advance, event, false);
                 return None;
             }
             match next {
                 Ok(Ok(next)) => advance.step.join(next),
                 Ok(Err(bug)) => {
-                    self.broken(run, advance.replies, bug.to_string());
+                    self.fail_run(run, advance.replies, bug.to_string());
                     return None;
                 }
                 Err(panic) => {
-                    self.broken(run, advance.replies, said(&*panic));
+                    self.fail_run(run, advance.replies, panic_message(&*panic));
                     return None;
                 }
             }
@@ -306,9 +310,9 @@ impl Driver {
         let until = clock.plus(HOLD);
         if advance.may_wait
             && active.inbox.is_empty()
-            && let Some(safe) = active.hosted.release_safe(&mut advance.step, until)
+            && let Some(safe) = active.hosted.release_idempotent(&mut advance.step, until)
         {
-            let held = Held {
+            let held = HeldStep {
                 step: advance.step,
                 attempts: advance.attempts,
                 until,
@@ -318,11 +322,15 @@ impl Driver {
             self.release(run, safe);
             return None;
         }
-        self.stored(run, advance)
+        self.commit_of_step(run, advance)
     }
 
     /// The commit of a step, if anything changed.
-    fn stored(&mut self, run: &Name, advance: Advance) -> Option<(Option<Commit>, PendingStep)> {
+    fn commit_of_step(
+        &mut self,
+        run: &Name,
+        advance: Advance,
+    ) -> Option<(Option<Commit>, PendingStep)> {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
         active.under_way = true;
@@ -345,8 +353,8 @@ impl Driver {
     }
 
     /// Has an event of a run carried out by a thread of its own. `whole`: its state in memory is as it was before;
-    /// else it is of no use any more.
-    fn compute(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
+    /// else it is no longer valid.
+    fn compute_elsewhere(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
         let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
             return;
         };
@@ -365,25 +373,26 @@ impl Driver {
             called_off: Arc::clone(&called_off),
         });
         active.under_way = true;
-        active.computing = Some(Box::new(Computing {
+        active.computing = Some(Box::new(PendingComputation {
             advance,
             called_off,
             cancels: Vec::new(),
         }));
     }
 
-    /// Goes on with a run whose event was carried out.
-    pub(super) fn computed(&mut self, done: Computed) {
-        let Computed { run, outcome, .. } = done;
+    /// Continues with a run whose event was carried out.
+    pub(super) fn on_step_computed(&mut self, done: ComputedStep) {
+        let ComputedStep { run, outcome, .. } = done;
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
-        let own =
-            |computing: &mut Box<Computing>| Arc::ptr_eq(&computing.called_off, &done.called_off);
+        let own = |computing: &mut Box<PendingComputation>| {
+            Arc::ptr_eq(&computing.called_off, &done.called_off)
+        };
         let Some(computing) = active.computing.take_if(own) else {
             return;
         };
-        let Computing {
+        let PendingComputation {
             mut advance,
             cancels,
             ..
@@ -411,13 +420,13 @@ impl Driver {
                 reply_all(replies, &Err(error.clone()));
                 self.discard(&run, error);
                 let calls = self.deferred.remove(&run).unwrap_or_default();
-                calls.into_iter().for_each(|call| self.take(call));
+                calls.into_iter().for_each(|call| self.handle_message(call));
             }
         }
     }
 
     /// A bug or a panic in one run must not touch the others.
-    fn broken(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, reason: String) {
+    fn fail_run(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, reason: String) {
         let error = ScheduleError::Broken {
             run: run.clone(),
             reason,
@@ -454,12 +463,12 @@ impl Driver {
                 self.discard(&run, error);
             }
             Some((commit, Ok(committed))) => {
-                active.committed(committed.change_bytes, committed.snapshot_bytes);
-                let too_large = active.hosted.too_large(self.limits.state_bytes);
+                active.on_committed(committed.change_bytes, committed.snapshot_bytes);
+                let too_large = active.hosted.state_too_large_event(self.limits.state_bytes);
                 let paused = active.hosted.state().paused.as_ref();
                 let paused = paused.filter(|_| has_paused(&commit));
                 let paused = paused.map(|(_, reason)| Update::Paused(reason.clone()));
-                self.retries.overcome(&run);
+                self.retries.clear_failures(&run);
                 let iterations = commit.iterations.len() as u64;
                 let started_at = active.hosted.state().started_at;
                 let name = &active.hosted.program().name;
@@ -494,7 +503,7 @@ impl Driver {
     fn commit_failed(&mut self, waiting: Vec<PendingStep>, error: StoreError) {
         tracing::error!(%error, "the store refused a group of commits");
         let error = ScheduleError::from(error);
-        self.outage_of(&error);
+        self.begin_outage(&error);
         for PendingStep { run, replies, .. } in waiting {
             reply_all(replies, &Err(error.clone()));
             self.discard(&run, error.clone());
@@ -503,7 +512,7 @@ impl Driver {
 }
 
 /// Sends the safe requests of steps that are written and not durable yet.
-fn send_safe(
+fn release_idempotent(
     runs: &mut HashMap<Name, Box<ActiveRun>>,
     runtime: &EffectRuntime,
     waiting: &mut [PendingStep],
@@ -513,7 +522,7 @@ fn send_safe(
         let Some(active) = runs.get_mut(&step.run) else {
             continue;
         };
-        let safe = active.hosted.release_safe(&mut step.step, NEVER_DUE);
+        let safe = active.hosted.release_idempotent(&mut step.step, NEVER_DUE);
         for effect in safe.into_iter().flatten() {
             if let Effect::Start { id, request } = effect {
                 active.start(runtime, held, id, request);

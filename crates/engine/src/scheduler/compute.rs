@@ -1,4 +1,4 @@
-//! Steps that compute for long. A few threads do them, and the driver goes on with all other runs: the run waits for
+//! Steps that compute for long. A few threads do them, and the driver continues with all other runs: the run waits for
 //! its step as for an effect. Workflows of guests and of the operator take turns, and so do the workflows of each.
 
 use super::{Message, ScheduleError};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, available_parallelism};
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_expression::MAX_WORK;
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::program::Program;
 use windlass_machine::{Budget, Change, Event, RunState, Transition};
 use windlass_model::model::{Name, Origin};
@@ -19,7 +19,7 @@ use windlass_store::Store;
 use windlass_value::time::Timestamp;
 
 /// The most threads that compute. As many processors are left for everything else.
-const MOST: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Schemas and templates may nest deep.
 const STACK: usize = 8 << 20;
@@ -43,15 +43,15 @@ pub(super) struct Job {
 }
 
 /// What came of it.
-pub(super) struct Computed {
+pub(super) struct ComputedStep {
     pub run: Name,
     /// That of the job.
     pub called_off: Arc<AtomicBool>,
-    pub outcome: Result<Advanced, ScheduleError>,
+    pub outcome: Result<AdvanceResult, ScheduleError>,
 }
 
 /// A run that was advanced.
-pub(super) struct Advanced {
+pub(super) struct AdvanceResult {
     pub state: RunState,
     pub step: Transition,
     /// The work it was.
@@ -62,36 +62,36 @@ pub(super) struct Advanced {
 
 impl Job {
     /// Carries it out.
-    fn carry_out(mut self) -> Computed {
+    fn carry_out(mut self) -> ComputedStep {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.advance()));
-        let outcome = outcome.unwrap_or_else(|panic| Err(self.broken(said(&*panic))));
-        Computed {
+        let outcome = outcome.unwrap_or_else(|panic| Err(self.stuck_error(panic_message(&*panic))));
+        ComputedStep {
             run: self.run,
             called_off: self.called_off,
             outcome,
         }
     }
 
-    fn advance(&mut self) -> Result<Advanced, ScheduleError> {
+    fn advance(&mut self) -> Result<AdvanceResult, ScheduleError> {
         let state = match self.state.take() {
             Some(state) => *state,
-            None => self.stored()?,
+            None => self.load_stored_state()?,
         };
         let budget = Budget::of(MAX_WORK).until(Arc::clone(&self.called_off));
         let event = self.event.clone();
-        let done = self.on(state, event, &budget);
+        let done = self.handle_event(state, event, &budget);
         if !self.called_off.load(Ordering::Relaxed) {
             let (state, step) = done?;
-            return Ok(Advanced {
+            return Ok(AdvanceResult {
                 state,
                 step,
                 spent: budget.spent(),
                 cancelled: false,
             });
         }
-        let state = self.stored()?;
-        let (state, step) = self.on(state, Event::CancelRequested, &Budget::default())?;
-        Ok(Advanced {
+        let state = self.load_stored_state()?;
+        let (state, step) = self.handle_event(state, Event::CancelRequested, &Budget::default())?;
+        Ok(AdvanceResult {
             state,
             step,
             spent: budget.spent(),
@@ -99,32 +99,32 @@ impl Job {
         })
     }
 
-    fn on(
+    fn handle_event(
         &self,
         state: RunState,
         event: Event,
         budget: &Budget,
     ) -> Result<(RunState, Transition), ScheduleError> {
-        let mut hosted = Hosted::restored(Arc::clone(&self.program), state, self.now, 0);
-        let step = hosted.on_within(Vec::new(), event, self.now, budget);
-        let step = step.map_err(|bug| self.broken(bug.to_string()))?;
+        let mut hosted = RunHost::restored(Arc::clone(&self.program), state, self.now, 0);
+        let step = hosted.handle_event_within(Vec::new(), event, self.now, budget);
+        let step = step.map_err(|bug| self.stuck_error(bug.to_string()))?;
         Ok((hosted.into_state(), step))
     }
 
     /// The state before the event, from what is stored.
-    fn stored(&self) -> Result<RunState, ScheduleError> {
+    fn load_stored_state(&self) -> Result<RunState, ScheduleError> {
         let mut state = match &self.store {
             Some(store) => store.load(&self.run)?.state,
             None => RunState::new(self.run.clone(), self.program.hash),
         };
         for change in &self.changes {
             let applied = state.apply(change);
-            applied.map_err(|bug| self.broken(bug.to_string()))?;
+            applied.map_err(|bug| self.stuck_error(bug.to_string()))?;
         }
         Ok(state)
     }
 
-    fn broken(&self, reason: String) -> ScheduleError {
+    fn stuck_error(&self, reason: String) -> ScheduleError {
         ScheduleError::Broken {
             run: self.run.clone(),
             reason,
@@ -133,25 +133,25 @@ impl Job {
 }
 
 /// What a panic said.
-pub(super) fn said(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<String>().map(String::as_str);
     let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
     said.unwrap_or("it does not say why").to_owned()
 }
 
 /// Those of one workflow, by their runs.
-type OfWorkflow<T> = (Name, VecDeque<(Name, T)>);
+type WorkflowJobs<T> = (Name, VecDeque<(Name, T)>);
 
 /// Jobs that wait, by origin and then by workflow. The first of each is next.
-struct Waiting<T>(VecDeque<(Origin, VecDeque<OfWorkflow<T>>)>);
+struct JobQueue<T>(VecDeque<(Origin, VecDeque<WorkflowJobs<T>>)>);
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for JobQueue<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> JobQueue<T> {
     fn add(&mut self, origin: Origin, workflow: &Name, run: &Name, job: T) {
         let lane = match self.0.iter().position(|(known, _)| *known == origin) {
             Some(at) => at,
@@ -202,7 +202,7 @@ impl<T> Waiting<T> {
 
 #[derive(Default)]
 struct State {
-    waiting: Waiting<Job>,
+    waiting: JobQueue<Job>,
     /// Runs that are to be cancelled: they do not wait for their turn.
     hurried: Vec<Name>,
     /// Threads that wait for a job.
@@ -258,7 +258,7 @@ impl Pool {
         Self {
             shared: Arc::default(),
             threads: Vec::new(),
-            most: (processors / 2).clamp(1, MOST),
+            most: (processors / 2).clamp(1, MAX_THREADS),
             messages,
         }
     }
@@ -293,7 +293,7 @@ impl Pool {
     }
 
     /// A run is to be cancelled: it does not wait for its turn.
-    pub fn hurry(&self, run: &Name) {
+    pub fn prioritize(&self, run: &Name) {
         self.shared.state().hurried.push(run.clone());
         self.shared.changed.notify_one();
     }
@@ -321,7 +321,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.ended = true;
-        state.waiting = Waiting::default();
+        state.waiting = JobQueue::default();
         drop(state);
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     fn order(jobs: &[(Origin, &str, &str)], hurried: Option<&str>) -> Vec<String> {
-        let mut waiting = Waiting::default();
+        let mut waiting = JobQueue::default();
         for (origin, workflow, run) in jobs {
             let (workflow, run) = (Name::from(*workflow), Name::from(*run));
             waiting.add(*origin, &workflow, &run, run.to_string());

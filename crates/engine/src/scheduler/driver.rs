@@ -1,6 +1,6 @@
 //! The driver's thread: gather messages, fire timers, commit (`commits`), release effects.
 
-use super::active::{ActiveRun, Held};
+use super::active::{ActiveRun, HeldStep};
 use super::buffers::BufferPool;
 use super::compute::Pool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
@@ -22,13 +22,13 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// So many programs are cached that no run in memory has.
+/// This many programs are cached that no run in memory has.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
 /// As many messages are gathered into one group at most.
-const GROUP: usize = 4_096;
+const MAX_GROUP: usize = 4_096;
 
-/// The wall clock may be set forward: with timers armed it is looked at this often at least.
+/// The wall clock may be set forward: with timers armed it is checked this often at least.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Box<ActiveRun>>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
-    /// With so many, those that no run in memory has are forgotten.
+    /// With this many, those that no run in memory has are forgotten.
     pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
@@ -49,7 +49,7 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// So many of the batches under way may take long.
+    /// This many of the batches under way may take long.
     pub(super) heavy_writes: usize,
     /// The runs with a step that is held, and until when.
     pub(super) held: VecDeque<(Timestamp, Name)>,
@@ -63,7 +63,7 @@ pub(super) struct Driver {
     pub(super) pool: Option<Pool>,
     /// The work that may still be done on this thread for the batch that is being made.
     pub(super) allowance: u64,
-    /// Runs that could not go on.
+    /// Runs that could not continue.
     pub(super) retries: RetryQueue,
     /// While the store takes no writes.
     pub(super) outage: Option<Outage>,
@@ -122,7 +122,7 @@ impl Driver {
     }
 
     /// The same on another clock.
-    pub fn on(mut self, clock: Clock) -> Self {
+    pub fn with_clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
@@ -131,12 +131,12 @@ impl Driver {
         loop {
             self.round();
             if self.stopping.is_some() {
-                self.await_written();
+                self.await_completed();
             }
             if let Some(done) = self.stopping.take() {
                 self.runs.values_mut().for_each(|active| {
                     active.tasks.abort_all();
-                    active.call_off();
+                    active.cancel_computation();
                 });
                 let own = self.runtime.own.take();
                 // The store is closed before the caller hears of the stop.
@@ -154,7 +154,7 @@ impl Driver {
         self.runtime.pulse.beat();
         self.fire_timers();
         self.run_commits();
-        self.drained();
+        self.reply_to_drained();
         self.runtime
             .metrics
             .held(self.runs.len(), self.timers.len());
@@ -184,10 +184,10 @@ impl Driver {
 
     fn gather(&mut self) {
         let Some(first) = self.wait() else { return };
-        self.take(first);
-        for _ in 0..GROUP {
+        self.handle_message(first);
+        for _ in 0..MAX_GROUP {
             match self.inbox.try_recv() {
-                Ok(message) => self.take(message),
+                Ok(message) => self.handle_message(message),
                 Err(_) => break,
             }
         }
@@ -195,7 +195,7 @@ impl Driver {
 
     /// Waits for a message until a timer is due; not at all while there is something to do.
     fn wait(&mut self) -> Option<Message> {
-        let wait = match self.may_commit() {
+        let wait = match self.can_commit() {
             true => Some(Duration::ZERO),
             false => self.wait_for(),
         };
@@ -213,9 +213,9 @@ impl Driver {
     }
 
     /// Answers callers that wait until nothing is in flight.
-    fn drained(&mut self) {
+    fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
-        let idle = self.busy.is_empty() && self.writers.under_way() == 0;
+        let idle = self.busy.is_empty() && self.writers.in_flight() == 0;
         if waiting && idle && self.in_flight() == 0 {
             self.draining.drain(..).for_each(|reply| {
                 let _ = reply.send(());
@@ -238,7 +238,7 @@ impl Driver {
         Some(due.since(self.clock.now()).min(CLOCK_CHECK))
     }
 
-    pub(super) fn take(&mut self, message: Message) {
+    pub(super) fn handle_message(&mut self, message: Message) {
         // A run that computes for long is not waited for.
         if let Message::Deliver(run, Event::CancelRequested, _) = &message
             && let Some(active) = self.runs.get_mut(run)
@@ -246,7 +246,7 @@ impl Driver {
         {
             computing.called_off.store(true, Ordering::Relaxed);
             if let Some(pool) = &self.pool {
-                pool.hurry(run);
+                pool.prioritize(run);
             }
             if let Message::Deliver(_, _, reply) = message {
                 computing.cancels.push(reply);
@@ -261,7 +261,7 @@ impl Driver {
             return;
         }
         match message {
-            Message::Written => self.take_written(),
+            Message::Written => self.drain_completed(),
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Deliver(run, event, reply) => self.deliver(&run, event, reply),
             Message::Watch(run, watcher, reply) => {
@@ -277,7 +277,7 @@ impl Driver {
                     self.post(&run, Event::EffectCompleted { id, result }, None);
                 }
             }
-            Message::Computed(done) => self.computed(*done),
+            Message::Computed(done) => self.on_step_computed(*done),
             Message::InFlight(reply) => {
                 let _ = reply.send(self.in_flight());
             }
@@ -291,7 +291,7 @@ impl Driver {
                 // The answer comes when none of them is paused any more.
                 self.runtime.handle.spawn(async move {
                     for one in resuming {
-                        // A run that cannot go on has logged why.
+                        // A run that cannot continue has logged why.
                         let _ = one.await;
                     }
                     let _ = reply.send(outcome);
@@ -332,7 +332,7 @@ impl Driver {
     // ── commands ────────────────────────────────────────────────────────────────────────────
 
     fn start(&mut self, start: Start, reply: Reply<()>) {
-        if let Some(error) = self.refuses_starts() {
+        if let Some(error) = self.check_capacity() {
             let _ = reply.send(Err(error));
             return;
         }
@@ -370,7 +370,7 @@ impl Driver {
     }
 
     /// Why no run can be started now.
-    fn refuses_starts(&self) -> Option<ScheduleError> {
+    fn check_capacity(&self) -> Option<ScheduleError> {
         if self.commands_only {
             return Some(ScheduleError::Stopped);
         }
@@ -403,7 +403,7 @@ impl Driver {
                     status,
                 }));
             }
-            Ok(_) => match self.unknown_signal(run, &event) {
+            Ok(_) => match self.check_signal(run, &event) {
                 Some(error) => {
                     let _ = reply.send(Err(error));
                 }
@@ -414,7 +414,7 @@ impl Driver {
 
     /// Refuses a signal that nothing in the run's workflow waits for. Names of signals are fixed, so
     /// the program knows them all.
-    fn unknown_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
+    fn check_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
         let Event::Signalled { name, .. } = event else {
             return None;
         };
@@ -440,7 +440,7 @@ impl Driver {
             return;
         }
         let now = self.clock.now();
-        self.try_again(now);
+        self.retry_due(now);
         if self.outage.is_some() {
             return;
         }
@@ -460,7 +460,7 @@ impl Driver {
             let Some((until, run)) = self.held.pop_front() else {
                 return;
             };
-            let is_due = |held: &Held| held.until == until;
+            let is_due = |held: &HeldStep| held.until == until;
             self.make_busy(&run, |active| active.held.as_deref().is_some_and(is_due));
         }
     }
@@ -507,7 +507,7 @@ impl Driver {
         let Some(active) = self.runs.get(run) else {
             return;
         };
-        if !active.may_leave() || active.queued {
+        if !active.can_evict() || active.queued {
             return;
         }
         if let Placement::Due(due) = active.header.placement {

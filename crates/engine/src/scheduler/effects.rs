@@ -1,12 +1,12 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 //!
-//! An effect that only waits, and is the only one in flight of a few runs, goes on the driver's thread: to wake two
-//! threads costs more than most calls. Everything else goes on the workers, which may be busy for long.
+//! An effect that only waits, and is the only one in flight of a few runs, runs on the driver's thread: to wake two
+//! threads costs more than most calls. Everything else runs on the workers, which may be busy for long.
 
 use super::Message;
 use super::limiter::Limiter;
 use super::metrics::Metrics;
-use super::printed::{Printed, Printing};
+use super::printed::{OutputLine, OutputLog};
 use super::pulse::Pulse;
 use super::queue::Queue;
 use super::traces::Traces;
@@ -25,7 +25,7 @@ use windlass_machine::EffectId;
 use windlass_model::model::{Fault, Name, Request};
 
 /// With more runs in memory, the driver's thread has enough to do.
-const FEW: usize = 8;
+const FEW_RUNS: usize = 8;
 
 /// Where effects are carried out.
 pub(super) struct EffectRuntime {
@@ -36,7 +36,7 @@ pub(super) struct EffectRuntime {
     pub in_flight: Arc<()>,
     pub limiter: Limiter,
     pub queue: Queue,
-    pub printing: Printing,
+    pub printing: OutputLog,
     pub pulse: Pulse,
     pub metrics: Metrics,
     pub traces: Traces,
@@ -45,15 +45,15 @@ pub(super) struct EffectRuntime {
 }
 
 impl EffectRuntime {
-    /// Where the next effect of one of so many runs is carried out.
+    /// Where the next effect of one of this many runs is carried out.
     fn place(&self, runs: usize, only_waits: bool) -> &Handle {
-        let alone = runs <= FEW && only_waits && Arc::strong_count(&self.in_flight) == 1;
+        let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
         let own = self.own.as_ref().filter(|_| alone);
         own.map_or(&self.handle, |own| own.0.handle())
     }
 }
 
-/// The runtime of the driver's thread. Its tasks go on only while the driver waits in it.
+/// The runtime of the driver's thread. Its tasks continue only while the driver waits in it.
 pub(super) struct OwnRuntime(Runtime);
 
 impl OwnRuntime {
@@ -61,7 +61,7 @@ impl OwnRuntime {
         Builder::new_current_thread().enable_all().build().map(Self)
     }
 
-    /// Waits for a message; none when so much time has passed, or when nobody can send one.
+    /// Waits for a message; none when so much time has passed, or when no one can send one.
     pub fn receive(
         &self,
         inbox: &mut UnboundedReceiver<Message>,
@@ -80,7 +80,7 @@ impl OwnRuntime {
         self.0.shutdown_background();
     }
 
-    /// Lets its tasks go on with what has come in.
+    /// Runs its tasks for what has come in.
     pub fn turn(&self) {
         self.0.block_on(tokio::task::yield_now());
     }
@@ -92,14 +92,13 @@ pub(super) struct Completion {
     pub result: Result<Value, Fault>,
 }
 
-/// Whose effect it is.
-pub(super) struct Of<'a> {
+pub(super) struct EffectContext<'a> {
     pub run: &'a Name,
     pub workflow: &'a Name,
     pub registry: &'a Registry,
     /// How many runs are in memory.
     pub runs: usize,
-    /// Whether it may have been begun by a process that is no more.
+    /// Whether it may have been begun by a process that no longer exists.
     pub replayed: bool,
 }
 
@@ -135,17 +134,23 @@ impl Tasks {
     }
 
     /// Carries out a request when there is a permit for it.
-    pub fn start(&mut self, on: &EffectRuntime, of: Of<'_>, id: EffectId, request: Request) {
+    pub fn start(
+        &mut self,
+        on: &EffectRuntime,
+        of: EffectContext<'_>,
+        id: EffectId,
+        request: Request,
+    ) {
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
         let (printing, of_run) = (on.printing.clone(), run.clone());
         let action = request.action.clone();
-        let prints = printing.begins(&run, id);
+        let prints = printing.begin_call(&run, id);
         let listener = Listener::new(move |stream, text| {
             let action = action.clone();
-            printing.tell(
+            printing.add_line(
                 &of_run,
                 id,
-                Printed {
+                OutputLine {
                     action,
                     stream,
                     text,
@@ -153,7 +158,11 @@ impl Tasks {
             );
         });
         let origin = of.registry.origin();
-        let registry = of.registry.clone().again(of.replayed).telling(listener);
+        let registry = of
+            .registry
+            .clone()
+            .with_replayed(of.replayed)
+            .with_output_listener(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let host = registry.host(&request);
@@ -168,7 +177,7 @@ impl Tasks {
                 None => {
                     let waiting = queue.wait(&run, id);
                     let permit = turn.await;
-                    waiting.begins();
+                    waiting.mark_begun();
                     (permit, Some(waiting))
                 }
             };

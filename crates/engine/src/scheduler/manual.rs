@@ -6,7 +6,7 @@ use super::driver::Driver;
 use super::effects::EffectRuntime;
 use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
-use super::printed::Printing;
+use super::printed::OutputLog;
 use super::pulse::Pulse;
 use super::queue::Queue;
 use super::traces::Traces;
@@ -27,7 +27,7 @@ pub struct ManualDriver {
 }
 
 /// The answer to a command; there after the round that did it.
-pub type Answer<T> = oneshot::Receiver<Result<T, ScheduleError>>;
+pub type ReplyReceiver<T> = oneshot::Receiver<Result<T, ScheduleError>>;
 
 impl ManualDriver {
     /// A scheduler of a store, on the caller's clock. Its effects run on `tasks`.
@@ -48,13 +48,13 @@ impl ManualDriver {
             metrics: Metrics::default(),
             traces: Traces::default(),
             queue: Queue::default(),
-            printing: Printing::default(),
+            printing: OutputLog::default(),
             pulse: Pulse::default(),
             messages: messages.clone(),
         };
         let driver = Driver::new(store, loader, runtime, inbox, limits, false);
         Self {
-            driver: driver.on(clock),
+            driver: driver.with_clock(clock),
             messages,
         }
     }
@@ -78,23 +78,22 @@ impl ManualDriver {
 
     /// Asks for a start.
     #[must_use]
-    pub fn start(&self, start: Start) -> Answer<()> {
+    pub fn start(&self, start: Start) -> ReplyReceiver<()> {
         self.ask(|reply| Message::Start(Box::new(start), reply))
     }
 
     /// Recovers the runs that a crash left.
     #[must_use]
-    pub fn recover(&self) -> Answer<Vec<Name>> {
+    pub fn recover(&self) -> ReplyReceiver<Vec<Name>> {
         self.ask(|reply| Message::Recover(false, reply))
     }
 
-    /// Delivers an event.
     #[must_use]
-    pub fn deliver(&self, run: &str, event: Event) -> Answer<RunStatus> {
+    pub fn deliver(&self, run: &str, event: Event) -> ReplyReceiver<RunStatus> {
         self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
     }
 
-    fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Answer<T> {
+    fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> ReplyReceiver<T> {
         let (reply, answer) = oneshot::channel();
         // The receiver lives as long as this.
         let _ = self.messages.send(message(reply));

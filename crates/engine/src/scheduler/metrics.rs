@@ -14,19 +14,19 @@ use windlass_model::model::{FAILED_ENDINGS, Name};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
-/// So many workflows have counters of their own. The others count together, as `other`: callers
+/// This many workflows have counters of their own. The others count together, as `other`: callers
 /// choose the names, and each one costs memory here and at who collects them.
 const WORKFLOWS: usize = 100;
 
 /// The label of a workflow's name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct OfWorkflow {
+pub struct WorkflowMetrics {
     workflow: Name,
 }
 
 /// The labels of runs that ended.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct Ended {
+pub struct EndedLabels {
     workflow: Name,
     status: &'static str,
 }
@@ -46,7 +46,6 @@ pub struct Metrics {
     pub timers: Gauge,
     /// How long after its due time a timer fired, in seconds.
     pub timer_lag_seconds: Histogram,
-    /// Runs that are in memory.
     pub runs_in_memory: Gauge,
     /// Effects that are carried out right now.
     pub effects_in_flight: Gauge,
@@ -55,15 +54,14 @@ pub struct Metrics {
     /// Attempts that failed and are followed by another.
     pub retries: Counter,
     /// Iterations of loops that ended.
-    pub iterations: Family<OfWorkflow, Counter>,
+    pub iterations: Family<WorkflowMetrics, Counter>,
     /// Runs that were started.
-    pub runs_started: Family<OfWorkflow, Counter>,
-    /// Runs that ended.
-    pub runs_finished: Family<Ended, Counter>,
+    pub runs_started: Family<WorkflowMetrics, Counter>,
+    pub runs_finished: Family<EndedLabels, Counter>,
     /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
-    pub failed_endings: Family<OfWorkflow, Counter>,
+    pub failed_endings: Family<WorkflowMetrics, Counter>,
     /// How long they took from their start, in seconds.
-    pub run_seconds: Family<OfWorkflow, Histogram>,
+    pub run_seconds: Family<WorkflowMetrics, Histogram>,
     /// The workflows that have counters of their own.
     workflows: Arc<Mutex<HashSet<Name>>>,
 }
@@ -123,7 +121,7 @@ impl Metrics {
         outcome
     }
 
-    /// What a durable step of a run tells.
+    /// What a durable step of a run reports.
     pub(super) fn step(
         &self,
         workflow: &Name,
@@ -156,7 +154,7 @@ impl Metrics {
                         self.failed_endings.get_or_create(&of).inc_by(failed);
                     }
                     let (workflow, status) = (of.workflow, status.as_str());
-                    let ended = Ended { workflow, status };
+                    let ended = EndedLabels { workflow, status };
                     self.runs_finished.get_or_create(&ended).inc();
                 }
                 _ => {}
@@ -164,7 +162,7 @@ impl Metrics {
         }
     }
 
-    fn of(&self, workflow: &Name) -> OfWorkflow {
+    fn of(&self, workflow: &Name) -> WorkflowMetrics {
         let mut known = self
             .workflows
             .lock()
@@ -176,7 +174,7 @@ impl Metrics {
         } else {
             "other".into()
         };
-        OfWorkflow { workflow }
+        WorkflowMetrics { workflow }
     }
 
     /// A timer that fired.

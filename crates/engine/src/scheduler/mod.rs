@@ -35,9 +35,9 @@ mod writers;
 
 pub use clock::now;
 pub use limiter::Limits;
-pub use manual::{Answer, ManualDriver};
+pub use manual::{ManualDriver, ReplyReceiver};
 pub use metrics::Metrics;
-pub use printed::{Printed, Printing};
+pub use printed::{OutputLine, OutputLog};
 pub use queue::{Queue, Queued};
 pub use traces::{SpanSink, TraceSpan};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
@@ -63,7 +63,6 @@ use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 /// A program ready to run, with the executors its workflow may call.
 #[derive(Clone)]
 pub struct Loaded {
-    /// The program.
     pub program: Arc<Program>,
     /// What carries out its calls.
     pub registry: Arc<Registry>,
@@ -95,12 +94,7 @@ pub enum ScheduleError {
     Store(Arc<StoreError>),
     /// The run's stored program cannot be loaded.
     #[error("run {run} cannot be loaded: {reason}")]
-    Unloadable {
-        /// The run.
-        run: Name,
-        /// Why.
-        reason: String,
-    },
+    Unloadable { run: Name, reason: String },
     /// Secure values of the run are sealed with a key that this process does not have.
     #[error(
         "run {0} has secure values encrypted with a key that this process does not have: pass the \
@@ -109,16 +103,10 @@ pub enum ScheduleError {
     Sealed(Name),
     /// The run has ended.
     #[error("run {run} has ended: it is {}", status.as_str())]
-    Ended {
-        /// The run.
-        run: Name,
-        /// How.
-        status: RunStatus,
-    },
+    Ended { run: Name, status: RunStatus },
     /// Nothing in the run's workflow waits for a signal of this name.
     #[error("run {run} waits for no signal `{name}`")]
     NoSignal {
-        /// The run.
         run: Name,
         /// The signal.
         name: Name,
@@ -131,7 +119,6 @@ pub enum ScheduleError {
     /// The engine stumbled over this run.
     #[error("the engine failed at run {run}: {reason}")]
     Broken {
-        /// The run.
         run: Name,
         /// What it said.
         reason: String,
@@ -153,7 +140,7 @@ impl From<StoreError> for ScheduleError {
 /// One durable step, as watchers see it.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What the history tells of it.
+    /// What the history reports about it.
     pub history: Vec<HistoryEvent>,
     /// The loops that changed.
     pub loops: Vec<LoopState>,
@@ -169,11 +156,10 @@ pub struct Start {
     pub loaded: Loaded,
     /// What the program was compiled from.
     pub source: ProgramSource,
-    /// Its input.
     pub input: Value,
     /// What its program reads of the environment: an object.
     pub environment: Value,
-    /// Where it goes on, when it does not begin at its beginning.
+    /// Where it continues, when it does not begin at its beginning.
     pub from: Option<Box<RunState>>,
     /// What the caller marks it with.
     pub labels: BTreeMap<String, String>,
@@ -183,14 +169,14 @@ pub struct Start {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
 
-/// What the driver's thread is told.
+/// Messages to the driver's thread.
 enum Message {
     Start(Box<Start>, Reply<()>),
     Deliver(Name, Event, Reply<RunStatus>),
     Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, effects::Completion),
     /// A step that took long.
-    Computed(Box<compute::Computed>),
+    Computed(Box<compute::ComputedStep>),
     InFlight(oneshot::Sender<usize>),
     /// A batch of steps was written.
     Written,
@@ -204,7 +190,7 @@ pub struct Scheduler {
     messages: UnboundedSender<Message>,
     metrics: Metrics,
     queue: Queue,
-    printing: Printing,
+    printing: OutputLog,
     pulse: Pulse,
     /// Commands that wait for their answer, and how many may.
     pending: AtomicUsize,
@@ -215,7 +201,7 @@ pub struct Scheduler {
 impl Scheduler {
     /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
     /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never moves a run
-    /// by itself: for a command to a store that no process owns.
+    /// automatically: for a command to a store that no process owns.
     ///
     /// # Errors
     /// When no thread or no runtime of its own can be made.
@@ -229,7 +215,7 @@ impl Scheduler {
     ) -> std::io::Result<Self> {
         let (messages, inbox) = unbounded_channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
-        let (printing, pulse) = (Printing::default(), Pulse::default());
+        let (printing, pulse) = (OutputLog::default(), Pulse::default());
         let runtime = EffectRuntime {
             handle: tasks,
             own: Some(OwnRuntime::new()?),
@@ -272,7 +258,7 @@ impl Scheduler {
 
     /// What commands print while they run.
     #[must_use]
-    pub fn printing(&self) -> &Printing {
+    pub fn printing(&self) -> &OutputLog {
         &self.printing
     }
 
@@ -281,13 +267,13 @@ impl Scheduler {
     /// # Errors
     /// [`ScheduleError::Exists`], [`ScheduleError::Busy`], [`ScheduleError::Store`].
     pub async fn start(&self, start: Start) -> Result<(), ScheduleError> {
-        let _place = self.place()?;
+        let _place = self.reserve_slot()?;
         self.ask(|reply| Message::Start(Box::new(start), reply))
             .await
     }
 
-    /// Goes on with the runs a crash or a stop left: those that were running or waiting, and with
-    /// `paused` those that were paused too. Gives the ones it loaded or resumed.
+    /// Continues with the runs a crash or a stop left: those that were running or waiting, and with
+    /// `paused` those that were paused too. Returns the ones it loaded or resumed.
     ///
     /// # Errors
     /// [`ScheduleError::Store`].
@@ -300,7 +286,7 @@ impl Scheduler {
     /// # Errors
     /// [`ScheduleError`].
     pub async fn deliver(&self, run: &str, event: Event) -> Result<RunStatus, ScheduleError> {
-        let _place = self.place()?;
+        let _place = self.reserve_slot()?;
         self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
             .await
     }
@@ -316,8 +302,8 @@ impl Scheduler {
 
     /// For how long its driver has done one and the same thing; none while it waits for something to do.
     #[must_use]
-    pub fn held_up(&self) -> Option<Duration> {
-        self.pulse.held_up()
+    pub fn stalled_for(&self) -> Option<Duration> {
+        self.pulse.stalled_for()
     }
 
     /// How many effects are in flight.
@@ -338,7 +324,7 @@ impl Scheduler {
     }
 
     /// Stops: takes no more work, cuts effects in flight (they are repeated with the same keys by
-    /// whoever recovers the store), and releases the store.
+    /// the process that recovers the store), and releases the store.
     pub async fn stop(&self) {
         let (reply, answer) = oneshot::channel();
         if self.messages.send(Message::Stop(reply)).is_ok() {
@@ -366,8 +352,8 @@ impl Scheduler {
 
 impl Scheduler {
     /// A place among the commands that wait for their answer.
-    fn place(&self) -> Result<Place<'_>, ScheduleError> {
-        let place = Place(&self.pending);
+    fn reserve_slot(&self) -> Result<QueueSlot<'_>, ScheduleError> {
+        let place = QueueSlot(&self.pending);
         if self.pending.fetch_add(1, Ordering::Relaxed) >= self.max_pending {
             return Err(ScheduleError::Busy);
         }
@@ -376,9 +362,9 @@ impl Scheduler {
 }
 
 /// Given back when it is dropped, also by one who does not wait for the answer any more.
-struct Place<'a>(&'a AtomicUsize);
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What waits to be tried again: runs that could not go on, and a store that takes no writes.
+//! What waits to be tried again: runs that could not continue, and a store that takes no writes.
 
 use super::ScheduleError;
 use std::collections::{BTreeSet, HashMap};
@@ -9,10 +9,9 @@ use windlass_value::time::Timestamp;
 /// The first wait before a run is loaded again, or the store opened again. Each wait doubles.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// The longest of these waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Runs that could not go on, and when each is loaded again.
+/// Runs that could not continue, and when each is loaded again.
 #[derive(Default)]
 pub(super) struct RetryQueue {
     pub tries: HashMap<Name, u32>,
@@ -33,7 +32,7 @@ impl RetryQueue {
     }
 
     /// The run made a durable step: its failures no longer count.
-    pub fn overcome(&mut self, run: &Name) {
+    pub fn clear_failures(&mut self, run: &Name) {
         if !self.tries.is_empty() {
             self.tries.remove(run);
         }

@@ -12,23 +12,22 @@ use windlass_machine::EffectId;
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// So many lines may wait for a reader.
-const WAITING: usize = 2_048;
+/// This many lines may wait for a reader.
+const CHANNEL_CAPACITY: usize = 2_048;
 
-/// So many lines of a command are remembered, and so many bytes.
-const LINES: usize = 1_000;
-const BYTES: usize = 64 << 10;
+/// This many lines of a command are remembered, and this many bytes.
+const MAX_LINES: usize = 1_000;
+const MAX_BYTES: usize = 64 << 10;
 
-/// One who starts a run follows it from a little later on: what ended within this time is still told.
-const LATE: Duration = Duration::from_secs(2);
+/// One who starts a run follows it from a little later on: what ended within this time is still reported.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// With more runs than this, those that print nothing any more are forgotten.
-const MANY: usize = 256;
+const SWEEP_ABOVE: usize = 256;
 
 /// A line that a command printed.
 #[derive(Clone, Debug)]
-pub struct Printed {
-    /// The action.
+pub struct OutputLine {
     pub action: Name,
     /// Where it printed it.
     pub stream: OutputStream,
@@ -38,35 +37,35 @@ pub struct Printed {
 
 /// What commands print.
 #[derive(Clone, Default)]
-pub struct Printing(Arc<Mutex<HashMap<Name, OfRun>>>);
+pub struct OutputLog(Arc<Mutex<HashMap<Name, RunOutput>>>);
 
 #[derive(Default)]
-struct OfRun {
-    listeners: Vec<mpsc::Sender<Printed>>,
+struct RunOutput {
+    listeners: Vec<mpsc::Sender<OutputLine>>,
     /// By the calls that are under way.
-    recent: BTreeMap<EffectId, Recent>,
+    recent: BTreeMap<EffectId, CallOutput>,
 }
 
 #[derive(Default)]
-struct Recent {
-    lines: VecDeque<Printed>,
+struct CallOutput {
+    lines: VecDeque<OutputLine>,
     bytes: usize,
     /// When the command ended.
     ended_at: Option<Timestamp>,
 }
 
 /// A call whose command may print, for as long as this is held.
-pub(super) struct Prints {
-    printing: Printing,
+pub(super) struct OutputGuard {
+    printing: OutputLog,
     run: Name,
     effect: EffectId,
 }
 
-impl Printing {
+impl OutputLog {
     /// Listens to a run: what its commands that run now have printed, and will print.
     #[must_use]
-    pub fn listen(&self, run: &str) -> mpsc::Receiver<Printed> {
-        let (to, from) = mpsc::channel(WAITING);
+    pub fn listen(&self, run: &str) -> mpsc::Receiver<OutputLine> {
+        let (to, from) = mpsc::channel(CHANNEL_CAPACITY);
         let mut runs = self.runs();
         sweep(&mut runs);
         let of = runs.entry(Name::from(run)).or_default();
@@ -80,15 +79,14 @@ impl Printing {
 
     /// The last lines of a run's commands that run now.
     #[must_use]
-    pub fn recent(&self, run: &str) -> Vec<Printed> {
+    pub fn recent(&self, run: &str) -> Vec<OutputLine> {
         let runs = self.runs();
         let recent = runs.get(run).into_iter().flat_map(|of| of.recent.values());
         recent.flat_map(|one| one.lines.iter().cloned()).collect()
     }
 
-    /// A call begins.
-    pub(super) fn begins(&self, run: &Name, effect: EffectId) -> Prints {
-        Prints {
+    pub(super) fn begin_call(&self, run: &Name, effect: EffectId) -> OutputGuard {
+        OutputGuard {
             printing: self.clone(),
             run: run.clone(),
             effect,
@@ -96,7 +94,7 @@ impl Printing {
     }
 
     /// A command printed a line.
-    pub(super) fn tell(&self, run: &Name, effect: EffectId, printed: Printed) {
+    pub(super) fn add_line(&self, run: &Name, effect: EffectId, printed: OutputLine) {
         let mut runs = self.runs();
         let of = runs.entry(run.clone()).or_default();
         of.listeners.retain(|to| {
@@ -106,7 +104,7 @@ impl Printing {
         let recent = of.recent.entry(effect).or_default();
         recent.bytes += printed.text.len();
         recent.lines.push_back(printed);
-        while recent.lines.len() > LINES || recent.bytes > BYTES {
+        while recent.lines.len() > MAX_LINES || recent.bytes > MAX_BYTES {
             let Some(oldest) = recent.lines.pop_front() else {
                 break;
             };
@@ -114,12 +112,12 @@ impl Printing {
         }
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<Name, OfRun>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<Name, RunOutput>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Prints {
+impl Drop for OutputGuard {
     fn drop(&mut self) {
         let mut runs = self.printing.runs();
         if let Some(of) = runs.get_mut(&self.run) {
@@ -128,21 +126,21 @@ impl Drop for Prints {
                 recent.ended_at = Some(now());
             }
         }
-        if runs.len() > MANY {
+        if runs.len() > SWEEP_ABOVE {
             sweep(&mut runs);
         }
     }
 }
 
-impl Recent {
+impl CallOutput {
     fn is_old(&self) -> bool {
         self.ended_at
-            .is_some_and(|ended_at| ended_at.plus(LATE) < now())
+            .is_some_and(|ended_at| ended_at.plus(LINGER) < now())
     }
 }
 
 /// Forgets those that have gone, and what commands printed that ended long ago.
-fn sweep(runs: &mut HashMap<Name, OfRun>) {
+fn sweep(runs: &mut HashMap<Name, RunOutput>) {
     runs.retain(|_, of| {
         of.listeners.retain(|one| !one.is_closed());
         of.recent.retain(|_, recent| !recent.is_old());

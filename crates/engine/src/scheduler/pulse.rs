@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use windlass_value::time::Timestamp;
 
-/// Since when the driver has done what it does; 0 while it waits. A clone tells of the same driver.
+/// Since when the driver has done what it does; 0 while it waits. A clone reports the same driver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pulse(Arc<AtomicI64>);
 
@@ -22,7 +22,7 @@ impl Pulse {
     }
 
     /// For how long it has done one and the same thing; none while it waits.
-    pub fn held_up(&self) -> Option<Duration> {
+    pub fn stalled_for(&self) -> Option<Duration> {
         let since = self.0.load(Ordering::Relaxed);
         (since != 0).then(|| now().since(Timestamp(since)))
     }

@@ -43,14 +43,13 @@ impl Queued {
 }
 
 /// An effect that had to wait, for as long as this is held.
-pub(super) struct Waiting {
+pub(super) struct QueueGuard {
     queue: Queue,
     run: Name,
     effect: EffectId,
 }
 
 impl Queue {
-    /// Those of a run.
     #[must_use]
     pub fn of(&self, run: &str) -> Queued {
         self.state().runs.get(run).cloned().unwrap_or_default()
@@ -67,10 +66,9 @@ impl Queue {
         self.0.feed.take()
     }
 
-    /// An effect waits.
-    pub(super) fn wait(&self, run: &Name, effect: EffectId) -> Waiting {
+    pub(super) fn wait(&self, run: &Name, effect: EffectId) -> QueueGuard {
         self.put(run, effect, None);
-        Waiting {
+        QueueGuard {
             queue: self.clone(),
             run: run.clone(),
             effect,
@@ -93,14 +91,14 @@ impl Queue {
     }
 }
 
-impl Waiting {
+impl QueueGuard {
     /// It has its permit.
-    pub fn begins(&self) {
+    pub fn mark_begun(&self) {
         self.queue.put(&self.run, self.effect, Some(now()));
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueueGuard {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         if let Some(queued) = state.runs.get_mut(&self.run) {

@@ -1,6 +1,6 @@
 //! How runs come back into memory: after a start, when they are due, and after an error. A run with
-//! an error is loaded again a few times, then parked; the others go on. A store with an error is
-//! opened again until it takes writes; then every run goes on from what is stored.
+//! an error is loaded again a few times, then parked; the others continue. A store with an error is
+//! opened again until it takes writes; then every run continues from what is stored.
 
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
@@ -17,17 +17,17 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
-/// So many due runs are loaded at a time.
+/// This many due runs are loaded at a time.
 const DUE_PAGE: usize = 1_024;
 
-/// After so many failures in a row a run is parked.
-const TRIES: u32 = 3;
+/// After this many failures in a row a run is parked.
+const MAX_LOAD_ATTEMPTS: u32 = 3;
 
-/// The reason in a parked run's label is cut to so many characters.
-const REASON: usize = 500;
+/// The reason in a parked run's label is cut to this many characters.
+const MAX_REASON_BYTES: usize = 500;
 
 /// Loads a program; a panic of the loader is an error of this run.
-fn loaded(
+fn load_program(
     run: &Name,
     load: impl FnOnce() -> Result<Loaded, String>,
 ) -> Result<Loaded, ScheduleError> {
@@ -45,7 +45,7 @@ impl Driver {
     /// Recovers on a command. A store that takes no writes is opened again at once.
     pub(super) fn recover_now(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         if self.outage.is_some() {
-            self.open_again(self.clock.now());
+            self.reopen_store(self.clock.now());
         }
         if let Some(outage) = &self.outage {
             return Err(outage.error.clone());
@@ -66,7 +66,7 @@ impl Driver {
         for run in runnable {
             match self.load_run(&run) {
                 Ok(_) => found.push(run),
-                Err(error) => self.failed(&run, error),
+                Err(error) => self.on_run_failed(&run, error),
             }
         }
         self.stored_due = self.store.next_due_at()?;
@@ -114,7 +114,7 @@ impl Driver {
         if loaded.program.secure && holds_sealed(&stored.state) {
             return Err(ScheduleError::Sealed(run.clone()));
         }
-        let mut active = ActiveRun::stored(stored, loaded);
+        let mut active = ActiveRun::from_stored(stored, loaded);
         if self.runs.is_empty() && self.stored_due.is_none() {
             // No other run is in memory whose time would move.
             self.clock.not_before(active.header.updated_at);
@@ -137,8 +137,8 @@ impl Driver {
         let status = stored.state.status();
         let hash = stored.header.program;
         let source = self.store.program(hash)?;
-        let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
-        let mut active = ActiveRun::stored(stored, loaded);
+        let loaded = load_program(run, || self.loader.load_to_end(hash, &source))?;
+        let mut active = ActiveRun::from_stored(stored, loaded);
         active.header.labels.remove(QUARANTINE_LABEL);
         self.runs.insert(run.clone(), Box::new(active));
         Ok(status)
@@ -149,7 +149,7 @@ impl Driver {
             return Ok(loaded.clone());
         }
         let source = self.store.program(hash)?;
-        let loaded = loaded(run, || self.loader.load(hash, &source))?;
+        let loaded = load_program(run, || self.loader.load(hash, &source))?;
         self.keep_program(loaded.clone());
         Ok(loaded)
     }
@@ -183,7 +183,7 @@ impl Driver {
                 continue;
             }
             if let Err(error) = self.load_run(&run) {
-                self.failed(&run, error);
+                self.on_run_failed(&run, error);
             }
         }
         self.stored_due = if full {
@@ -198,28 +198,28 @@ impl Driver {
     }
 
     /// Loads failed runs again, and opens the store again after an outage, when it is time.
-    pub(super) fn try_again(&mut self, now: Timestamp) {
+    pub(super) fn retry_due(&mut self, now: Timestamp) {
         if self
             .outage
             .as_ref()
             .is_some_and(|outage| outage.again_at <= now)
         {
-            self.open_again(now);
+            self.reopen_store(now);
         }
         if self.outage.is_some() {
             return;
         }
         while let Some(run) = self.retries.pop_due(now) {
             if let Err(error) = self.load_run(&run) {
-                self.failed(&run, error);
+                self.on_run_failed(&run, error);
             }
         }
     }
 
     // ── errors of one run ────────────────────────────────────────────────────────
 
-    /// A run could not go on: it is loaded again later, or parked after too many failures.
-    pub(super) fn failed(&mut self, run: &Name, error: ScheduleError) {
+    /// A run could not continue: it is loaded again later, or parked after too many failures.
+    pub(super) fn on_run_failed(&mut self, run: &Name, error: ScheduleError) {
         tracing::error!(%run, %error, "the run cannot continue");
         self.watchers.notify(run, || Update::Stuck(error.clone()));
         if self.commands_only {
@@ -236,7 +236,7 @@ impl Driver {
         }
         let tries = self.retries.tries.entry(run.clone()).or_default();
         *tries += 1;
-        if *tries < TRIES {
+        if *tries < MAX_LOAD_ATTEMPTS {
             let at = self.clock.now().plus(wait(*tries));
             self.retries.again.insert((at, run.clone()));
             return;
@@ -244,10 +244,10 @@ impl Driver {
         self.retries.tries.remove(run);
         let said = error.to_string();
         let line = said.lines().next().unwrap_or_default();
-        let reason: String = line.chars().take(REASON).collect();
+        let reason: String = line.chars().take(MAX_REASON_BYTES).collect();
         match self
             .store
-            .set_quarantine(run, Placement::Resting, Some(&reason))
+            .set_quarantine(run, Placement::Idle, Some(&reason))
         {
             Ok(()) => tracing::error!(%run, "the run is parked: resume it when it is mended"),
             Err(error) => tracing::error!(%run, %error, "the run cannot be parked"),
@@ -258,17 +258,17 @@ impl Driver {
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
         if let Some(mut active) = self.runs.remove(run) {
             active.tasks.abort_all();
-            active.call_off();
+            active.cancel_computation();
             self.timers.disarm_all(run, active.hosted.state());
         }
         self.busy.retain(|busy| busy != run);
-        self.failed(run, error);
+        self.on_run_failed(run, error);
     }
 
     // ── errors of the store ──────────────────────────────────────────────────────
 
     /// Begins an outage when the store takes no writes any more.
-    pub(super) fn outage_of(&mut self, error: &ScheduleError) {
+    pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
         let ScheduleError::Store(reason) = error else {
             return;
         };
@@ -289,9 +289,9 @@ impl Driver {
     }
 
     /// Opens the store again and recovers its runs.
-    fn open_again(&mut self, now: Timestamp) {
+    fn reopen_store(&mut self, now: Timestamp) {
         // What is under way fails, and its runs are discarded before they are loaded.
-        self.await_written();
+        self.await_completed();
         let outcome = self
             .store
             .reopen()

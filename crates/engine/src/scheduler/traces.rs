@@ -1,4 +1,4 @@
-//! The spans of a run, told after the step is durable that ended what they are of. Telling decides nothing.
+//! The spans of a run, reported after the step is durable that ended what they are of. Reporting decides nothing.
 
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
@@ -10,9 +10,7 @@ use windlass_value::time::Timestamp;
 /// What ended: a run, an iteration or an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSpan {
-    /// The run.
     pub run: Name,
-    /// What the span is of.
     pub of: SpanOf,
     /// What it is inside of.
     pub parent: Option<SpanOf>,
@@ -20,7 +18,6 @@ pub struct TraceSpan {
     pub name: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it ended.
     pub ended_at: Timestamp,
     /// Whether it failed, and why, as far as that is known.
     pub error: Option<String>,
@@ -28,14 +25,14 @@ pub struct TraceSpan {
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// Whoever takes the spans. It must not wait.
+/// A caller that takes the spans. It must not wait.
 pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
 
-/// Who is told, if anybody is.
+/// Who is reported, if anybody is.
 #[derive(Clone, Default)]
 pub(super) struct Traces(pub Option<SpanSink>);
 
-/// The attempts that were under way before a step, and what the step was told of them.
+/// The attempts that were under way before a step, and what the step was reported about them.
 #[derive(Default)]
 pub(super) struct Attempts(Vec<Attempt>);
 
@@ -46,8 +43,8 @@ struct Attempt {
 }
 
 impl Traces {
-    /// Looks at the attempts before an event is applied.
-    pub fn before(
+    /// Checks the attempts before an event is applied.
+    pub fn attempts_before(
         &self,
         attempts: &mut Attempts,
         run: &RunState,
@@ -57,7 +54,7 @@ impl Traces {
         if self.0.is_none() {
             return;
         }
-        attempts.note(run, program);
+        attempts.add_attempts(run, program);
         let Event::EffectCompleted { id, result } = event else {
             return;
         };
@@ -68,7 +65,7 @@ impl Traces {
         }
     }
 
-    /// Tells of what ended in a step that is durable.
+    /// Reports what ended in a step that is durable.
     pub fn step(&self, commit: &Commit, mut attempts: Attempts, run: &RunState, program: &Program) {
         let Some(tell) = &self.0 else {
             return;
@@ -79,11 +76,11 @@ impl Traces {
             tell(TraceSpan {
                 run: header.id.clone(),
                 of: SpanOf::Iteration(format!("{path}#{}", row.iteration)),
-                parent: Some(around(&path, program)),
+                parent: Some(enclosing_span(&path, program)),
                 name: format!("{}#{}", row.path, row.iteration),
                 started_at: row.started_at,
                 ended_at: row.ended_at,
-                error: failed(row.status).then(String::new),
+                error: is_failure(row.status).then(String::new),
                 attributes: vec![
                     ("windlass.loop", row.path.clone()),
                     ("windlass.iteration", row.iteration.to_string()),
@@ -110,7 +107,7 @@ impl Traces {
                     name: header.workflow.to_string(),
                     started_at: header.started_at,
                     ended_at: event.at,
-                    error: failed(status).then(String::new),
+                    error: is_failure(status).then(String::new),
                     attributes: vec![
                         ("windlass.workflow", header.workflow.to_string()),
                         ("windlass.status", status.as_str().to_owned()),
@@ -122,7 +119,7 @@ impl Traces {
 }
 
 impl Attempts {
-    fn note(&mut self, run: &RunState, program: &Program) {
+    fn add_attempts(&mut self, run: &RunState, program: &Program) {
         for (id, effect) in &run.effects {
             if self.0.iter().any(|one| one.id == id.0) {
                 continue;
@@ -135,7 +132,7 @@ impl Attempts {
                 span: TraceSpan {
                     run: run.id.clone(),
                     of: SpanOf::Attempt(request.key.clone(), request.attempt),
-                    parent: Some(around(place, program)),
+                    parent: Some(enclosing_span(place, program)),
                     name: request.action.to_string(),
                     started_at: effect.requested_at,
                     ended_at: effect.requested_at,
@@ -154,7 +151,7 @@ impl Attempts {
 
 /// The innermost iteration of a loop that a place is in, or the run. A place is what an idempotency key has
 /// behind the run. Items of a foreach have no span.
-fn around(place: &str, program: &Program) -> SpanOf {
+fn enclosing_span(place: &str, program: &Program) -> SpanOf {
     let inside = place.rsplit_once('/').map_or("", |(inside, _)| inside);
     let mut steps: Vec<&str> = inside.split('/').collect();
     while let Some(step) = steps.last() {
@@ -174,7 +171,7 @@ fn around(place: &str, program: &Program) -> SpanOf {
     SpanOf::Run
 }
 
-fn failed(status: Status) -> bool {
+fn is_failure(status: Status) -> bool {
     !matches!(
         status,
         Status::Succeeded | Status::Skipped | Status::Cancelled

@@ -8,15 +8,15 @@ use tokio::sync::mpsc;
 use windlass_machine::{Outcome, PauseReason};
 use windlass_model::model::Name;
 
-/// So many updates may wait for a watcher.
-const WATCHED: usize = 1_024;
+/// This many updates may wait for a watcher.
+const MAX_UPDATES: usize = 1_024;
 
-/// So many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses
+/// This many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses
 /// and the end.
-const STEPS_WATCHED: usize = 64;
+const MAX_STEP_UPDATES: usize = 64;
 
-/// So many runs may still be listed whose watchers have gone.
-const MANY: usize = 128;
+/// This many runs may still be listed whose watchers have gone.
+const SWEEP_ABOVE: usize = 128;
 
 /// What the scheduler sends to a watcher, after it is durable.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub enum Update {
     Paused(PauseReason),
     /// The run ended.
     Finished(Outcome),
-    /// The run cannot go on in this process. In the store nothing of it changed.
+    /// The run cannot continue in this process. In the store nothing of it changed.
     Stuck(ScheduleError),
 }
 
@@ -47,7 +47,7 @@ pub struct Updates {
 /// A channel of updates.
 #[must_use]
 pub fn watch() -> (Watcher, Updates) {
-    let (to, from) = mpsc::channel(WATCHED);
+    let (to, from) = mpsc::channel(MAX_UPDATES);
     let only_end = Arc::new(AtomicBool::new(false));
     let watcher = Watcher {
         updates: to,
@@ -80,9 +80,9 @@ impl Updates {
 
 impl Watcher {
     /// Whether it wants a step. `retries`: an attempt failed in it.
-    fn wants(&self, retries: bool) -> bool {
+    fn wants_step(&self, retries: bool) -> bool {
         let waiting = self.updates.max_capacity() - self.updates.capacity();
-        (retries || !self.only_end.load(Ordering::Relaxed)) && waiting < STEPS_WATCHED
+        (retries || !self.only_end.load(Ordering::Relaxed)) && waiting < MAX_STEP_UPDATES
     }
 }
 
@@ -102,7 +102,7 @@ impl Watchers {
                 watchers.retain(|watcher| !watcher.updates.is_closed());
                 !watchers.is_empty()
             });
-            self.sweep_at = self.of.len() * 2 + MANY;
+            self.sweep_at = self.of.len() * 2 + SWEEP_ABOVE;
         }
     }
 
@@ -111,9 +111,9 @@ impl Watchers {
         let Some(watchers) = self.of.get(run) else {
             return;
         };
-        if watchers.iter().any(|watcher| watcher.wants(retries)) {
+        if watchers.iter().any(|watcher| watcher.wants_step(retries)) {
             let step = Update::Step(Arc::new(step()));
-            self.send(run, step, |watcher| watcher.wants(retries));
+            self.send(run, step, |watcher| watcher.wants_step(retries));
         } else if watchers.iter().all(|watcher| watcher.updates.is_closed()) {
             self.of.remove(run);
         }

@@ -13,13 +13,13 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_store::Store;
 
-/// So many batches are written at a time: the database takes one while the disk syncs another.
+/// This many batches are written at a time: the database takes one while the disk syncs another.
 pub(super) const WRITERS: usize = 2;
-/// So many batches are under way at most: those that are written, and one that waits.
-pub(super) const UNDER_WAY: usize = WRITERS + 1;
+/// This many batches are under way at most: those that are written, and one that waits.
+pub(super) const MAX_IN_FLIGHT: usize = WRITERS + 1;
 
 /// A batch that came back, and what became of it: an outcome, or what the store panicked with.
-pub(super) type Written = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
+pub(super) type WrittenBatch = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
 
 /// The threads, and the batches that they have.
 #[derive(Default)]
@@ -31,20 +31,20 @@ pub(super) struct Writers {
 struct Threads {
     /// Dropped first: that ends the threads.
     batches: Option<Sender<Batch>>,
-    written: Receiver<Written>,
+    written: Receiver<WrittenBatch>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Writers {
     /// How many batches are on their way.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.under_way
     }
 
     /// Hands a batch over. [`Message::Written`] says when one is back.
     ///
     /// # Errors
-    /// Gives the batch back, and why no thread can be had.
+    /// Returns the batch, and why no thread can be had.
     pub fn write(
         &mut self,
         batch: Batch,
@@ -70,14 +70,14 @@ impl Writers {
     }
 
     /// A batch that is back, if one is.
-    pub fn back(&mut self) -> Option<Written> {
+    pub fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
         let written = self.threads.as_ref()?.written.try_recv().ok()?;
         self.under_way -= 1;
         Some(written)
     }
 
     /// Waits for a batch; none when none is under way.
-    pub fn wait(&mut self) -> Option<Written> {
+    pub fn recv_batch(&mut self) -> Option<WrittenBatch> {
         if self.under_way == 0 {
             return None;
         }
@@ -113,7 +113,7 @@ impl Threads {
                     // The panic goes to the driver, which would wait for this batch for ever.
                     let write = AssertUnwindSafe(|| batch.write(&*store, &metrics));
                     let outcome = catch_unwind(write);
-                    // Without a driver nobody asks any more.
+                    // Without a driver nothing reads any more.
                     let _ = done.send((batch, outcome));
                     let _ = messages.send(Message::Written);
                 }

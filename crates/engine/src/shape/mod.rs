@@ -5,7 +5,7 @@ mod reads;
 mod value;
 
 use self::reads::{Root, Step, reads};
-use self::value::{Shape, called, example, ordered, typed};
+use self::value::{InferredSchema, called, example, ordered, typed};
 use std::collections::BTreeMap;
 use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
@@ -19,8 +19,8 @@ struct Alias {
 
 /// What the expressions of a definition read.
 #[derive(Default)]
-pub(super) struct Shapes {
-    read: BTreeMap<Root, Shape>,
+pub(super) struct InferredSchemas {
+    read: BTreeMap<Root, InferredSchema>,
     /// Roots that are what another one has at a path. Of a parsed answer, only the body is.
     same: Vec<Alias>,
     /// The declared types of variables.
@@ -29,9 +29,9 @@ pub(super) struct Shapes {
     lists: BTreeMap<String, String>,
 }
 
-/// Where in a definition a text stands.
+/// Where in a definition a text is.
 #[derive(Clone, Copy, Default)]
-struct Place<'n> {
+struct TreePath<'n> {
     key: &'n str,
     around: Option<&'n Node>,
     /// Within a `not`.
@@ -43,12 +43,12 @@ struct Place<'n> {
     depth: usize,
 }
 
-impl Shapes {
+impl InferredSchemas {
     /// Of the strings of a file.
     pub fn of(node: &Node) -> Self {
         let mut shapes = Self::default();
         shapes.link(node, "", 0);
-        shapes.walk(node, Place::default());
+        shapes.walk(node, TreePath::default());
         // An alias may lead to another one.
         for _ in 0..4 {
             for alias in shapes.same.clone() {
@@ -75,7 +75,7 @@ impl Shapes {
     /// What a parameter that is an object should hold; none when no member of it is read.
     pub fn parameter(&self, name: &str) -> Option<Value> {
         match self.read.get(&Root::Parameter(name.to_lowercase()))? {
-            shape @ Shape::Map(members) if !members.is_empty() => Some(shape.value()),
+            shape @ InferredSchema::Map(members) if !members.is_empty() => Some(shape.value()),
             _ => None,
         }
     }
@@ -110,12 +110,12 @@ impl Shapes {
     }
 
     fn members(&self, root: &Root) -> Object {
-        let Some(Shape::Map(members)) = self.read.get(root) else {
+        let Some(InferredSchema::Map(members)) = self.read.get(root) else {
             return Object::new();
         };
         let members = members.iter().map(|(key, shape)| {
             let value = match shape {
-                Shape::Unknown => empty(),
+                InferredSchema::Unknown => empty(),
                 shape => shape.value(),
             };
             (Name::from(key.as_str()), value)
@@ -257,7 +257,7 @@ impl Shapes {
         }
     }
 
-    fn walk(&mut self, node: &Node, place: Place<'_>) {
+    fn walk(&mut self, node: &Node, place: TreePath<'_>) {
         if place.depth > MAX_NESTING {
             return;
         }
@@ -267,7 +267,7 @@ impl Shapes {
             Kind::Array(items) => {
                 self.compare(place, items);
                 for item in items {
-                    self.walk(item, Place { depth, ..place });
+                    self.walk(item, TreePath { depth, ..place });
                 }
             }
             Kind::Object(entries) => {
@@ -285,7 +285,7 @@ impl Shapes {
                     if key == "triggers" {
                         self.read_triggers(value);
                     }
-                    let inner = Place {
+                    let inner = TreePath {
                         key,
                         around: Some(node),
                         negated: place.negated != (key == "not"),
@@ -301,7 +301,7 @@ impl Shapes {
     }
 
     /// A condition as a map: `{equals: ["@…", "Done"]}`.
-    fn compare(&mut self, place: Place<'_>, items: &[Node]) {
+    fn compare(&mut self, place: TreePath<'_>, items: &[Node]) {
         const ORDERS: [&str; 4] = ["greater", "greaterOrEquals", "less", "lessOrEquals"];
         let is = |known: &str| place.key.eq_ignore_ascii_case(known);
         let [one, other] = items else { return };
@@ -312,14 +312,14 @@ impl Shapes {
         for (one, other) in [(one, other), (other, one)] {
             let leaf = match &other.kind {
                 Kind::String(text) if !text.text.contains('@') => {
-                    Shape::Leaf(Value::text(&text.text))
+                    InferredSchema::Leaf(Value::text(&text.text))
                 }
                 Kind::String(text) if numeric => ordered(&text.text),
-                Kind::Int(number) => Shape::Leaf(Value::Int(*number)),
-                Kind::Bool(flag) => Shape::Leaf(Value::Bool(*flag)),
+                Kind::Int(number) => InferredSchema::Leaf(Value::Int(*number)),
+                Kind::Bool(flag) => InferredSchema::Leaf(Value::Bool(*flag)),
                 _ => continue,
             };
-            self.alone(one, place.list, leaf);
+            self.read_whole_text(one, place.list, leaf);
         }
     }
 
@@ -329,12 +329,12 @@ impl Shapes {
         let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
         let expression = node.get_any_case("expression");
         if let (Some(case), Some(expression)) = (case.and_then(Node::as_str), expression) {
-            self.alone(expression, list, Shape::Leaf(Value::text(case)));
+            self.read_whole_text(expression, list, InferredSchema::Leaf(Value::text(case)));
         }
     }
 
     /// Notes what a text that is nothing but a path reads.
-    fn alone(&mut self, node: &Node, list: &str, leaf: Shape) {
+    fn read_whole_text(&mut self, node: &Node, list: &str, leaf: InferredSchema) {
         let text = node.as_str().unwrap_or_default();
         let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));
         if let Some((0, root, path, "" | "}")) =
@@ -360,7 +360,7 @@ impl Shapes {
     }
 
     /// Looks for what a text reads.
-    fn read(&mut self, text: &str, place: Place<'_>) {
+    fn read(&mut self, text: &str, place: TreePath<'_>) {
         for (at, root, path, rest) in reads(text) {
             let before = text.get(..at).unwrap_or_default();
             let leaf = self.leaf(before, rest, place);
@@ -369,7 +369,7 @@ impl Shapes {
             };
             let (path, ends_early) = self.resolved(path);
             let leaf = match ends_early {
-                true => Shape::Map(BTreeMap::new()),
+                true => InferredSchema::Map(BTreeMap::new()),
                 false => leaf,
             };
             self.read.entry(root).or_default().grow(&path, leaf);
@@ -377,7 +377,7 @@ impl Shapes {
     }
 
     /// What a value must be where it is read.
-    fn leaf(&self, before: &str, rest: &str, place: Place<'_>) -> Shape {
+    fn leaf(&self, before: &str, rest: &str, place: TreePath<'_>) -> InferredSchema {
         let key = place.key.to_ascii_lowercase();
         if !matches!(before, "@" | "@{") {
             return called(before.trim_end(), rest);
@@ -385,9 +385,11 @@ impl Shapes {
         let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
         match key.as_str() {
             // With an item, so that what is done with it is done.
-            "foreach" => Shape::List(Box::default(), true),
-            "from" => Shape::List(Box::default(), false),
-            "content" => around("schema").map_or(Shape::Unknown, |schema| example(schema, 0)),
+            "foreach" => InferredSchema::List(Box::default(), true),
+            "from" => InferredSchema::List(Box::default(), false),
+            "content" => {
+                around("schema").map_or(InferredSchema::Unknown, |schema| example(schema, 0))
+            }
             "value" if !place.appends => {
                 let named = around("name").and_then(Node::as_str);
                 let own = around("type")
@@ -396,7 +398,7 @@ impl Shapes {
                 let kind = own.or_else(|| self.types.get(&named?.to_lowercase()).cloned());
                 typed(kind.as_deref().unwrap_or_default())
             }
-            _ => Shape::Unknown,
+            _ => InferredSchema::Unknown,
         }
     }
 }
@@ -417,14 +419,14 @@ fn empty() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::Shapes;
+    use super::InferredSchemas;
     use windlass_expression::Value;
     use windlass_source::source::{Bundle, parse};
 
-    fn shapes(json: &str) -> Shapes {
+    fn shapes(json: &str) -> InferredSchemas {
         let (node, mistakes) = parse(&Bundle::single("a.json", json), 0);
         assert!(mistakes.is_empty(), "{mistakes:?}");
-        Shapes::of(&node.unwrap())
+        InferredSchemas::of(&node.unwrap())
     }
 
     #[test]

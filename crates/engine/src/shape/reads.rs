@@ -31,7 +31,7 @@ pub(super) enum Step {
     Xml,
 }
 
-/// Functions around a read whose value goes on to be read.
+/// Functions around a read whose value continues to be read.
 const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("json", Some(Step::Json)),
     ("xml", Some(Step::Xml)),
@@ -49,7 +49,7 @@ const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("coalesce", None),
 ];
 
-/// The members that an expression goes on to read, and what stands behind them.
+/// The members that an expression continues to read, and what is behind them.
 fn path(text: &str) -> (Vec<Step>, &str) {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -93,7 +93,7 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
-/// What stands before the bracket that closes, and what stands behind it.
+/// What is before the bracket that closes, and what is behind it.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let mut quoted = false;
@@ -136,7 +136,7 @@ fn after_call(rest: &str) -> Option<&str> {
     None
 }
 
-/// Everything that a text reads: where, of what, at which path, and what stands behind it.
+/// Everything that a text reads: where, of what, at which path, and what is behind it.
 pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -211,7 +211,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     found
 }
 
-/// The name in `'name')`, and what stands behind it.
+/// The name in `'name')`, and what is behind it.
 pub(super) fn quoted(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.trim_start().strip_prefix('\'')?.split_once('\'')?;
     Some((name, rest.trim_start().strip_prefix(')')?))

@@ -13,23 +13,23 @@ const TIME: &str = "2026-01-01T00:00:00Z";
 
 /// A value that grows with each expression that reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Shape {
-    /// Nobody said anything of it.
+pub(super) enum InferredSchema {
+    /// No one said anything of it.
     #[default]
     Unknown,
     Leaf(Value),
     /// What a schema says: what reads it changes nothing of its type.
     Firm(Value),
     /// Text that is JSON, base64 or XML of this.
-    Json(Box<Shape>),
-    Base64(Box<Shape>),
-    Xml(Box<Shape>),
+    Json(Box<InferredSchema>),
+    Base64(Box<InferredSchema>),
+    Xml(Box<InferredSchema>),
     /// With whether an item is read by its place.
-    List(Box<Shape>, bool),
-    Map(BTreeMap<String, Shape>),
+    List(Box<InferredSchema>, bool),
+    Map(BTreeMap<String, InferredSchema>),
 }
 
-impl Shape {
+impl InferredSchema {
     pub(super) fn at(&self, path: &[Step]) -> Option<&Self> {
         let Some((step, rest)) = path.split_first() else {
             return Some(self);
@@ -44,8 +44,8 @@ impl Shape {
         }
     }
 
-    /// Adds what one expression reads: a path, and what stands at its end.
-    pub(super) fn grow(&mut self, path: &[Step], leaf: Shape) {
+    /// Adds what one expression reads: a path, and what is at its end.
+    pub(super) fn grow(&mut self, path: &[Step], leaf: InferredSchema) {
         let Some((step, rest)) = path.split_first() else {
             return self.merge(leaf);
         };
@@ -173,7 +173,7 @@ impl Shape {
     }
 }
 
-impl Shape {
+impl InferredSchema {
     /// The value as one that a document may be: an object where nothing is known.
     fn as_json(&self) -> Value {
         match self {
@@ -197,7 +197,7 @@ fn xml(value: &Value) -> String {
     out
 }
 
-/// Members as elements; what is no member of a document is left out.
+/// Members as elements; what is not a member of a document is left out.
 fn element_content(out: &mut String, value: &Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -230,21 +230,21 @@ fn element_content(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-pub(super) fn typed(kind: &str) -> Shape {
+pub(super) fn typed(kind: &str) -> InferredSchema {
     match kind {
-        "array" => Shape::List(Box::default(), false),
-        "integer" | "float" => Shape::Leaf(Value::Int(1)),
-        "boolean" => Shape::Leaf(Value::Bool(false)),
-        "object" => Shape::Map(BTreeMap::new()),
-        _ => Shape::Unknown,
+        "array" => InferredSchema::List(Box::default(), false),
+        "integer" | "float" => InferredSchema::Leaf(Value::Int(1)),
+        "boolean" => InferredSchema::Leaf(Value::Bool(false)),
+        "object" => InferredSchema::Map(BTreeMap::new()),
+        _ => InferredSchema::Unknown,
     }
 }
 
-/// What a function takes in whose call the value stands: before it and behind it.
-pub(super) fn called(before: &str, rest: &str) -> Shape {
-    let list = || Shape::List(Box::default(), false);
+/// What a function takes in whose call the value is: before it and behind it.
+pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
+    let list = || InferredSchema::List(Box::default(), false);
     let Some((call, earlier)) = enclosing(before) else {
-        return Shape::Unknown;
+        return InferredSchema::Unknown;
     };
     let start = call
         .rfind(|c: char| !c.is_ascii_alphanumeric())
@@ -266,27 +266,29 @@ pub(super) fn called(before: &str, rest: &str) -> Shape {
             false => constant(earlier),
         },
         "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
-            Shape::Leaf(Value::Int(1))
+            InferredSchema::Leaf(Value::Int(1))
         }
-        "datedifference" => Shape::Leaf(Value::text(TIME)),
+        "datedifference" => InferredSchema::Leaf(Value::text(TIME)),
         name if name.starts_with("add") && !first && name != "addproperty" => {
-            Shape::Leaf(Value::Int(1))
+            InferredSchema::Leaf(Value::Int(1))
         }
         "union" | "intersection" => list(),
-        _ if !first => Shape::Unknown,
+        _ if !first => InferredSchema::Unknown,
         "first" | "last" | "join" | "skip" | "take" | "reverse" | "chunk" | "sort" => list(),
-        "length" => Shape::Unknown,
-        "int" | "float" | "decimal" | "formatnumber" => Shape::Leaf(Value::Int(1)),
-        "bool" | "not" | "if" => Shape::Leaf(Value::Bool(true)),
-        "json" => Shape::Json(Box::default()),
-        "xml" => Shape::Xml(Box::default()),
-        "base64tostring" | "base64tobinary" | "decodebase64" => Shape::Base64(Box::default()),
-        "datauritobinary" | "datauritostring" | "decodedatauri" => {
-            Shape::Leaf(Value::text("data:text/plain;base64,dGV4dA=="))
+        "length" => InferredSchema::Unknown,
+        "int" | "float" | "decimal" | "formatnumber" => InferredSchema::Leaf(Value::Int(1)),
+        "bool" | "not" | "if" => InferredSchema::Leaf(Value::Bool(true)),
+        "json" => InferredSchema::Json(Box::default()),
+        "xml" => InferredSchema::Xml(Box::default()),
+        "base64tostring" | "base64tobinary" | "decodebase64" => {
+            InferredSchema::Base64(Box::default())
         }
-        "setproperty" | "addproperty" | "removeproperty" => Shape::Map(BTreeMap::new()),
+        "datauritobinary" | "datauritostring" | "decodedatauri" => {
+            InferredSchema::Leaf(Value::text("data:text/plain;base64,dGV4dA=="))
+        }
+        "setproperty" | "addproperty" | "removeproperty" => InferredSchema::Map(BTreeMap::new()),
         name if name.starts_with("uri") && !name.starts_with("uricomponent") => {
-            Shape::Leaf(Value::text("https://example.com/text"))
+            InferredSchema::Leaf(Value::text("https://example.com/text"))
         }
         name if [
             "date", "days", "hours", "minutes", "seconds", "ticks", "time", "utc", "startof",
@@ -295,17 +297,19 @@ pub(super) fn called(before: &str, rest: &str) -> Shape {
         .iter()
         .any(|part| name.contains(part)) =>
         {
-            Shape::Leaf(Value::text(TIME))
+            InferredSchema::Leaf(Value::text(TIME))
         }
         // Long enough for the parts that are asked for.
         "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
-            Some((by, _)) if !by.is_empty() => Shape::Leaf(Value::text(vec!["text"; 16].join(by))),
-            _ => Shape::Leaf(Value::text("text")),
+            Some((by, _)) if !by.is_empty() => {
+                InferredSchema::Leaf(Value::text(vec!["text"; 16].join(by)))
+            }
+            _ => InferredSchema::Leaf(Value::text("text")),
         },
-        "substring" => Shape::Leaf(Value::text("text/".repeat(16))),
+        "substring" => InferredSchema::Leaf(Value::text("text/".repeat(16))),
         "replace" | "trim" | "startswith" | "endswith" | "indexof" | "lastindexof"
-        | "uricomponent" | "encodeuricomponent" => Shape::Leaf(Value::text("text")),
-        _ => Shape::Unknown,
+        | "uricomponent" | "encodeuricomponent" => InferredSchema::Leaf(Value::text("text")),
+        _ => InferredSchema::Unknown,
     }
 }
 
@@ -342,11 +346,11 @@ fn enclosing(before: &str) -> Option<(&str, &str)> {
 }
 
 /// What is ordered against another value: a time, text or a number.
-pub(super) fn ordered(other: &str) -> Shape {
+pub(super) fn ordered(other: &str) -> InferredSchema {
     let other = other.trim().trim_start_matches('@');
     if let Some(text) = other.strip_prefix('\'') {
         let text = text.split('\'').next().unwrap_or_default();
-        return Shape::Leaf(Value::text(text));
+        return InferredSchema::Leaf(Value::text(text));
     }
     let lower = other.to_ascii_lowercase();
     let gives_time = [
@@ -365,47 +369,47 @@ pub(super) fn ordered(other: &str) -> Shape {
     let still = ["formatdatetime(", "startof", "convert", "parsedatetime("];
     let mut all = gives_time.iter().chain(&more).chain(&still);
     match all.any(|function| lower.starts_with(function)) {
-        true => Shape::Leaf(Value::text(TIME)),
-        false => Shape::Leaf(Value::Int(1)),
+        true => InferredSchema::Leaf(Value::text(TIME)),
+        false => InferredSchema::Leaf(Value::Int(1)),
     }
 }
 
 /// A constant that a call compares with.
-fn constant(text: &str) -> Shape {
+fn constant(text: &str) -> InferredSchema {
     compared(&format!(",{text}"))
 }
 
 /// The constant behind a comma.
-fn compared(rest: &str) -> Shape {
+fn compared(rest: &str) -> InferredSchema {
     let Some(rest) = rest.trim_start().strip_prefix(',') else {
-        return Shape::Unknown;
+        return InferredSchema::Unknown;
     };
     let rest = rest.trim_start();
     if let Some((text, _)) = rest
         .strip_prefix('\'')
         .and_then(|text| text.split_once('\''))
     {
-        return Shape::Leaf(Value::text(text));
+        return InferredSchema::Leaf(Value::text(text));
     }
     let end = rest
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
         .unwrap_or(rest.len());
     let word = rest.get(..end).unwrap_or_default();
-    Value::from_json(word).map_or(Shape::Unknown, Shape::Leaf)
+    Value::from_json(word).map_or(InferredSchema::Unknown, InferredSchema::Leaf)
 }
 
 /// A value that a JSON Schema takes.
-pub(super) fn example(schema: &Node, depth: usize) -> Shape {
+pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
     if depth > MAX_DEPTH {
-        return Shape::Unknown;
+        return InferredSchema::Unknown;
     }
     if let Some(only) = schema.get("const") {
-        return Shape::Firm(plain(only));
+        return InferredSchema::Firm(plain(only));
     }
     if let Some(Kind::Array(items)) = schema.get("enum").map(|node| &node.kind) {
         let first = items.iter().find(|item| !matches!(item.kind, Kind::Null));
         if let Some(first) = first.or(items.first()) {
-            return Shape::Firm(plain(first));
+            return InferredSchema::Firm(plain(first));
         }
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
@@ -415,10 +419,10 @@ pub(super) fn example(schema: &Node, depth: usize) -> Shape {
         if schema.get("type").is_some() || schema.get("properties").is_some() {
             break;
         }
-        let mut shape = Shape::Unknown;
+        let mut shape = InferredSchema::Unknown;
         for one in choices {
             shape.merge(example(one, depth + 1));
-            if choice != "allOf" && shape != Shape::Unknown {
+            if choice != "allOf" && shape != InferredSchema::Unknown {
                 break;
             }
         }
@@ -442,23 +446,26 @@ pub(super) fn example(schema: &Node, depth: usize) -> Shape {
                 let key = unescaped(&entry.key).to_owned();
                 (key, example(&entry.value, depth + 1))
             };
-            let mut members: BTreeMap<String, Shape> = entries.iter().map(member).collect();
+            let mut members: BTreeMap<String, InferredSchema> =
+                entries.iter().map(member).collect();
             if let Some(Kind::Array(required)) = schema.get("required").map(|node| &node.kind) {
                 for key in required.iter().filter_map(Node::as_str) {
                     members.entry(unescaped(key).to_owned()).or_default();
                 }
             }
-            Shape::Map(members)
+            InferredSchema::Map(members)
         }
-        (Some("object"), None) => Shape::Map(BTreeMap::new()),
+        (Some("object"), None) => InferredSchema::Map(BTreeMap::new()),
         (Some("array"), _) => {
             let item = schema.get("items");
-            let item = item.map_or(Shape::Unknown, |item| example(item, depth + 1));
+            let item = item.map_or(InferredSchema::Unknown, |item| example(item, depth + 1));
             let needed = number("minItems").is_some_and(|least| least > 0);
-            Shape::List(Box::new(item), needed)
+            InferredSchema::List(Box::new(item), needed)
         }
-        (Some("integer" | "number"), _) => Shape::Firm(Value::Int(number("minimum").unwrap_or(1))),
-        (Some("boolean"), _) => Shape::Firm(Value::Bool(false)),
+        (Some("integer" | "number"), _) => {
+            InferredSchema::Firm(Value::Int(number("minimum").unwrap_or(1)))
+        }
+        (Some("boolean"), _) => InferredSchema::Firm(Value::Bool(false)),
         (Some("string"), _) => {
             let format = schema.get("format").and_then(Node::as_str);
             let text = match format {
@@ -473,13 +480,13 @@ pub(super) fn example(schema: &Node, depth: usize) -> Shape {
             };
             let least = number("minLength").and_then(|least| usize::try_from(least).ok());
             let times = least.unwrap_or(0).min(MAX_LENGTH).div_ceil(4).max(1);
-            Shape::Firm(Value::text(match text {
+            InferredSchema::Firm(Value::text(match text {
                 "text" => text.repeat(times),
                 other => other.to_owned(),
             }))
         }
-        (Some("null"), _) => Shape::Firm(Value::Null),
-        _ => Shape::Unknown,
+        (Some("null"), _) => InferredSchema::Firm(Value::Null),
+        _ => InferredSchema::Unknown,
     }
 }
 

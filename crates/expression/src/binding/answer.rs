@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windlass_value::nearest;
 
 /// What was found in an answer.
-pub(super) struct Answer {
+pub(super) struct ModelAnswer {
     pub outputs: Object,
     /// The conversation it belongs to, when it says so.
     pub session: Option<Value>,
@@ -17,12 +17,12 @@ pub(super) struct Answer {
 ///
 /// A JSON object fills them by name. A map with the text `result` and none of the names, as
 /// command line agents print it, is an envelope: its text is the answer. Text around an object,
-/// or a fence, is forgiven where the outputs cannot be text alone. Text that is no object is the
+/// or a fence, is forgiven where the outputs cannot be text alone. Text that is not an object is the
 /// one output that is declared; without any it is `response`.
 ///
 /// # Errors
 /// An output that is missing or does not fit, with its name and line.
-pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
+pub(super) fn read(said: &Value, ports: &[Port]) -> Result<ModelAnswer, String> {
     let parsed = match said {
         Value::String(text) => Value::from_json(text.trim()).ok(),
         other => Some(other.clone()),
@@ -36,7 +36,7 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
         .filter(|result| result.as_str().is_some());
     if let Some(result) = envelope {
         let inner = read(result, ports)?;
-        return Ok(Answer {
+        return Ok(ModelAnswer {
             session: inner.session.or(session),
             ..inner
         });
@@ -44,7 +44,7 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
     let outputs = match (members, ports) {
         (_, []) => Object::from_iter([(Arc::from("response"), said.clone())]),
         (Some(map), _) if names_one(map) => by_name(map, ports)?,
-        (_, [only]) if takes_text(only) => alone(said, only)?,
+        (_, [only]) if takes_text(only) => single_output(said, only)?,
         _ => {
             let inside = said.as_str().and_then(|text| object_inside(text, ports));
             match (inside, ports) {
@@ -52,12 +52,12 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
                     session = session_of(&map).or(session);
                     by_name(&map, ports)?
                 }
-                (None, [only]) => alone(said, only)?,
-                (None, _) => return Err(no_object(said, ports)),
+                (None, [only]) => single_output(said, only)?,
+                (None, _) => return Err(not_an_object_message(said, ports)),
             }
         }
     };
-    Ok(Answer { outputs, session })
+    Ok(ModelAnswer { outputs, session })
 }
 
 fn session_of(map: &Object) -> Option<Value> {
@@ -65,7 +65,7 @@ fn session_of(map: &Object) -> Option<Value> {
     named.filter(|value| !value.is_null()).cloned()
 }
 
-/// Looks for a misspelt name. A name may be missing: Lua's nil is no member.
+/// Looks for a misspelt name. A name may be missing: Lua's nil is not a member.
 ///
 /// # Errors
 /// A port is not given, and a member that is for no port has nearly its name.
@@ -116,7 +116,7 @@ fn takes_text(port: &Port) -> bool {
     }
 }
 
-fn alone(said: &Value, port: &Port) -> Result<Object, String> {
+fn single_output(said: &Value, port: &Port) -> Result<Object, String> {
     let value = port.accept(said)?;
     Ok(Object::from_iter([(Arc::clone(&port.name), value)]))
 }
@@ -142,7 +142,7 @@ fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
     })
 }
 
-fn no_object(said: &Value, ports: &[Port]) -> String {
+fn not_an_object_message(said: &Value, ports: &[Port]) -> String {
     let names: Vec<String> = ports
         .iter()
         .map(|port| format!("`{}`", port.name))

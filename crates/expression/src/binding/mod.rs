@@ -15,7 +15,7 @@ pub use port::{Port, PortKind, excerpt};
 use super::template::{Kind, Template};
 use super::wdl::text::text_size;
 use super::{Env, EvalError, Lookup, Object, Reference, Value};
-use scoped::Scoped;
+use scoped::ScopedEnv;
 use std::sync::Arc;
 
 /// A name, as the rest of the crate has them; this module knows no other.
@@ -47,7 +47,7 @@ pub enum Binding {
     Member(Template, Name),
     /// A member of a member of every element of an array.
     Each(Template, [Name; 2]),
-    /// What was kept of several pages as one answer, without the members of its body that lead to a next one.
+    /// What was stored of several pages as one answer, without the members of its body that lead to a next one.
     Paged(Template, [Name; 2]),
     /// Evaluated for their mistakes only, before the value itself.
     Checked(Vec<Template>, Template),
@@ -60,7 +60,7 @@ pub enum Binding {
     /// The same of what a function returned, in which a misspelt name is a mistake.
     Returned(Template, Arc<[Port]>),
     /// What a program said, as the outputs that ports take. With a template for the conversation
-    /// it went on with: `session_id` is the one that it names, or else that one.
+    /// it continued with: `session_id` is the one that it names, or else that one.
     Answer(Template, Arc<[Port]>, Option<Template>),
     /// A part of a text, or of any other value; null when it is not there.
     Extract(Template, Extract),
@@ -123,7 +123,7 @@ impl Binding {
                 }
                 body.eval(env)
             }
-            Self::Scoped(names, body) => Scoped::new(env, names).eval(body),
+            Self::Scoped(names, body) => ScopedEnv::new(env, names).eval(body),
             Self::Port(from, port) => port.accept(&seen(from.eval(env)?)?).map_err(wrong),
             Self::Ports(from, ports) | Self::Returned(from, ports) => {
                 let from = seen(from.eval(env)?)?;

@@ -6,14 +6,14 @@ use crate::{Budget, Env, EvalError, Template, Value};
 use chrono::{DateTime, Utc};
 use std::cell::RefCell;
 
-pub(super) struct Scoped<'a> {
+pub(super) struct ScopedEnv<'a> {
     env: &'a dyn Env,
     names: &'a [(Name, Template)],
     values: RefCell<Vec<Option<Value>>>,
     mistake: RefCell<Option<EvalError>>,
 }
 
-impl<'a> Scoped<'a> {
+impl<'a> ScopedEnv<'a> {
     pub fn new(env: &'a dyn Env, names: &'a [(Name, Template)]) -> Self {
         Self {
             env,
@@ -53,7 +53,7 @@ impl<'a> Scoped<'a> {
     }
 }
 
-impl Env for Scoped<'_> {
+impl Env for ScopedEnv<'_> {
     fn outer(&self) -> Option<&dyn Env> {
         Some(self.env)
     }

@@ -35,7 +35,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.add_filter("float", float);
     for name in ["escape", "e"] {
         engine.add_filter(name, |value: Value| {
-            let text = python::str(given(Some(&value))?)?;
+            let text = python::str(required_argument(Some(&value))?)?;
             session::bytes(text.len().saturating_mul(5))?;
             Ok::<_, Error>(text::escape(&text))
         });
@@ -107,7 +107,7 @@ fn tojson(value: Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String,
     python::json(&value, Json { html: true, indent })
 }
 
-/// JSON text as its value; what is no JSON stays as it is, as TEA has it.
+/// JSON text as its value; what is not JSON stays as it is, as TEA has it.
 fn fromjson(value: Value) -> Result<Value, Error> {
     let Some(text) = value.as_str() else {
         return Ok(value);
@@ -157,7 +157,7 @@ fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
 
 /// Its arguments are in this order or named: length, killwords, end, leeway.
 fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
-    let text = python::str(given(args.first())?)?;
+    let text = python::str(required_argument(args.first())?)?;
     let argument = |index: usize, name: &str| match args.get(index) {
         Some(value) => Ok(Some(value.clone())),
         None => kwargs.get::<Option<Value>>(name),
@@ -177,7 +177,7 @@ fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
 }
 
 /// What a filter is given: an absent name or member is an error here as well.
-fn given(value: Option<&Value>) -> Result<&Value, Error> {
+fn required_argument(value: Option<&Value>) -> Result<&Value, Error> {
     value
         .filter(|value| !value.is_undefined())
         .ok_or_else(|| Error::from(ErrorKind::UndefinedError))
@@ -193,7 +193,7 @@ fn int(
     let default = default.or(kwargs.get("default")?);
     let base = base.or(kwargs.get("base")?).unwrap_or(10);
     kwargs.assert_all_used()?;
-    given(Some(&value))?;
+    required_argument(Some(&value))?;
     let otherwise = || default.unwrap_or_else(|| Value::from(0));
     match value.kind() {
         ValueKind::String => {
@@ -207,7 +207,7 @@ fn int(
 fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let default = default.or(kwargs.get("default")?);
     kwargs.assert_all_used()?;
-    given(Some(&value))?;
+    required_argument(Some(&value))?;
     let otherwise = |_| default.unwrap_or_else(|| Value::from(0.0));
     Ok(call("float", vec![value], no_kwargs()).unwrap_or_else(otherwise))
 }

@@ -17,14 +17,14 @@ mod text;
 
 pub use self::python::quoted as python_quoted;
 pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
-pub use self::shared::{is_full, sharing};
+pub use self::shared::{budget_exhausted, with_template_cache};
 
 use self::engine::{ENGINE, SOURCE_NAME};
-use super::condition::Reading;
+use super::condition::ReadMode;
 use super::{Env, EvalError, ParseError, Reference, Value};
 use free_variables::FreeVariable;
 use minijinja::{Environment, Error, Expression};
-use rewrite::{Mistake, Rewritten};
+use rewrite::{RewriteError, RewrittenTemplate};
 use session::Evaluation;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) struct Jinja {
     free: Vec<FreeVariable>,
     body: Body,
     /// Where the pieces of the compiled text come from; of what reads nothing, nothing.
-    rewritten: Rewritten,
+    rewritten: RewrittenTemplate,
 }
 
 enum Body {
@@ -142,7 +142,7 @@ impl Jinja {
     }
 
     /// The variables of `env` that it reads without a default.
-    pub(crate) fn bare_environment(&self) -> &[String] {
+    pub(crate) fn env_vars_without_default(&self) -> &[String] {
         &self.rewritten.bare
     }
 
@@ -186,13 +186,13 @@ impl Jinja {
 
     /// Whether the value is true as Python has it: empty, zero and None are not.
     /// `reading` is what its value says.
-    pub(crate) fn holds(&self, env: &dyn Env, reading: Reading) -> Result<bool, EvalError> {
+    pub(crate) fn holds(&self, env: &dyn Env, reading: ReadMode) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
             let text = text.as_str().unwrap_or_default();
             return Ok(match reading {
-                Reading::Truth(_) => !text.is_empty(),
-                Reading::Words => says_yes(text),
+                ReadMode::Truth(_) => !text.is_empty(),
+                ReadMode::Words => is_yes(text),
             });
         };
         let _evaluation = Evaluation::begin(env.budget());
@@ -202,13 +202,13 @@ impl Jinja {
                 return Err(Error::from(minijinja::ErrorKind::UndefinedError));
             }
             Ok(match reading {
-                Reading::Truth(_) => value.is_true(),
-                Reading::Words => says_yes(&value.to_string()),
+                ReadMode::Truth(_) => value.is_true(),
+                ReadMode::Words => is_yes(&value.to_string()),
             })
         });
         let ill_typed = match reading {
-            Reading::Truth(ill_typed) => ill_typed,
-            Reading::Words => Some(false),
+            ReadMode::Truth(ill_typed) => ill_typed,
+            ReadMode::Words => Some(false),
         };
         truth.or_else(|error| match ill_typed {
             Some(holds) if operators::is_ill_typed(&error) => Ok(holds),
@@ -300,10 +300,10 @@ fn single_expression(text: &str) -> Option<(usize, usize)> {
     (quote.is_none() && depth == 0).then_some((first, first + body.len()))
 }
 
-fn parse_mistake(mistake: Mistake, text: &str, offset: usize) -> ParseError {
+fn parse_mistake(mistake: RewriteError, text: &str, offset: usize) -> ParseError {
     match mistake {
-        Mistake::Engine(error) => parse_error(&error, text, offset),
-        Mistake::Name(unknown) => ParseError {
+        RewriteError::Engine(error) => parse_error(&error, text, offset),
+        RewriteError::Name(unknown) => ParseError {
             message: unknown.message,
             offset: (offset + unknown.range.start).min(text.len()),
             length: unknown.range.len().max(1),
@@ -330,7 +330,7 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
 }
 
 /// Whether a text is none of the words for no.
-fn says_yes(text: &str) -> bool {
+fn is_yes(text: &str) -> bool {
     let word = text.trim().to_lowercase();
     !["", "false", "0", "no", "none"].contains(&word.as_str())
 }

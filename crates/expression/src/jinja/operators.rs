@@ -8,10 +8,10 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use std::cmp::Ordering;
 
 /// What an order must be.
-type Holds = fn(Ordering) -> bool;
+type OrderTest = fn(Ordering) -> bool;
 
 pub(super) fn register(engine: &mut Environment<'static>) {
-    let orders: [(&str, &str, Holds); 4] = [
+    let orders: [(&str, &str, OrderTest); 4] = [
         ("__lt", "<", Ordering::is_lt),
         ("__le", "<=", Ordering::is_le),
         ("__gt", ">", Ordering::is_gt),
@@ -77,7 +77,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
             Ok::<_, Error>(a != b)
         });
     }
-    let orders: [(&[&str], Holds); 4] = [
+    let orders: [(&[&str], OrderTest); 4] = [
         (&["lt", "lessthan", "<"], Ordering::is_lt),
         (&["le", "<="], Ordering::is_le),
         (&["gt", "greaterthan", ">"], Ordering::is_gt),
@@ -128,7 +128,7 @@ fn slice(
     }
 }
 
-/// The places that a slice takes of so many, as Python counts them.
+/// The places that a slice takes of this many, as Python counts them.
 fn places(
     start: Option<i64>,
     stop: Option<i64>,
@@ -167,7 +167,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// How much there is to look at.
+/// How much there is to check.
 pub(super) fn size(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len) / 16,
@@ -241,7 +241,7 @@ fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     Ok(comparable(a) == comparable(b))
 }
 
-/// Counts a comparison of two values: no more than the smaller one is looked at.
+/// Counts a comparison of two values: no more than the smaller one is checked.
 fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     let nests = |value: &Value| {
         matches!(
@@ -253,11 +253,11 @@ fn compared(a: &Value, b: &Value) -> Result<(), Error> {
         return session::work(size(a).min(size(b)));
     }
     let (left, right) = (size(a), size(b));
-    looked_at(if left <= right { a } else { b }, 0)
+    charge_nested(if left <= right { a } else { b }, 0)
 }
 
 /// Counts all that lies in a value.
-fn looked_at(value: &Value, depth: usize) -> Result<(), Error> {
+fn charge_nested(value: &Value, depth: usize) -> Result<(), Error> {
     session::work(size(value))?;
     let map = value.kind() == ValueKind::Map;
     let nests = map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
@@ -268,7 +268,7 @@ fn looked_at(value: &Value, depth: usize) -> Result<(), Error> {
         let item = item?;
         let inner = if map { value.get_item(&item)? } else { item };
         if inner.as_object().is_some() || inner.as_str().is_some_and(|text| text.len() > 64) {
-            looked_at(&inner, depth + 1)?;
+            charge_nested(&inner, depth + 1)?;
         }
     }
     Ok(())

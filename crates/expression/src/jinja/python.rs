@@ -11,7 +11,6 @@ fn too_deep() -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// `str(value)`.
 pub(super) fn str(value: &Value) -> Result<String, Error> {
     let mut out = String::new();
     push_str(&mut out, value)?;

@@ -197,7 +197,6 @@ pub(crate) const JINJA_NAMES: &[JinjaName] = &[
     ),
 ];
 
-/// The names of a kind.
 pub(super) fn names_of(kind: JinjaKind) -> impl Iterator<Item = &'static str> {
     let of_kind = JINJA_NAMES.iter().filter(move |name| name.kind == kind);
     of_kind.map(|name| name.signature.split('(').next().unwrap_or_default())

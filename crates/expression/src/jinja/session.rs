@@ -1,7 +1,7 @@
 //! What one evaluation may use up, and the texts it has handed to the engine. The engine's
 //! objects and filters have no place for it, so it belongs to the thread while they run.
 
-use crate::{Budget, Exceeded};
+use crate::{Budget, BudgetExceeded};
 use minijinja::{Error, ErrorKind};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Bytes of text and lists that one evaluation may make.
 pub(super) const MAX_BYTES: usize = 32 << 20;
-/// Elements one evaluation may look at in comparisons and filters.
+/// Elements one evaluation may check in comparisons and filters.
 const MAX_WORK: usize = 5_000_000;
 /// Longer texts are handed over once and remembered.
 const LONG_TEXT: usize = 512;
 
-/// Each look at the session stands for some instructions of the engine.
+/// Each check of the session represents some instructions of the engine.
 const LOOK: usize = 8;
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Session {
     }
 }
 
-fn exceeded(exceeded: Exceeded) -> Error {
+fn exceeded(exceeded: BudgetExceeded) -> Error {
     Error::new(ErrorKind::InvalidOperation, exceeded.to_string())
 }
 
@@ -85,7 +85,7 @@ pub(super) fn bytes(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Counts elements about to be looked at.
+/// Counts elements about to be checked.
 pub(super) fn work(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.work = session.work.saturating_add(count);

@@ -1,5 +1,5 @@
 //! Templates of one file that are written the same are compiled once: aliases may write one a hundred
-//! thousand times, and a compiled one takes several kilobytes. Nothing here is kept when the file is read.
+//! thousand times, and a compiled one takes several kilobytes. Nothing here is stored when the file is read.
 
 use super::{Flavor, Jinja};
 use crate::ParseError;
@@ -26,22 +26,22 @@ thread_local! {
 }
 
 /// What was shared before, put back whatever happens.
-struct Before(Option<Shared>);
+struct RestorePrevious(Option<Shared>);
 
-impl Drop for Before {
+impl Drop for RestorePrevious {
     fn drop(&mut self) {
         SHARED.set(self.0.take());
     }
 }
 
 /// Reads a file: within, equal templates are one.
-pub fn sharing<T>(read: impl FnOnce() -> T) -> T {
-    let _before = Before(SHARED.replace(Some(Shared::default())));
+pub fn with_template_cache<T>(read: impl FnOnce() -> T) -> T {
+    let _before = RestorePrevious(SHARED.replace(Some(Shared::default())));
     read()
 }
 
 /// Whether the templates of the file that is read take as much memory as they may.
-pub fn is_full() -> bool {
+pub fn budget_exhausted() -> bool {
     SHARED.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.memory > MOST))
 }
 

@@ -5,16 +5,16 @@ use crate::{Template, Value};
 
 /// A place in the string: byte offset and length.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct AstSpan {
     pub offset: u32,
     pub length: u32,
 }
 
-/// One node and where it is written. Equality looks at the tree only, never at the place.
+/// One node and where it is written. Equality checks the tree only, never at the place.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub node: Node,
-    pub place: Place,
+    pub place: AstSpan,
 }
 
 impl PartialEq for Expr {
@@ -32,14 +32,14 @@ pub(crate) enum Node {
     /// `base.key?[key]…`: a flat list, so that a long one does not cost stack.
     Path(Box<Expr>, Vec<Step>),
     /// A call that no function takes: it fails when it is evaluated.
-    Refused(Box<Refused>),
+    Refused(Box<RefusedCall>),
     /// A leaf of a condition in object form.
     Template(Template),
 }
 
 /// A call of a function that is unknown, or that takes another number of arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedCall {
     pub name: String,
     pub arguments: Vec<Expr>,
     pub why: String,
@@ -52,7 +52,7 @@ pub(crate) struct Step {
     /// With `?`: null and a missing member give null.
     pub safe: bool,
     /// From the beginning of the path to the end of this step.
-    pub place: Place,
+    pub place: AstSpan,
 }
 
 impl PartialEq for Step {

@@ -1,14 +1,14 @@
 //! Evaluates a tree. It borrows: reading one member of a large body clones counters, never the
 //! body. Work and what is produced are counted, and an expression that asks for too much fails.
 
-use super::ast::{Expr, Node, Place, Step};
+use super::ast::{AstSpan, Expr, Node, Step};
 use super::functions::{Args, Run};
 use super::text::text_size;
 use crate::error::Missing;
-use crate::{Budget, Env, EvalError, Exceeded, MAX_DEPTH, Mode, Object, Value};
+use crate::{Budget, Env, EvalError, BudgetExceeded, MAX_DEPTH, Mode, Object, Value};
 use windlass_value::{did_you_mean, members};
 
-/// Nodes evaluated and elements looked at by one expression, at most.
+/// Nodes evaluated and elements checked by one expression, at most.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
 /// Bytes of new text and elements produced by one expression, at most.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
@@ -17,7 +17,7 @@ pub(crate) const MAX_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Fail {
     pub message: String,
-    pub place: Option<Place>,
+    pub place: Option<AstSpan>,
     /// The argument to blame, from 0, until the call knows its place.
     pub argument: Option<usize>,
     /// The error of a template of its own, with its own text and place.
@@ -57,8 +57,8 @@ impl Fail {
     }
 }
 
-impl From<Exceeded> for Box<Fail> {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<BudgetExceeded> for Box<Fail> {
+    fn from(exceeded: BudgetExceeded) -> Self {
         Fail::new(exceeded.to_string())
     }
 }
@@ -88,7 +88,7 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts work: nodes, or elements a function looks at.
+    /// Counts work: nodes, or elements a function checks.
     pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -99,9 +99,9 @@ impl<'e> Ctx<'e> {
         Ok(self.budget.charge(steps)?)
     }
 
-    /// Counts a text that a function looks at, once.
+    /// Counts a text that a function checks, once.
     pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
-        // What is not ASCII is looked at letter by letter.
+        // What is not ASCII is checked letter by letter.
         let each = if text.is_ascii() { 64 } else { 8 };
         Ok(self.budget.charge(text.len() / each)?)
     }
@@ -133,7 +133,7 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts what was made for whoever reads it; what lies in the run is only handed on.
+    /// Counts what was made for any caller that reads it; what lies in the run is only handed on.
     pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
         Ok(self.budget.charge(value.fresh_nodes())?)
     }
@@ -378,7 +378,7 @@ fn member(base: &Value, name: &str, safe: bool) -> Outcome {
     }
 }
 
-/// `base[key]` with a key that is no text.
+/// `base[key]` with a key that is not text.
 fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
     let Some(index) = key.as_int() else {
         return Err(Fail::new(format!(

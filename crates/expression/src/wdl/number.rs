@@ -23,7 +23,7 @@ pub(crate) enum Op {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ArithmeticError {
     Overflow,
     DivisionByZero,
 }
@@ -65,9 +65,9 @@ impl Number {
 
     /// `self op other`: integers stay integers (a division drops the rest), a decimal makes the
     /// result a decimal, else it is a double.
-    pub(crate) fn compute(self, op: Op, other: Self) -> Result<Self, Trouble> {
+    pub(crate) fn compute(self, op: Op, other: Self) -> Result<Self, ArithmeticError> {
         if matches!(op, Op::Div | Op::Rem) && other.is_zero() {
-            return Err(Trouble::DivisionByZero);
+            return Err(ArithmeticError::DivisionByZero);
         }
         let result = match (self, other) {
             (Self::Int(a), Self::Int(b)) => ints(a, op, b).map(Self::Int),
@@ -79,10 +79,10 @@ impl Number {
             }
             _ => Some(Self::Float(floats(self.to_f64(), op, other.to_f64()))),
         };
-        result.ok_or(Trouble::Overflow)
+        result.ok_or(ArithmeticError::Overflow)
     }
 
-    /// The order of two numbers of any kinds; none only for a double that is no number.
+    /// The order of two numbers of any kinds; none only for a double that is not a number.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(&b)),
@@ -203,9 +203,9 @@ mod tests {
     #[test]
     fn nothing_wraps() {
         let trouble = Number::Int(i64::MIN).compute(Op::Div, Number::Int(-1));
-        assert_eq!(trouble.err(), Some(Trouble::Overflow));
+        assert_eq!(trouble.err(), Some(ArithmeticError::Overflow));
         let trouble = Number::Float(1.0).compute(Op::Div, Number::Int(0));
-        assert_eq!(trouble.err(), Some(Trouble::DivisionByZero));
+        assert_eq!(trouble.err(), Some(ArithmeticError::DivisionByZero));
         let infinite = Number::Float(1e308).compute(Op::Mul, Number::Float(1e10));
         assert_eq!(infinite.map(Number::to_f64), Ok(f64::INFINITY));
     }

@@ -3,7 +3,7 @@
 use super::culture::Culture;
 use rust_decimal::Decimal;
 
-/// Longer text is no number.
+/// Longer text is not a number.
 const MAX_LENGTH: usize = 400;
 
 /// A whole number of 64 bits: blanks around it, a sign before it, groups and a fraction of zeros

@@ -1,7 +1,7 @@
 //! Text to tree. It reads one expression and says where it ended, so that `@{…}` inside text
 //! needs no second scan. It never evaluates anything.
 
-use super::ast::{Expr, Node, Place, Refused, Step};
+use super::ast::{AstSpan, Expr, Node, RefusedCall, Step};
 use super::functions;
 use crate::{ParseError, Value};
 use windlass_value::did_you_mean;
@@ -20,7 +20,7 @@ pub(crate) fn in_name(letter: char) -> bool {
 }
 
 /// Reads the expression that begins at byte `start` of `text`; gives it and where it ended. With
-/// `nested_at`, which is Loom's way, an `@` may stand inside, and a call that no function takes is an
+/// `nested_at`, which is Loom's way, an `@` is allowed inside, and a call that no function takes is an
 /// error. In a definition of Logic Apps such a call fails only where it is evaluated.
 pub(crate) fn parse_at(
     text: &str,
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands here, for a message.
+    /// What is here, for a message.
     fn found(&self) -> String {
         match self.peek() {
             Some(letter) => format!("`{letter}`"),
@@ -111,9 +111,9 @@ impl<'t> Parser<'t> {
         self.error(self.at, length, message)
     }
 
-    fn place(&self, from: usize) -> Place {
+    fn place(&self, from: usize) -> AstSpan {
         let narrow = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
-        Place {
+        AstSpan {
             offset: narrow(from),
             length: narrow(self.at.saturating_sub(from).max(1)),
         }
@@ -289,7 +289,7 @@ impl<'t> Parser<'t> {
                 return Err(self.error(start, place.length as usize, why));
             }
             // The service finds these when it evaluates them.
-            (_, why) => Node::Refused(Box::new(Refused {
+            (_, why) => Node::Refused(Box::new(RefusedCall {
                 name: name.to_owned(),
                 arguments,
                 why: why.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! WDL: what is printed parses to the same tree.
 
-use super::ast::{Expr, Node, Place, Step};
+use super::ast::{AstSpan, Expr, Node, Step};
 use super::functions::{self, Function};
 use super::parser::parse_at;
 use crate::Value;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn node(node: Node) -> Expr {
     Expr {
         node,
-        place: Place::default(),
+        place: AstSpan::default(),
     }
 }
 
@@ -50,7 +50,7 @@ fn tree() -> impl Strategy<Value = Expr> {
         let step = (key, any::<bool>()).prop_map(|(key, safe)| Step {
             key,
             safe,
-            place: Place::default(),
+            place: AstSpan::default(),
         });
         let path = (call(inner.clone()), prop::collection::vec(step, 1..4))
             .prop_map(|(base, steps)| node(Node::Path(Box::new(base), steps)));

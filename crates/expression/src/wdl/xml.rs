@@ -188,7 +188,7 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
         let found = evaluator.evaluate(&doc, node, written.as_deref().unwrap_or(path));
         found.map_err(|error| Fail::argument(1, format!("`xpath`: {error}")))
     };
-    let found = match xpath::placed(path) {
+    let found = match xpath::rewrite_path(path) {
         Some(placed) => {
             let nodes = evaluate(doc.root(), placed.nodes)?;
             let nodes = nodes.as_node_set();
@@ -263,7 +263,7 @@ pub(crate) fn encode_value(text: &str) -> String {
     out
 }
 
-/// Entities, named and numbered, as letters; what is no entity stays.
+/// Entities, named and numbered, as letters; what is not an entity stays.
 pub(crate) fn decode_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

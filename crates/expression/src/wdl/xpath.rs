@@ -1,6 +1,6 @@
 //! What the library for XPath gets wrong or does not know, written so that it gives what XPath 1.0 says. Section 3.4
-//! lets `nodes < 5` be true when one of the nodes is less. The library looks at the first one, and takes `!=` for the
-//! opposite of `=`. One node it compares rightly, so a comparison with what is no node becomes a question to each:
+//! lets `nodes < 5` be true when one of the nodes is less. The library checks the first one, and takes `!=` for the
+//! opposite of `=`. One node it compares rightly, so a comparison with what is not a node becomes a question to each:
 //! `nodes[. < 5]`. A place in a group, `(nodes)[2]`, it does not know.
 
 /// Deeper expressions are left as they are.
@@ -31,7 +31,7 @@ pub(super) fn with_comparisons(path: &str) -> Option<String> {
 
 /// `(NODES)[2]` at the top of an expression: the library knows no place in a group.
 #[derive(Debug, PartialEq)]
-pub(super) struct Placed<'t> {
+pub(super) struct RewrittenPath<'t> {
     /// What gives the nodes.
     pub nodes: &'t str,
     /// Which of them, from 1; none: the last one.
@@ -41,7 +41,7 @@ pub(super) struct Placed<'t> {
 }
 
 /// The first such group.
-pub(super) fn placed(path: &str) -> Option<Placed<'_>> {
+pub(super) fn rewrite_path(path: &str) -> Option<RewrittenPath<'_>> {
     let (mut quote, mut inside, mut open) = (None, 0_u32, Vec::new());
     let mut before = ' ';
     for (at, next) in path.char_indices() {
@@ -62,7 +62,7 @@ pub(super) fn placed(path: &str) -> Option<Placed<'_>> {
                 if let (Some((place, after)), false, 0) = (predicate, called, inside)
                     && let Some(place) = place_of(place.trim())
                 {
-                    return Some(Placed {
+                    return Some(RewrittenPath {
                         nodes: path.get(from + 1..at)?,
                         place,
                         around: (path.get(..from)?, after),
@@ -89,17 +89,17 @@ fn place_of(text: &str) -> Option<Option<usize>> {
 enum Kind {
     /// Nodes, by these paths.
     Nodes(Vec<String>),
-    /// The same wherever it stands: text or a number.
+    /// The same wherever it is: text or a number.
     Constant,
     Other,
 }
 
-struct Part {
+struct PathPart {
     text: String,
     kind: Kind,
 }
 
-impl Part {
+impl PathPart {
     fn of_paths(paths: Vec<String>) -> Self {
         Self {
             text: paths.join(" | "),
@@ -114,14 +114,14 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn expression(&mut self) -> Option<Part> {
+    fn expression(&mut self) -> Option<PathPart> {
         self.depth += 1;
         let part = (self.depth <= MAX_DEPTH).then(|| self.binary(&LEVELS))?;
         self.depth -= 1;
         part
     }
 
-    fn binary(&mut self, levels: &[&[&'static str]]) -> Option<Part> {
+    fn binary(&mut self, levels: &[&[&'static str]]) -> Option<PathPart> {
         let Some((operators, tighter)) = levels.split_first() else {
             return self.unary();
         };
@@ -132,7 +132,7 @@ impl<'t> Reader<'t> {
         Some(left)
     }
 
-    fn unary(&mut self) -> Option<Part> {
+    fn unary(&mut self) -> Option<PathPart> {
         let mut signs = String::new();
         while self.take("-") {
             signs.push('-');
@@ -154,8 +154,8 @@ impl<'t> Reader<'t> {
         Some(part)
     }
 
-    /// A location path, or what may stand at its beginning.
-    fn path(&mut self) -> Option<Part> {
+    /// A location path, or what is allowed at its beginning.
+    fn path(&mut self) -> Option<PathPart> {
         let rest = self.rest.trim_start();
         let first = rest.chars().next()?;
         let mut part = match first {
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
             '(' => self.group()?,
             _ => match self.function() {
                 Some(name) => self.call(name)?,
-                None => Part::of_paths(vec![self.first_step()?]),
+                None => PathPart::of_paths(vec![self.first_step()?]),
             },
         };
         while let Some(slash) = ["//", "/"].into_iter().find(|slash| self.take(slash)) {
@@ -180,25 +180,25 @@ impl<'t> Reader<'t> {
                 Kind::Constant | Kind::Other => vec![part.text],
             };
             let paths = paths.iter().map(|path| format!("{path}{slash}{step}"));
-            part = Part::of_paths(paths.collect());
+            part = PathPart::of_paths(paths.collect());
         }
         Some(part)
     }
 
-    fn constant(&mut self, rest: &'t str, end: usize) -> Part {
+    fn constant(&mut self, rest: &'t str, end: usize) -> PathPart {
         let (text, rest) = rest.split_at(end);
         self.rest = rest;
-        Part {
+        PathPart {
             text: text.to_owned(),
             kind: Kind::Constant,
         }
     }
 
-    fn group(&mut self) -> Option<Part> {
+    fn group(&mut self) -> Option<PathPart> {
         self.take("(").then_some(())?;
         let inner = self.expression()?;
         self.take(")").then_some(())?;
-        Some(Part {
+        Some(PathPart {
             text: format!("({})", inner.text),
             kind: inner.kind,
         })
@@ -216,7 +216,7 @@ impl<'t> Reader<'t> {
             .then_some(name)
     }
 
-    fn call(&mut self, name: &'t str) -> Option<Part> {
+    fn call(&mut self, name: &'t str) -> Option<PathPart> {
         self.take(name).then_some(())?;
         self.take("(").then_some(())?;
         let mut arguments = Vec::new();
@@ -224,7 +224,7 @@ impl<'t> Reader<'t> {
             (arguments.is_empty() || self.take(",")).then_some(())?;
             arguments.push(self.expression()?.text);
         }
-        Some(Part {
+        Some(PathPart {
             text: format!("{name}({})", arguments.join(", ")),
             kind: Kind::Other,
         })
@@ -309,7 +309,7 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || "_-.".contains(c)
 }
 
-fn combined(left: Part, operator: &str, right: Part) -> Part {
+fn combined(left: PathPart, operator: &str, right: PathPart) -> PathPart {
     let compares = ["!=", "<", "<=", ">", ">="].contains(&operator);
     let (one, other) = (&left.text, &right.text);
     let text = match (left.kind, right.kind) {
@@ -325,7 +325,7 @@ fn combined(left: Part, operator: &str, right: Part) -> Part {
         }
         _ => format!("{one} {operator} {other}"),
     };
-    Part {
+    PathPart {
         text,
         kind: Kind::Other,
     }
@@ -350,7 +350,7 @@ fn any(paths: &[String], question: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Placed, placed, with_comparisons};
+    use super::{RewrittenPath, rewrite_path, with_comparisons};
     use proptest::prelude::*;
     use uppsala::xpath::XPathValue;
     use uppsala::{Parser, XPathEvaluator};
@@ -431,12 +431,12 @@ mod tests {
                 ("concat(')', ", ")"),
             ),
         ] {
-            let found = Placed {
+            let found = RewrittenPath {
                 nodes,
                 place,
                 around,
             };
-            assert_eq!(placed(path), Some(found), "{path}");
+            assert_eq!(rewrite_path(path), Some(found), "{path}");
         }
         for path in [
             "//o[(p)[1] = 5]",
@@ -447,7 +447,7 @@ mod tests {
             ")(",
             "'('",
         ] {
-            assert_eq!(placed(path), None, "{path}");
+            assert_eq!(rewrite_path(path), None, "{path}");
         }
         assert_eq!(given("(//o | //x)/p"), given("//o/p"));
     }
@@ -502,7 +502,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_trusted(path in r#"([a-c@/.*\[\]()|<>=!'"0-9 :-]|or|div|text\(\)){0,40}"#) {
-            let _ = (with_comparisons(&path), placed(&path));
+            let _ = (with_comparisons(&path), rewrite_path(&path));
         }
     }
 }

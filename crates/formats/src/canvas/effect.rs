@@ -1,8 +1,8 @@
 //! Nodes that do something or give a value: agent, shell, function, http, constant.
 
 use super::Canvas;
-use super::node::{Body, Reading, open};
-use super::tree::{Agent, Ports, Shell, Socket, Text, What};
+use super::node::{Body, NodeReader, open};
+use super::tree::{Agent, NodeKind, Ports, Shell, Socket, Text};
 use crate::checks;
 use crate::reader::{Fields, constant, keep};
 use windlass_expression::{Extract, Object, PortKind, Template, Value};
@@ -10,7 +10,7 @@ use windlass_source::source::{Entry, Kind};
 
 /// The runner that speaks to an OpenAI-compatible endpoint.
 pub(super) const OPENAI: &str = "openai";
-/// The output that the session of an agent is kept in.
+/// The output that the session of an agent is stored in.
 pub(super) const SESSION: &str = "session_id";
 /// The port that graph editors have for it.
 pub(super) const SESSION_ID: &str = "sessionId";
@@ -75,13 +75,13 @@ const JAVASCRIPT: [&str; 9] = [
 ];
 
 impl Canvas<'_> {
-    pub(super) fn agent(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn agent(&mut self, node: &mut NodeReader<'_>) -> Body {
         let hint = "runner: openai, or the name of a command under `runners`";
-        let runner = node.data.need(self, "runner", node.span, hint);
+        let runner = node.data.required(self, "runner", node.span, hint);
         let runner = runner.and_then(|entry| self.text(entry, hint));
-        let prompt = node.data.need(self, "prompt", node.span, PROMPT);
+        let prompt = node.data.required(self, "prompt", node.span, PROMPT);
         let prompt = prompt.and_then(|entry| self.template_text(entry, PROMPT));
-        let session = node.data.some(self, "session");
+        let session = node.data.non_null(self, "session");
         let asks = session.is_some_and(|entry| self.flag(entry));
         let mut options = Vec::new();
         if runner == Some(OPENAI) {
@@ -103,7 +103,7 @@ impl Canvas<'_> {
             self.also(&mut outputs, &[(SESSION, PortKind::Any)], node);
         }
         self.finished(node, Ports::of(outputs), |_| {
-            Some(What::Agent(Agent {
+            Some(NodeKind::Agent(Agent {
                 runner: runner?.to_owned(),
                 prompt: prompt?,
                 session: asks,
@@ -112,15 +112,15 @@ impl Canvas<'_> {
         })
     }
 
-    pub(super) fn shell(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn shell(&mut self, node: &mut NodeReader<'_>) -> Body {
         let script = node.data.get("script");
         let commands = node.data.get("commands");
-        let cwd = node.data.some(self, "cwd");
-        let cwd = cwd.or_else(|| node.data.some(self, "path"));
+        let cwd = node.data.non_null(self, "cwd");
+        let cwd = cwd.or_else(|| node.data.non_null(self, "path"));
         let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
-        let fails = node.data.some(self, "failOnError");
+        let fails = node.data.non_null(self, "failOnError");
         let fails = fails.map(|entry| self.flag(entry));
-        let goes_on = node.data.some(self, "continueOnFailure");
+        let goes_on = node.data.non_null(self, "continueOnFailure");
         let fails = fails.or(goes_on.map(|entry| !self.flag(entry)));
         let script = match (script, commands) {
             (Some(script), None) => self.template_text(script, SCRIPT),
@@ -131,7 +131,7 @@ impl Canvas<'_> {
                 None
             }
             (None, None) => {
-                node.data.need(self, "script", node.span, SCRIPT);
+                node.data.required(self, "script", node.span, SCRIPT);
                 None
             }
         };
@@ -144,7 +144,7 @@ impl Canvas<'_> {
         }
         self.also(&mut outputs, &SHELL_OUTPUTS, node);
         self.finished(node, Ports::of(outputs), |_| {
-            Some(What::Shell(Shell {
+            Some(NodeKind::Shell(Shell {
                 script: script?,
                 cwd,
                 fails,
@@ -187,7 +187,7 @@ impl Canvas<'_> {
 
     /// Refuses JavaScript by its name: Windlass has no interpreter for it. Graph editors write it
     /// without naming the language.
-    fn is_javascript(&mut self, node: &mut Reading<'_>) -> bool {
+    fn is_javascript(&mut self, node: &mut NodeReader<'_>) -> bool {
         const NAMES: [&str; 4] = ["javascript", "js", "typescript", "ts"];
         let code = node.data.get("code");
         let file = node.data.get("file");
@@ -220,23 +220,23 @@ impl Canvas<'_> {
         span.is_some()
     }
 
-    pub(super) fn function(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn function(&mut self, node: &mut NodeReader<'_>) -> Body {
         if self.is_javascript(node) {
             return Body {
-                what: What::Unknown,
+                what: NodeKind::Unknown,
                 inputs: open(node.inputs.take()),
                 outputs: open(node.outputs.take()),
             };
         }
         let languages = ["lua", "python"].map(|word| (word, word));
-        let language = match node.data.some(self, "language") {
+        let language = match node.data.non_null(self, "language") {
             None => Some("lua"),
             Some(entry) => self.choice(entry, &languages, |text| {
                 format!("a function is not written in `{text}`")
             }),
         };
         let hint = "code: return { sum = inputs.a + inputs.b }";
-        let code = node.data.need(self, "code", node.span, hint);
+        let code = node.data.required(self, "code", node.span, hint);
         let code = code.and_then(|entry| Some((entry, self.text(entry, hint)?)));
         if let (Some(language), Some((entry, text))) = (language, code) {
             checks::data_in_code(self, language, "inputs", &entry.value, false);
@@ -250,33 +250,33 @@ impl Canvas<'_> {
             list: outputs.unwrap_or_default(),
         };
         self.finished(node, outputs, |_| {
-            Some(What::Function {
+            Some(NodeKind::Function {
                 language: language?,
                 code: code?.1.to_owned(),
             })
         })
     }
 
-    pub(super) fn http(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn http(&mut self, node: &mut NodeReader<'_>) -> Body {
         let hint = "for example url: \"https://example.com/items/{{ id }}\"";
         let inputs = self.renamed(&mut node.data, &HTTP);
         let url = inputs.iter().any(|(key, _)| *key == "uri");
         if !url {
-            node.data.need(self, "url", node.span, hint);
+            node.data.required(self, "url", node.span, hint);
         }
         let mut outputs = node.outputs.take().unwrap_or_default();
         self.also(&mut outputs, &HTTP_OUTPUTS, node);
         self.finished(node, Ports::of(outputs), |_| {
-            url.then(|| What::Http(inputs))
+            url.then(|| NodeKind::Http(inputs))
         })
     }
 
     /// Its value is the one output that is declared, or `value`; of several, a map fills them.
-    pub(super) fn constant(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn constant(&mut self, node: &mut NodeReader<'_>) -> Body {
         let hint = "for example value: 3";
         let entry = node.data.get("value");
         if entry.is_none() {
-            node.data.need(self, "value", node.span, hint);
+            node.data.required(self, "value", node.span, hint);
         }
         let outputs = node
             .outputs
@@ -304,7 +304,7 @@ impl Canvas<'_> {
             }
         }
         self.finished(node, Ports::of(outputs), |_| {
-            Some(What::Constant(Value::object(given)))
+            Some(NodeKind::Constant(Value::object(given)))
         })
     }
 
@@ -324,7 +324,7 @@ impl Canvas<'_> {
     ) -> Vec<(&'static str, Text)> {
         let mut found: Vec<(&'static str, Text)> = Vec::new();
         for (key, name) in names {
-            let Some(entry) = data.some(self, key) else {
+            let Some(entry) = data.non_null(self, key) else {
                 continue;
             };
             if found.iter().any(|(known, _)| known == name) {
@@ -345,7 +345,7 @@ impl Canvas<'_> {
     }
 
     /// The outputs of a type, where the node does not declare them.
-    fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &Reading<'_>) {
+    fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &NodeReader<'_>) {
         for (name, kind) in names {
             if !outputs.iter().any(|socket| *socket.port.name == **name) {
                 outputs.push(self.built_in(name, *kind, &node.id, node.span));
@@ -356,9 +356,9 @@ impl Canvas<'_> {
     /// The node, or one of which nothing is known because a part of it is missing.
     fn finished(
         &mut self,
-        node: &mut Reading<'_>,
+        node: &mut NodeReader<'_>,
         outputs: Ports,
-        what: impl FnOnce(&mut Self) -> Option<What>,
+        what: impl FnOnce(&mut Self) -> Option<NodeKind>,
     ) -> Body {
         let inputs = node.inputs.take();
         match what(self) {
@@ -368,7 +368,7 @@ impl Canvas<'_> {
                 outputs,
             },
             None => Body {
-                what: What::Unknown,
+                what: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(Some(outputs.list)),
             },

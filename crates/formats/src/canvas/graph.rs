@@ -1,12 +1,12 @@
 //! Nodes and edges of one workflow, top or inner: read, tied together, and checked for circles
 //! and for types that never fit.
 
-use super::port::Side;
-use super::tree::{Edge, Graph, Node, Ports, What};
+use super::port::PortSide;
+use super::tree::{Edge, Graph, Node, NodeKind, Ports};
 use super::{Canvas, MAX_DEPTH, MAX_NODES};
 use crate::MISSING_FILE;
 use crate::cycle::cycle;
-use crate::reader::{Fields, Reader, listed};
+use crate::reader::{Fields, Reader, list_known};
 use std::collections::HashMap;
 use std::rc::Rc;
 use windlass_expression::Syntax;
@@ -17,7 +17,7 @@ use windlass_source::source::{self, Entry, Kind, Span};
 const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
-/// What drawing tools write beside what counts.
+/// What drawing tools write next to what counts.
 const DRAWING: [&str; 15] = [
     "id",
     "type",
@@ -37,7 +37,7 @@ const DRAWING: [&str; 15] = [
 ];
 
 /// What cannot be read, and was reported.
-struct Refused;
+struct InvalidGraph;
 
 impl Canvas<'_> {
     /// A workflow with its nodes and edges.
@@ -58,19 +58,19 @@ impl Canvas<'_> {
             "tags",
             "interface",
         ]);
-        let name = fields.some(self, "name");
+        let name = fields.non_null(self, "name");
         if let Some(entry) = name
             && let Some(name) = self.text(entry, "for example name: code-review")
             && self.whole.depth == 0
         {
             self.whole.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(self, "runners") {
+        if let Some(entry) = fields.non_null(self, "runners") {
             let runners = self.handlers(entry);
             self.whole.runners.extend(runners);
         }
         let mut graph = Graph::at(node.span);
-        let nodes = fields.need(self, "nodes", node.span, NODES);
+        let nodes = fields.required(self, "nodes", node.span, NODES);
         let edges = fields.get("edges");
         let ids = nodes.map_or(Vec::new(), |nodes| names_with_hyphens(&nodes.value));
         let ids = std::mem::replace(&mut self.whole.hyphened, ids);
@@ -88,7 +88,7 @@ impl Canvas<'_> {
                     Some(Kind::Array(edges)) => edges,
                     _ => &[],
                 };
-                self.undocked(nodes, edges)
+                self.inline_docks(nodes, edges)
             }
             _ => None,
         };
@@ -167,8 +167,8 @@ impl Canvas<'_> {
             fields.allow(&DRAWING);
             let from = self.end(&mut fields, "source", item.span, graph, &index);
             let to = self.end(&mut fields, "target", item.span, graph, &index);
-            let output = self.handle(&mut fields, "sourceHandle", Side::Output);
-            let input = self.handle(&mut fields, "targetHandle", Side::Input);
+            let output = self.handle(&mut fields, "sourceHandle", PortSide::Output);
+            let input = self.handle(&mut fields, "targetHandle", PortSide::Input);
             fields.finish(self);
             let (Some((from, span)), Some((to, _))) = (from, to) else {
                 continue;
@@ -178,8 +178,8 @@ impl Canvas<'_> {
             };
             let ports = match (output, input) {
                 (Some(output), Some(input)) => {
-                    let output = self.known_port(graph, from, Side::Output, output);
-                    let input = self.known_port(graph, to, Side::Input, input);
+                    let output = self.known_port(graph, from, PortSide::Output, output);
+                    let input = self.known_port(graph, to, PortSide::Input, input);
                     let (Some(output), Some(input)) = (output, input) else {
                         continue;
                     };
@@ -223,7 +223,7 @@ impl Canvas<'_> {
         graph: &Graph,
         index: &HashMap<Name, usize>,
     ) -> Option<(usize, Span)> {
-        let entry = fields.need(self, key, span, EDGE)?;
+        let entry = fields.required(self, key, span, EDGE)?;
         let id = self.text(entry, EDGE)?;
         let found = index.get(id).copied();
         if found.is_none() {
@@ -237,13 +237,13 @@ impl Canvas<'_> {
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
-        side: Side,
-    ) -> Result<Option<(Name, Span)>, Refused> {
+        side: PortSide,
+    ) -> Result<Option<(Name, Span)>, InvalidGraph> {
         let given = fields.get(key);
         let Some(entry) = given.filter(|entry| !matches!(entry.value.kind, Kind::Null)) else {
             return Ok(None);
         };
-        let text = self.text(entry, EDGE).ok_or(Refused)?;
+        let text = self.text(entry, EDGE).ok_or(InvalidGraph)?;
         let name = match text.split_once(':') {
             None => text,
             Some((word, name)) if word == side.word() => name,
@@ -251,7 +251,7 @@ impl Canvas<'_> {
                 let word = side.word();
                 let what = format!("`{key}` names an {word}, as `{word}:name`");
                 self.error("bad-handle", entry.value.span, what, EDGE);
-                return Err(Refused);
+                return Err(InvalidGraph);
             }
         };
         Ok(Some((Name::from(name), entry.value.span)))
@@ -277,7 +277,7 @@ impl Canvas<'_> {
         &mut self,
         graph: &Graph,
         node: usize,
-        side: Side,
+        side: PortSide,
         (name, span): (Name, Span),
     ) -> Option<(Name, Span)> {
         let node = graph.nodes.get(node)?;
@@ -296,7 +296,7 @@ impl Canvas<'_> {
                     side.key()
                 )
             }
-            None => format!("its {word}s are: {}", listed(&known)),
+            None => format!("its {word}s are: {}", list_known(&known)),
         };
         self.error("unknown-port", span, what, hint);
         None
@@ -317,7 +317,7 @@ impl Canvas<'_> {
             return;
         };
         let known = match &from.what {
-            What::Constant(outputs) => outputs.get(output),
+            NodeKind::Constant(outputs) => outputs.get(output),
             _ => None,
         };
         if let Some(value) = known
@@ -464,10 +464,10 @@ impl Canvas<'_> {
 }
 
 impl Node {
-    pub(super) fn side(&self, side: Side) -> &Ports {
+    pub(super) fn side(&self, side: PortSide) -> &Ports {
         match side {
-            Side::Input => &self.inputs,
-            Side::Output => &self.outputs,
+            PortSide::Input => &self.inputs,
+            PortSide::Output => &self.outputs,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a graph takes and gives as a whole, when it is the inside of a component.
 
-use super::tree::{Graph, Node, Socket, What};
+use super::tree::{Graph, Node, NodeKind, Socket};
 
 impl Graph {
     /// What a component of this graph takes when it does not say: what its entrances take, and
@@ -21,7 +21,7 @@ impl Graph {
 
     /// What a component of this graph gives when it does not say.
     pub(super) fn exits(&self) -> Vec<Socket> {
-        let sink = |node: &&Node| matches!(node.what, What::Sink);
+        let sink = |node: &&Node| matches!(node.what, NodeKind::Sink);
         let sinks = self.nodes.iter().filter(sink);
         let mut sockets: Vec<&Socket> = sinks.flat_map(|node| &node.outputs.list).collect();
         if sockets.is_empty() {
@@ -40,7 +40,7 @@ impl Graph {
     pub(super) fn exit(&self, name: &str) -> Option<(usize, &Node)> {
         let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
         let nodes = || self.nodes.iter().enumerate().filter(has);
-        let sink = nodes().find(|(_, node)| matches!(node.what, What::Sink));
+        let sink = nodes().find(|(_, node)| matches!(node.what, NodeKind::Sink));
         sink.or_else(|| {
             let mut all = nodes();
             all.next().filter(|_| all.next().is_none())

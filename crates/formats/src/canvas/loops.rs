@@ -2,10 +2,10 @@
 //! leaves here with a count within the operator's cap.
 
 use super::Canvas;
-use super::mapping::Around;
-use super::node::{Body, Reading, open};
-use super::port::Side;
-use super::tree::{Graph, LoopNode, Place, Ports, Socket, Test, Text, What};
+use super::mapping::LoopContext;
+use super::node::{Body, NodeReader, open};
+use super::port::PortSide;
+use super::tree::{Graph, LoopNode, NodeKind, PortRef, Ports, Socket, Test, Text};
 use crate::reader::{Fields, constant};
 use windlass_expression::{Comparison, PortKind, Template};
 use windlass_model::model::Name;
@@ -19,7 +19,7 @@ const COUNT: i64 = 10;
 /// How many items of a map run at a time when it says nothing.
 const CONCURRENCY: u32 = 10;
 impl Canvas<'_> {
-    pub(super) fn a_loop(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn a_loop(&mut self, node: &mut NodeReader<'_>) -> Body {
         let count = self.count(&mut node.data);
         let count = count.unwrap_or_else(|| Text {
             template: Template::constant(COUNT.into()),
@@ -30,10 +30,10 @@ impl Canvas<'_> {
         self.repeated(node, Some(count), delay, timeout, None)
     }
 
-    pub(super) fn map(&mut self, node: &mut Reading<'_>) -> Body {
+    pub(super) fn map(&mut self, node: &mut NodeReader<'_>) -> Body {
         let count = self.count(&mut node.data);
         let hint = "over: items, an input of this node that accepts a list";
-        let over = node.data.need(self, "over", node.span, hint);
+        let over = node.data.required(self, "over", node.span, hint);
         let over = over.and_then(|entry| self.over(entry, node, hint));
         let concurrency = self.concurrency(&mut node.data);
         if let Some(entry) = node.data.get("continueWhile") {
@@ -47,7 +47,7 @@ impl Canvas<'_> {
 
     fn repeated(
         &mut self,
-        node: &mut Reading<'_>,
+        node: &mut NodeReader<'_>,
         count: Option<Text>,
         delay: Option<Text>,
         timeout: Option<Text>,
@@ -63,7 +63,7 @@ impl Canvas<'_> {
                 "outputMappings",
             ]);
             return Body {
-                what: What::Unknown,
+                what: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(outputs),
             };
@@ -72,9 +72,9 @@ impl Canvas<'_> {
             Some(_) => None,
             None => self.continue_while(node, &inner),
         };
-        let leave = node.data.some(self, "breakWhen");
+        let leave = node.data.non_null(self, "breakWhen");
         let leave = leave.and_then(|entry| self.test(entry, &inner));
-        let around = Around {
+        let around = LoopContext {
             id: node.id.clone(),
             span: node.span,
             map: over.is_some(),
@@ -84,7 +84,7 @@ impl Canvas<'_> {
         let mappings = self.input_mappings(&mut node.data, &around, &inputs);
         let (results, outputs) = self.output_mappings(&mut node.data, &around, outputs);
         Body {
-            what: What::Loop(Box::new(LoopNode {
+            what: NodeKind::Loop(Box::new(LoopNode {
                 inner,
                 over,
                 count,
@@ -103,7 +103,7 @@ impl Canvas<'_> {
     // ── limits ──────────────────────────────────────────────────────────────────────────────
 
     fn count(&mut self, data: &mut Fields<'_>) -> Option<Text> {
-        let entry = data.some(self, "maxIterations")?;
+        let entry = data.non_null(self, "maxIterations")?;
         let value = &entry.value;
         let hint = "how many iterations at most: a whole number from 1, or a template";
         match value.kind {
@@ -138,7 +138,7 @@ impl Canvas<'_> {
         Some(text)
     }
 
-    fn over<'n>(&mut self, entry: &'n Entry, node: &Reading<'_>, hint: &str) -> Option<&'n str> {
+    fn over<'n>(&mut self, entry: &'n Entry, node: &NodeReader<'_>, hint: &str) -> Option<&'n str> {
         let name = self.text(entry, hint)?;
         let inputs: &[Socket] = node.inputs.as_deref().unwrap_or_default();
         let span = entry.value.span;
@@ -158,7 +158,7 @@ impl Canvas<'_> {
     }
 
     fn concurrency(&mut self, data: &mut Fields<'_>) -> u32 {
-        let Some(entry) = data.some(self, "concurrency") else {
+        let Some(entry) = data.non_null(self, "concurrency") else {
             return CONCURRENCY;
         };
         let given = match entry.value.kind {
@@ -184,11 +184,11 @@ impl Canvas<'_> {
 
     // ── conditions ──────────────────────────────────────────────────────────────────────────
 
-    fn continue_while(&mut self, node: &mut Reading<'_>, inner: &Graph) -> Option<Test> {
+    fn continue_while(&mut self, node: &mut NodeReader<'_>, inner: &Graph) -> Option<Test> {
         let entry = match node.data.get("breakWhen") {
             // A loop that is left by a break needs no other condition.
-            Some(_) => node.data.some(self, "continueWhile"),
-            None => node.data.need(self, "continueWhile", node.span, TEST),
+            Some(_) => node.data.non_null(self, "continueWhile"),
+            None => node.data.required(self, "continueWhile", node.span, TEST),
         };
         self.test(entry?, inner)
     }
@@ -197,11 +197,11 @@ impl Canvas<'_> {
     fn test(&mut self, entry: &Entry, inner: &Graph) -> Option<Test> {
         let what = format!("`{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, TEST)?;
-        let output = fields.need(self, "output", entry.key_span, TEST);
-        let operator = fields.need(self, "operator", entry.key_span, TEST);
+        let output = fields.required(self, "output", entry.key_span, TEST);
+        let operator = fields.required(self, "operator", entry.key_span, TEST);
         let value = fields.get("value");
         if value.is_none() {
-            fields.need(self, "value", entry.key_span, TEST);
+            fields.required(self, "value", entry.key_span, TEST);
         }
         fields.finish(self);
         let comparison = operator.and_then(|operator| self.comparison(operator));
@@ -249,7 +249,7 @@ impl Canvas<'_> {
     }
 
     /// The output that `node.port` names.
-    fn place(&mut self, text: &str, span: Span, inner: &Graph) -> Option<Place> {
+    fn place(&mut self, text: &str, span: Span, inner: &Graph) -> Option<PortRef> {
         let named = inner.nodes.iter().enumerate().find_map(|(index, node)| {
             let port = text.strip_prefix(&*node.id)?.strip_prefix('.')?;
             Some((index, port))
@@ -257,8 +257,8 @@ impl Canvas<'_> {
         match (named, text.split_once('.')) {
             (Some((node, port)), _) => {
                 let (port, _) =
-                    self.known_port(inner, node, Side::Output, (Name::from(port), span))?;
-                Some(Place { node, port })
+                    self.known_port(inner, node, PortSide::Output, (Name::from(port), span))?;
+                Some(PortRef { node, port })
             }
             (None, Some((id, _))) => {
                 self.unknown_node(inner, id, span);

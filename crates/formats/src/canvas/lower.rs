@@ -1,7 +1,7 @@
 //! From the tree to `hir`: nodes become steps of a DAG, and values bindings from port to port.
 
 use super::scope::{Scope, read_codes};
-use super::tree::{Graph, Socket, What};
+use super::tree::{Graph, NodeKind, Socket};
 use crate::builder::step;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_expression::{Binding, Condition, Port, PortKind, Template, Value};
@@ -21,10 +21,10 @@ pub(super) fn lower(graph: &Graph, diagnostics: &mut Diagnostics) -> Lowered {
         links: Vec::new(),
         inputs: Vec::new(),
     };
-    let around = Around {
+    let around = GraphContext {
         container: None,
         looped: None,
-        given: Given::Run,
+        given: InputSource::Run,
         reads: BTreeSet::new(),
         leave: None,
     };
@@ -44,12 +44,12 @@ pub(super) struct Lowerer<'a> {
 }
 
 /// What a graph is inside of.
-pub(super) struct Around<'g> {
+pub(super) struct GraphContext<'g> {
     /// The node that it is the inside of.
     pub container: Option<&'g Name>,
     /// The innermost loop around its nodes.
     pub looped: Option<&'g Name>,
-    pub given: Given,
+    pub given: InputSource,
     /// The outputs of its nodes that are read from outside.
     pub reads: BTreeSet<(usize, Name)>,
     /// After this node, whether the loop is left.
@@ -57,17 +57,20 @@ pub(super) struct Around<'g> {
 }
 
 /// Where inputs get their values that no edge gives one.
-pub(super) enum Given {
+pub(super) enum InputSource {
     /// From the run's inputs, by name.
     Run,
     /// From a component's inputs, by name.
     Component(BTreeMap<Name, Template>),
     /// From mappings; an entrance also from the loop's inputs, by name.
-    Loop(HashMap<(usize, Name), Mapped>, BTreeMap<Name, Template>),
+    Loop(
+        HashMap<(usize, Name), MappedInput>,
+        BTreeMap<Name, Template>,
+    ),
 }
 
 /// What is mapped to an input.
-pub(super) struct Mapped {
+pub(super) struct MappedInput {
     pub value: Template,
     /// Whether it has a value in the first and in later iterations.
     pub first: bool,
@@ -75,13 +78,13 @@ pub(super) struct Mapped {
 }
 
 /// What a node becomes.
-pub(super) struct Built {
+pub(super) struct LoweredNode {
     pub kind: StepKind,
     pub output: Option<Template>,
 }
 
 impl Lowerer<'_> {
-    pub(super) fn graph(&mut self, graph: &Graph, around: &Around<'_>) -> Vec<DagStep> {
+    pub(super) fn graph(&mut self, graph: &Graph, around: &GraphContext<'_>) -> Vec<DagStep> {
         let mut steps = Vec::with_capacity(graph.nodes.len());
         let codes = read_codes(graph);
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -124,7 +127,7 @@ impl Lowerer<'_> {
         graph: &Graph,
         index: usize,
         socket: &Socket,
-        around: &Around<'_>,
+        around: &GraphContext<'_>,
     ) -> Template {
         let Some(node) = graph.nodes.get(index) else {
             return Template::constant(Value::Null);
@@ -142,12 +145,12 @@ impl Lowerer<'_> {
         let required = socket.port.required && socket.port.default.is_none();
         let nothing = Template::constant(Value::Null);
         match &around.given {
-            Given::Run => {
+            InputSource::Run => {
                 self.run_input(socket);
                 self.outer_link(None, input, &node.step);
                 Template::binding(Binding::Input(input.clone()))
             }
-            Given::Component(inputs) => match inputs.get(input) {
+            InputSource::Component(inputs) => match inputs.get(input) {
                 Some(value) => {
                     self.outer_link(around.container, input, &node.step);
                     value.clone()
@@ -162,7 +165,7 @@ impl Lowerer<'_> {
                     nothing
                 }
             },
-            Given::Loop(mapped, inputs) => {
+            InputSource::Loop(mapped, inputs) => {
                 if let Some(mapped) = mapped.get(&(index, input.clone())) {
                     let missing = match (mapped.first, mapped.later) {
                         (true, true) => None,
@@ -176,7 +179,7 @@ impl Lowerer<'_> {
                     }
                     return mapped.value.clone();
                 }
-                let entrance = matches!(node.what, What::Source { .. });
+                let entrance = matches!(node.what, NodeKind::Source { .. });
                 if let Some(value) = inputs.get(input).filter(|_| entrance) {
                     self.outer_link(around.container, input, &node.step);
                     return value.clone();

@@ -1,10 +1,10 @@
-//! Loop and map nodes as `hir` has them: what goes in as bindings, what is kept of every iteration
+//! Loop and map nodes as `hir` has them: what goes in as bindings, what is stored of every iteration
 //! for what comes out.
 
-use super::lower::{Around, Built, Given, Lowerer, Mapped};
+use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer, MappedInput};
 use super::lower_node::result;
 use super::scope::{Scope, object};
-use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
+use super::tree::{LoopNode, Mapping, MappingPhase, Node, Origin, PortRef, Test};
 use crate::builder::{expression, looped};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_expression::{Binding, Condition, Template, Value};
@@ -17,7 +17,7 @@ impl Lowerer<'_> {
         node: &Node,
         repeated: &LoopNode,
         scope: &Scope<'_>,
-    ) -> Built {
+    ) -> LoweredNode {
         let step = &node.step;
         let mut inputs: BTreeMap<Name, Template> = scope.own.iter().cloned().collect();
         let items = repeated.over.as_ref().map(|(over, _)| {
@@ -25,10 +25,10 @@ impl Lowerer<'_> {
             let items = inputs.insert(over.clone(), item);
             items.unwrap_or_else(|| Template::constant(Value::Null))
         });
-        let around = Around {
+        let around = GraphContext {
             container: Some(step),
             looped: Some(step),
-            given: Given::Loop(self.mapped(node, repeated, &inputs), inputs),
+            given: InputSource::Loop(self.mapped(node, repeated, &inputs), inputs),
             reads: reads(repeated),
             leave: repeated
                 .leave
@@ -49,7 +49,7 @@ impl Lowerer<'_> {
                 on_error: OnError::Stop,
                 body,
             };
-            return Built {
+            return LoweredNode {
                 kind: StepKind::ForEach(Box::new(each)),
                 output: Some(output),
             };
@@ -78,10 +78,10 @@ impl Lowerer<'_> {
             timeout,
             delay: delay.map(Delay::Every),
             on_timeout: OnLimit::Fail,
-            keep: kept(repeated),
+            keep: collected_values(repeated),
             ..looped(stop_when, count, body)
         };
-        Built {
+        LoweredNode {
             kind: StepKind::Loop(Box::new(spec)),
             output: Some(of_loop(node, repeated)),
         }
@@ -109,7 +109,7 @@ impl Lowerer<'_> {
         node: &Node,
         repeated: &LoopNode,
         inputs: &BTreeMap<Name, Template>,
-    ) -> HashMap<(usize, Name), Mapped> {
+    ) -> HashMap<(usize, Name), MappedInput> {
         let mut values: HashMap<(usize, Name), [Option<Template>; 2]> = HashMap::new();
         for mapping in &repeated.mappings {
             let Some(value) = self.source(node, repeated, mapping, inputs) else {
@@ -133,7 +133,7 @@ impl Lowerer<'_> {
             } else {
                 Template::binding(Binding::First(node.step.clone(), first, later))
             };
-            let mapped = Mapped {
+            let mapped = MappedInput {
                 value,
                 first: has_first,
                 later: has_later,
@@ -153,7 +153,7 @@ impl Lowerer<'_> {
         let to = repeated.inner.nodes.get(mapping.to.node)?;
         let input = &mapping.to.port;
         let when = match mapping.when {
-            When::All => None,
+            MappingPhase::All => None,
             when => Some(when.as_str()),
         };
         match &mapping.from {
@@ -220,13 +220,13 @@ fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
 }
 
 /// What an inner node gave in this iteration.
-fn value_of(repeated: &LoopNode, place: &Place) -> Option<Template> {
+fn value_of(repeated: &LoopNode, place: &PortRef) -> Option<Template> {
     let node = repeated.inner.nodes.get(place.node)?;
     let outputs = Binding::Outputs(node.step.clone());
     Some(Template::binding(outputs).part(&place.port))
 }
 
-fn kept(repeated: &LoopNode) -> Vec<Keep> {
+fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
     let keep = repeated.results.iter().filter_map(|outcome| {
         let place = outcome.from.as_ref()?;
         Some(Keep {
@@ -239,9 +239,9 @@ fn kept(repeated: &LoopNode) -> Vec<Keep> {
     keep.collect()
 }
 
-/// The outputs of a loop: what was kept, and what every loop has.
+/// The outputs of a loop: what was stored, and what every loop has.
 fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
-    given(
+    loop_input_sources(
         node,
         repeated,
         |target, _| result().part("kept").part(target),
@@ -273,7 +273,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
             Take::Last => wdl("last", all),
         }
     };
-    given(node, repeated, of_items, |name| match (name, bounded) {
+    loop_input_sources(node, repeated, of_items, |name| match (name, bounded) {
         ("iteration_count", _) => wdl("length", result()),
         (_, None) => Template::constant("done".into()),
         (_, Some(items)) => {
@@ -288,7 +288,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
     })
 }
 
-fn given(
+fn loop_input_sources(
     node: &Node,
     repeated: &LoopNode,
     mapped: impl Fn(&str, Take) -> Template,

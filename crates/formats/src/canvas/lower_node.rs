@@ -2,9 +2,9 @@
 //! block of another graph.
 
 use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
-use super::lower::{Around, Built, Given, Lowerer};
+use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer};
 use super::scope::{ITERATION, Scope, identifier, object};
-use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
+use super::tree::{Agent, Graph, Node, NodeKind, Ports, Shell, Socket, Text};
 use crate::builder::{self, expression};
 use crate::reader::name_of;
 use std::collections::BTreeSet;
@@ -13,27 +13,32 @@ use windlass_model::hir::{Block, StepKind};
 use windlass_model::model::{LinkKind, Name};
 use windlass_source::diagnostic::Diagnostic;
 
-/// Whether a value says that a loop goes on: text that says so, and else what counts as true.
+/// Whether a value says that a loop continues: text that says so, and else what counts as true.
 const GOES_ON: &str =
     "value.lower().strip() == 'true' if value is string else value and true or false";
 
 impl Lowerer<'_> {
-    pub(super) fn node(&mut self, node: &Node, scope: &Scope<'_>, around: &Around<'_>) -> Built {
+    pub(super) fn node(
+        &mut self,
+        node: &Node,
+        scope: &Scope<'_>,
+        around: &GraphContext<'_>,
+    ) -> LoweredNode {
         match &node.what {
-            What::Source { whole: true } => entrance(around),
-            What::Source { whole: false } | What::Sink => {
+            NodeKind::Source { whole: true } => entrance(around),
+            NodeKind::Source { whole: false } | NodeKind::Sink => {
                 compose(object(scope.own.iter().cloned()))
             }
-            What::Continue => compose(object(scope.own.iter().map(|(name, value)| {
+            NodeKind::Continue => compose(object(scope.own.iter().map(|(name, value)| {
                 let value = [(Name::from("value"), value.clone())];
                 let goes_on = expression(GOES_ON);
                 let goes_on = Binding::Scoped(value.into(), goes_on);
                 (name.clone(), Template::binding(goes_on))
             }))),
-            What::Constant(outputs) => compose(Template::constant(outputs.clone())),
-            What::Agent(agent) => self.agent(node, agent, scope),
-            What::Shell(shell) => self.shell(node, shell, scope, around),
-            What::Function { language, code } => {
+            NodeKind::Constant(outputs) => compose(Template::constant(outputs.clone())),
+            NodeKind::Agent(agent) => self.agent(node, agent, scope),
+            NodeKind::Shell(shell) => self.shell(node, shell, scope, around),
+            NodeKind::Function { language, code } => {
                 let inputs = [
                     (Name::from("code"), Template::constant(code.as_str().into())),
                     (Name::from("globals"), {
@@ -44,21 +49,21 @@ impl Lowerer<'_> {
                 let kind = call(language, scope, inputs.into_iter());
                 let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
                 let ports = Binding::Returned(result().part("result"), ports.collect());
-                Built {
+                LoweredNode {
                     kind,
                     output: Some(Template::binding(ports)),
                 }
             }
-            What::Http(inputs) => {
+            NodeKind::Http(inputs) => {
                 let inputs = self.texts(inputs, scope);
-                Built {
+                LoweredNode {
                     kind: call("http", scope, inputs.into_iter()),
                     output: Some(outputs(&node.outputs, &result().part("body"))),
                 }
             }
-            What::Component(graph) => self.component(node, graph, scope, around),
-            What::Loop(repeated) => self.repeated(node, repeated, scope),
-            What::Unknown => Built {
+            NodeKind::Component(graph) => self.component(node, graph, scope, around),
+            NodeKind::Loop(repeated) => self.repeated(node, repeated, scope),
+            NodeKind::Unknown => LoweredNode {
                 kind: StepKind::Nothing,
                 output: None,
             },
@@ -75,7 +80,7 @@ impl Lowerer<'_> {
         texts.iter().map(lower).collect()
     }
 
-    fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> Built {
+    fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> LoweredNode {
         // What the same node ended its last iteration with, or what an edge brings.
         let brought = scope.own.iter().find(|(name, _)| **name == *SESSION_ID);
         let before = match (agent.session, brought) {
@@ -127,7 +132,7 @@ impl Lowerer<'_> {
                 (name.clone(), Template::binding(port))
             })),
         };
-        Built {
+        LoweredNode {
             kind: call(executor, &scope, inputs.into_iter()),
             output: Some(output),
         }
@@ -138,8 +143,8 @@ impl Lowerer<'_> {
         node: &Node,
         shell: &Shell,
         scope: &Scope<'_>,
-        around: &Around<'_>,
-    ) -> Built {
+        around: &GraphContext<'_>,
+    ) -> LoweredNode {
         self.lint_script(node, shell);
         let env = scope
             .own
@@ -161,7 +166,7 @@ impl Lowerer<'_> {
         {
             inputs.push((Name::from("check"), Template::constant(false.into())));
         }
-        Built {
+        LoweredNode {
             kind: call("shell", scope, inputs.into_iter()),
             output: Some(outputs(&node.outputs, &result().part("body"))),
         }
@@ -195,8 +200,8 @@ impl Lowerer<'_> {
         node: &Node,
         graph: &Graph,
         scope: &Scope<'_>,
-        around: &Around<'_>,
-    ) -> Built {
+        around: &GraphContext<'_>,
+    ) -> LoweredNode {
         let mut reads = BTreeSet::new();
         let mut members = Vec::new();
         for socket in &node.outputs.list {
@@ -229,7 +234,7 @@ impl Lowerer<'_> {
                 .entrances()
                 .iter()
                 .any(|entrance| entrance.port.name == *name);
-            let whole = |node: &Node| matches!(node.what, What::Source { whole: true });
+            let whole = |node: &Node| matches!(node.what, NodeKind::Source { whole: true });
             if !taken && !graph.nodes.iter().any(whole) {
                 let what = format!("no inner node accepts {}", socket.port.shown);
                 let hint = "add an output of this name to an interface-input of the inner workflow";
@@ -237,33 +242,33 @@ impl Lowerer<'_> {
                 self.diagnostics.push(warning.hint(hint));
             }
         }
-        let inner = Around {
+        let inner = GraphContext {
             container: Some(&node.step),
             looped: around.looped,
-            given: Given::Component(scope.own.iter().cloned().collect()),
+            given: InputSource::Component(scope.own.iter().cloned().collect()),
             reads,
             leave: None,
         };
         let steps = self.graph(graph, &inner);
-        Built {
+        LoweredNode {
             kind: StepKind::Block(Block::Dag(steps)),
             output: Some(object(members.into_iter())),
         }
     }
 }
 
-fn compose(value: Template) -> Built {
-    Built {
+fn compose(value: Template) -> LoweredNode {
+    LoweredNode {
         kind: StepKind::Compose(value),
         output: None,
     }
 }
 
 /// All that is given, as one output.
-fn entrance(around: &Around<'_>) -> Built {
+fn entrance(around: &GraphContext<'_>) -> LoweredNode {
     let all = match &around.given {
-        Given::Run => Template::binding(Binding::Root(Name::from("inputs"))),
-        Given::Component(inputs) | Given::Loop(_, inputs) => {
+        InputSource::Run => Template::binding(Binding::Root(Name::from("inputs"))),
+        InputSource::Component(inputs) | InputSource::Loop(_, inputs) => {
             let given = inputs
                 .iter()
                 .map(|(name, value)| (name.clone(), value.clone()));
@@ -339,7 +344,7 @@ fn variable(input: &str) -> Name {
 }
 
 /// Whether anything reads the exit code of a node, and so takes care of a command that failed.
-fn exit_code_is_read(scope: &Scope<'_>, around: &Around<'_>) -> bool {
+fn exit_code_is_read(scope: &Scope<'_>, around: &GraphContext<'_>) -> bool {
     let by_edge = scope.graph.edges.iter().any(|edge| {
         let output = edge.ports.as_ref().map(|(output, _)| &**output);
         edge.from == scope.node && output == Some(EXIT_CODE)

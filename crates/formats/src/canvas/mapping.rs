@@ -2,8 +2,8 @@
 //! (docs/reference/canvas.md).
 
 use super::Canvas;
-use super::port::Side;
-use super::tree::{Graph, Mapping, Origin, Outcome, Place, Ports, Socket, When};
+use super::port::PortSide;
+use super::tree::{Graph, Mapping, MappingPhase, Origin, Outcome, PortRef, Ports, Socket};
 use crate::reader::Fields;
 use std::collections::HashMap;
 use windlass_expression::{Port, PortKind};
@@ -22,15 +22,15 @@ const OUTPUT: &str = "for example { source: { node: review, output: approved }, 
                       take: last }";
 
 /// The loop whose mappings are read.
-pub(super) struct Around<'g> {
+pub(super) struct LoopContext<'g> {
     pub id: Name,
     pub span: Span,
     pub map: bool,
     pub inner: &'g Graph,
 }
 
-impl Around<'_> {
-    fn port(&self, place: &Place, side: Side) -> Option<&Socket> {
+impl LoopContext<'_> {
+    fn port(&self, place: &PortRef, side: PortSide) -> Option<&Socket> {
         self.inner
             .nodes
             .get(place.node)?
@@ -43,7 +43,7 @@ impl Canvas<'_> {
     pub(super) fn input_mappings(
         &mut self,
         data: &mut Fields<'_>,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
         inputs: &Ports,
     ) -> Vec<Mapping> {
         let Some(items) = self.items(data.get("inputMappings"), INPUT) else {
@@ -88,8 +88,8 @@ impl Canvas<'_> {
 
     fn two_values(
         &mut self,
-        around: &Around<'_>,
-        to: &Place,
+        around: &LoopContext<'_>,
+        to: &PortRef,
         span: Span,
         before: Span,
         first: bool,
@@ -111,28 +111,28 @@ impl Canvas<'_> {
     fn input_mapping(
         &mut self,
         node: &Node,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
         inputs: &Ports,
     ) -> Option<(Mapping, Span)> {
         let mut fields = self.fields(node, "an input mapping", INPUT)?;
         fields.allow(&["id", "label", "description"]);
-        let source = fields.need(self, "source", node.span, INPUT);
-        let target = fields.need(self, "target", node.span, INPUT);
-        let when = fields.some(self, "iterations");
+        let source = fields.required(self, "source", node.span, INPUT);
+        let target = fields.required(self, "target", node.span, INPUT);
+        let when = fields.non_null(self, "iterations");
         fields.finish(self);
-        let target = target.and_then(|entry| self.inner_port(entry, around, Side::Input));
+        let target = target.and_then(|entry| self.inner_port(entry, around, PortSide::Input));
         let when_span = when.map(|entry| entry.value.span);
-        let when = when.map_or(Some(When::All), |entry| self.when(entry));
+        let when = when.map_or(Some(MappingPhase::All), |entry| self.when(entry));
         let source = source.and_then(|entry| Some((self.origin(entry, around, inputs)?, entry)));
         let ((from, kind), entry) = source?;
         let (to, span) = target?;
         let when = when?;
-        if let (Origin::Previous(_), When::First, Some(span)) = (&from, when, when_span) {
+        if let (Origin::Previous(_), MappingPhase::First, Some(span)) = (&from, when, when_span) {
             let what = "the first iteration has no previous one: this is always null";
             let hint = "iterations: subsequent";
             self.warning("always-null", span, what, hint);
         }
-        if let Some(target) = around.port(&to, Side::Input)
+        if let Some(target) = around.port(&to, PortSide::Input)
             && !kind.may_become(target.port.kind)
         {
             let (given, taken) = (kind.as_str(), target.port.kind.as_str());
@@ -146,8 +146,8 @@ impl Canvas<'_> {
         Some((Mapping { from, to, when }, span))
     }
 
-    fn when(&mut self, entry: &Entry) -> Option<When> {
-        let known = When::ALL.map(|when| (when.as_str(), when));
+    fn when(&mut self, entry: &Entry) -> Option<MappingPhase> {
+        let known = MappingPhase::ALL.map(|when| (when.as_str(), when));
         self.choice(entry, &known, |text| {
             format!("`{text}` says nothing about iterations")
         })
@@ -157,24 +157,24 @@ impl Canvas<'_> {
     fn origin(
         &mut self,
         entry: &Entry,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
         inputs: &Ports,
     ) -> Option<(Origin, PortKind)> {
         let hint = "{ type: outer, name: task }, { type: previous, node: review, output: feedback } \
                     or { type: builtin, name: iteration_count }";
         let mut fields = self.fields(&entry.value, "`source`", hint)?;
-        let kind = fields.need(self, "type", entry.key_span, hint)?;
+        let kind = fields.required(self, "type", entry.key_span, hint)?;
         match self.text(kind, hint)? {
             "outer" => {
-                let name = fields.need(self, "name", entry.key_span, hint);
+                let name = fields.required(self, "name", entry.key_span, hint);
                 fields.finish(self);
                 let name = name?;
                 let text = self.text(name, hint)?;
                 self.outer(around, inputs, text, name.value.span)
             }
             "previous" => {
-                let id = fields.need(self, "node", entry.key_span, hint);
-                let output = fields.need(self, "output", entry.key_span, hint);
+                let id = fields.required(self, "node", entry.key_span, hint);
+                let output = fields.required(self, "output", entry.key_span, hint);
                 fields.finish(self);
                 if around.map {
                     let what =
@@ -183,14 +183,14 @@ impl Canvas<'_> {
                     self.error("no-previous", kind.value.span, what, hint);
                     return None;
                 }
-                let (place, _) = self.at(id?, output?, around, Side::Output)?;
+                let (place, _) = self.at(id?, output?, around, PortSide::Output)?;
                 let kind = around
-                    .port(&place, Side::Output)
+                    .port(&place, PortSide::Output)
                     .map_or(PortKind::Any, |socket| socket.port.kind);
                 Some((Origin::Previous(place), kind))
             }
             "builtin" => {
-                let name = fields.need(self, "name", entry.key_span, hint);
+                let name = fields.required(self, "name", entry.key_span, hint);
                 fields.finish(self);
                 let name = name?;
                 let text = self.text(name, hint)?;
@@ -212,7 +212,7 @@ impl Canvas<'_> {
 
     fn outer(
         &mut self,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
         inputs: &Ports,
         name: &str,
         span: Span,
@@ -238,17 +238,17 @@ impl Canvas<'_> {
     fn inner_port(
         &mut self,
         entry: &Entry,
-        around: &Around<'_>,
-        side: Side,
-    ) -> Option<(Place, Span)> {
+        around: &LoopContext<'_>,
+        side: PortSide,
+    ) -> Option<(PortRef, Span)> {
         let hint = match side {
-            Side::Input => "{ node: coder, input: task }",
-            Side::Output => "{ node: review, output: approved }",
+            PortSide::Input => "{ node: coder, input: task }",
+            PortSide::Output => "{ node: review, output: approved }",
         };
         let what = format!("`{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, hint)?;
-        let id = fields.need(self, "node", entry.key_span, hint);
-        let port = fields.need(self, side.word(), entry.key_span, hint);
+        let id = fields.required(self, "node", entry.key_span, hint);
+        let port = fields.required(self, side.word(), entry.key_span, hint);
         fields.finish(self);
         self.at(id?, port?, around, side)
     }
@@ -257,9 +257,9 @@ impl Canvas<'_> {
         &mut self,
         id: &Entry,
         port: &Entry,
-        around: &Around<'_>,
-        side: Side,
-    ) -> Option<(Place, Span)> {
+        around: &LoopContext<'_>,
+        side: PortSide,
+    ) -> Option<(PortRef, Span)> {
         let text = self.text(id, "the id of an inner node")?;
         let name = self.text(port, "the name of a port")?;
         let Some(node) = around.inner.find(text) else {
@@ -268,7 +268,7 @@ impl Canvas<'_> {
         };
         let named = (Name::from(name), port.value.span);
         let (port, span) = self.known_port(around.inner, node, side, named)?;
-        Some((Place { node, port }, span))
+        Some((PortRef { node, port }, span))
     }
 
     // ── out ─────────────────────────────────────────────────────────────────────────────────
@@ -276,7 +276,7 @@ impl Canvas<'_> {
     pub(super) fn output_mappings(
         &mut self,
         data: &mut Fields<'_>,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
         declared: Option<Vec<Socket>>,
     ) -> (Vec<Outcome>, Ports) {
         let items = self.items(data.get("outputMappings"), OUTPUT);
@@ -352,13 +352,13 @@ impl Canvas<'_> {
     fn output_mapping(
         &mut self,
         node: &Node,
-        around: &Around<'_>,
+        around: &LoopContext<'_>,
     ) -> Option<(Outcome, PortKind, Span)> {
         let mut fields = self.fields(node, "an output mapping", OUTPUT)?;
         fields.allow(&["id", "label", "description"]);
-        let source = fields.need(self, "source", node.span, OUTPUT);
-        let target = fields.need(self, "target", node.span, OUTPUT);
-        let take = fields.some(self, "take");
+        let source = fields.required(self, "source", node.span, OUTPUT);
+        let target = fields.required(self, "target", node.span, OUTPUT);
+        let take = fields.non_null(self, "take");
         fields.finish(self);
         let take = take.map_or(Some(Take::Last), |entry| self.take(entry));
         let source = source.and_then(|entry| self.result(entry, around));
@@ -392,8 +392,8 @@ impl Canvas<'_> {
     fn result(
         &mut self,
         entry: &Entry,
-        around: &Around<'_>,
-    ) -> Option<(Option<Place>, &'static str, PortKind)> {
+        around: &LoopContext<'_>,
+    ) -> Option<(Option<PortRef>, &'static str, PortKind)> {
         let hint =
             "{ node: review, output: approved }, or { type: builtin, name: iteration_count }";
         let kind = entry.value.get("type").and_then(Node::as_str);
@@ -401,18 +401,18 @@ impl Canvas<'_> {
             let mut fields = self.fields(&entry.value, "`source`", hint)?;
             // `inner` is what it is anyway.
             fields.allow(&["type"]);
-            let id = fields.need(self, "node", entry.key_span, hint);
-            let port = fields.need(self, "output", entry.key_span, hint);
+            let id = fields.required(self, "node", entry.key_span, hint);
+            let port = fields.required(self, "output", entry.key_span, hint);
             fields.finish(self);
-            let (place, _) = self.at(id?, port?, around, Side::Output)?;
+            let (place, _) = self.at(id?, port?, around, PortSide::Output)?;
             let kind = around
-                .port(&place, Side::Output)
+                .port(&place, PortSide::Output)
                 .map_or(PortKind::Any, |socket| socket.port.kind);
             return Some((Some(place), "", kind));
         }
         let mut fields = self.fields(&entry.value, "`source`", hint)?;
         fields.allow(&["type"]);
-        let name = fields.need(self, "name", entry.key_span, hint);
+        let name = fields.required(self, "name", entry.key_span, hint);
         fields.finish(self);
         let known = BUILT_IN.map(|known| (known.0, known));
         let (known, kind) =

@@ -50,7 +50,7 @@ pub(super) fn read(
     caps: &Caps,
     diagnostics: &mut Diagnostics,
 ) -> Workflow {
-    let mut whole = Whole {
+    let mut whole = WorkflowContext {
         max_count: caps.count(Dialect::Canvas),
         max_timeout: caps.timeout(),
         nodes: 0,
@@ -85,7 +85,7 @@ pub(super) fn read(
 struct Canvas<'a> {
     reader: Reader<'a>,
     bundle: &'a Bundle,
-    whole: &'a mut Whole,
+    whole: &'a mut WorkflowContext,
 }
 
 impl<'a> Deref for Canvas<'a> {
@@ -103,7 +103,7 @@ impl DerefMut for Canvas<'_> {
 }
 
 /// What is known of the whole workflow.
-struct Whole {
+struct WorkflowContext {
     /// The operator's caps.
     max_count: u64,
     max_timeout: Duration,

@@ -1,7 +1,7 @@
 //! Gives every node a name that no other node of the whole workflow has: its id, or, where that
 //! is taken, the id behind the name of the node it is in. Names are compared without case.
 
-use super::tree::{Graph, Node, What};
+use super::tree::{Graph, Node, NodeKind};
 use std::collections::BTreeSet;
 use windlass_model::model::Name;
 
@@ -27,19 +27,19 @@ fn inside(node: &mut Node, taken: &mut BTreeSet<String>) {
     }
 }
 
-fn inner(what: &mut What) -> Option<&mut Graph> {
+fn inner(what: &mut NodeKind) -> Option<&mut Graph> {
     match what {
-        What::Component(graph) => Some(graph),
-        What::Loop(node) => Some(&mut node.inner),
-        What::Source { .. }
-        | What::Sink
-        | What::Continue
-        | What::Constant(_)
-        | What::Agent(_)
-        | What::Shell(_)
-        | What::Function { .. }
-        | What::Http(_)
-        | What::Unknown => None,
+        NodeKind::Component(graph) => Some(graph),
+        NodeKind::Loop(node) => Some(&mut node.inner),
+        NodeKind::Source { .. }
+        | NodeKind::Sink
+        | NodeKind::Continue
+        | NodeKind::Constant(_)
+        | NodeKind::Agent(_)
+        | NodeKind::Shell(_)
+        | NodeKind::Function { .. }
+        | NodeKind::Http(_)
+        | NodeKind::Unknown => None,
     }
 }
 

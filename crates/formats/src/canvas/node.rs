@@ -1,8 +1,8 @@
 //! One node: what all types share, and which reader its type has.
 
 use super::Canvas;
-use super::port::Side;
-use super::tree::{Node, Ports, Socket, Text, What};
+use super::port::PortSide;
+use super::tree::{Node, NodeKind, Ports, Socket, Text};
 use crate::reader::Fields;
 use windlass_expression::{PortKind, Value};
 use windlass_model::model::Name;
@@ -24,7 +24,7 @@ pub(super) const TYPES: [&str; 13] = [
     "interface-continue",
     "wire",
 ];
-/// What drawing tools write beside what counts.
+/// What drawing tools write next to what counts.
 const DRAWING: [&str; 24] = [
     "position",
     "positionAbsolute",
@@ -52,7 +52,7 @@ const DRAWING: [&str; 24] = [
     "ariaLabel",
 ];
 
-pub(super) struct Reading<'n> {
+pub(super) struct NodeReader<'n> {
     pub data: Fields<'n>,
     pub id: Name,
     pub span: Span,
@@ -61,7 +61,7 @@ pub(super) struct Reading<'n> {
 }
 
 pub(super) struct Body {
-    pub what: What,
+    pub what: NodeKind,
     pub inputs: Ports,
     pub outputs: Ports,
 }
@@ -72,9 +72,9 @@ impl Canvas<'_> {
         let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
         let mut fields = self.fields(node, "a node", hint)?;
         fields.allow(&DRAWING);
-        let id = fields.need(self, "id", node.span, hint);
-        let kind = fields.need(self, "type", node.span, &types());
-        let data = fields.some(self, "data");
+        let id = fields.required(self, "id", node.span, hint);
+        let kind = fields.required(self, "type", node.span, &types());
+        let data = fields.non_null(self, "data");
         fields.finish(self);
         let id = id?;
         let span = id.value.span;
@@ -99,7 +99,7 @@ impl Canvas<'_> {
             inputs: open(None),
             outputs: open(None),
             timeout: None,
-            what: What::Unknown,
+            what: NodeKind::Unknown,
         };
         let (Some(kind), Some(mut data)) = (kind, self.fields(data, &what, hint)) else {
             return Some(unknown(id));
@@ -118,14 +118,14 @@ impl Canvas<'_> {
             "executionOutput",
         ]);
         let title = self.title(&mut data, kind, &id);
-        let inputs = self.ports(&mut data, Side::Input, &id);
-        let outputs = self.ports(&mut data, Side::Output, &id);
+        let inputs = self.ports(&mut data, PortSide::Input, &id);
+        let outputs = self.ports(&mut data, PortSide::Output, &id);
         let timeout = match kind {
             // A loop's own: between iterations it ends as the loop format has it.
             "loop" => None,
             _ => self.duration(&mut data, "timeout"),
         };
-        let mut reading = Reading {
+        let mut reading = NodeReader {
             data,
             id: id.clone(),
             span,
@@ -169,7 +169,7 @@ impl Canvas<'_> {
         (!title.is_empty() && *title != **id).then(|| Name::from(title))
     }
 
-    fn body(&mut self, node: &mut Reading<'_>, kind: &str) -> Body {
+    fn body(&mut self, node: &mut NodeReader<'_>, kind: &str) -> Body {
         match kind {
             "loop" => self.a_loop(node),
             "map" => self.map(node),
@@ -186,13 +186,13 @@ impl Canvas<'_> {
                 Self::entrance(self, node)
             }
             "interface-input" => Self::entrance(self, node),
-            "interface-continue" => self.through(node, "continue", What::Continue),
-            "wire" => self.through(node, "value", What::Sink),
+            "interface-continue" => self.through(node, "continue", NodeKind::Continue),
+            "wire" => self.through(node, "value", NodeKind::Sink),
             _ => Self::exit(node),
         }
     }
 
-    fn entrance(&mut self, node: &mut Reading<'_>) -> Body {
+    fn entrance(&mut self, node: &mut NodeReader<'_>) -> Body {
         let declared = node.outputs.take().or(node.inputs.take());
         let drawn = declared.is_none() && node.data.get("triggerType").is_some();
         let declared = declared.or_else(|| drawn.then(|| self.of_a_trigger(node)));
@@ -213,14 +213,14 @@ impl Canvas<'_> {
         let list = declared.unwrap_or_else(|| vec![input()]);
         let inputs = if whole { Vec::new() } else { list.clone() };
         Body {
-            what: What::Source { whole },
+            what: NodeKind::Source { whole },
             inputs: Ports::of(inputs),
             outputs: Ports::of(list),
         }
     }
 
     /// What a trigger of a graph editor gives.
-    fn of_a_trigger(&self, node: &Reading<'_>) -> Vec<Socket> {
+    fn of_a_trigger(&self, node: &NodeReader<'_>) -> Vec<Socket> {
         let ports = [
             ("timestamp", PortKind::String),
             ("type", PortKind::String),
@@ -231,27 +231,27 @@ impl Canvas<'_> {
         ports.map(socket).to_vec()
     }
 
-    fn exit(node: &mut Reading<'_>) -> Body {
+    fn exit(node: &mut NodeReader<'_>) -> Body {
         let list = node
             .inputs
             .take()
             .or(node.outputs.take())
             .unwrap_or_default();
         Body {
-            what: What::Sink,
+            what: NodeKind::Sink,
             inputs: Ports::of(list.clone()),
             outputs: Ports::of(list),
         }
     }
 
     /// What gives its input as its output.
-    fn through(&mut self, node: &mut Reading<'_>, name: &str, what: What) -> Body {
+    fn through(&mut self, node: &mut NodeReader<'_>, name: &str, what: NodeKind) -> Body {
         let declared = node.inputs.take().or(node.outputs.take());
         let declared = declared.filter(|list| !list.is_empty());
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
-        if matches!(what, What::Continue) {
-            // What is no boolean counts as one: see `lower_node`.
+        if matches!(what, NodeKind::Continue) {
+            // What is not a boolean counts as one: see `lower_node`.
             list.iter_mut()
                 .for_each(|socket| socket.port.kind = PortKind::Any);
         }
@@ -262,12 +262,12 @@ impl Canvas<'_> {
         }
     }
 
-    fn component(&mut self, node: &mut Reading<'_>) -> Body {
+    fn component(&mut self, node: &mut NodeReader<'_>) -> Body {
         let inputs = node.inputs.take();
         let outputs = node.outputs.take();
         let Some(graph) = self.inner(&mut node.data, &node.id, node.span) else {
             return Body {
-                what: What::Unknown,
+                what: NodeKind::Unknown,
                 inputs: open(inputs),
                 outputs: open(outputs),
             };
@@ -276,7 +276,7 @@ impl Canvas<'_> {
         let inputs = given(inputs).unwrap_or_else(|| Ports::of(graph.entrances()));
         let outputs = given(outputs).unwrap_or_else(|| Ports::of(graph.exits()));
         Body {
-            what: What::Component(graph),
+            what: NodeKind::Component(graph),
             inputs,
             outputs,
         }
@@ -294,7 +294,7 @@ impl Canvas<'_> {
     }
 
     pub(super) fn duration(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Text> {
-        let entry = fields.some(self, key)?;
+        let entry = fields.non_null(self, key)?;
         let before = std::mem::take(&mut self.mentions);
         let duration = self.reader.duration(entry);
         let mentions = std::mem::replace(&mut self.mentions, before);

@@ -22,12 +22,12 @@ const OTHERS: [(&str, PortKind); 4] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum PortSide {
     Input,
     Output,
 }
 
-impl Side {
+impl PortSide {
     pub fn key(self) -> &'static str {
         match self {
             Self::Input => "inputs",
@@ -48,7 +48,7 @@ impl Canvas<'_> {
     pub(super) fn ports(
         &mut self,
         fields: &mut Fields<'_>,
-        side: Side,
+        side: PortSide,
         id: &Name,
     ) -> Option<Vec<Socket>> {
         let items = self.items(fields.get(side.key()), HINT)?;
@@ -69,17 +69,17 @@ impl Canvas<'_> {
         Some(sockets)
     }
 
-    fn socket(&mut self, node: &Node, side: Side, id: &Name) -> Option<Socket> {
+    fn socket(&mut self, node: &Node, side: PortSide, id: &Name) -> Option<Socket> {
         let what = format!("an {} of `{id}`", side.word());
         let mut fields = self.fields(node, &what, HINT)?;
         fields.allow(&["label", "description", "id", "schema"]);
-        let name = fields.need(self, "name", node.span, HINT);
-        let kind = fields.some(self, "type");
-        let required = fields.some(self, "required");
+        let name = fields.required(self, "name", node.span, HINT);
+        let kind = fields.non_null(self, "type");
+        let required = fields.non_null(self, "required");
         let default = fields.get("default");
         let extract = match side {
-            Side::Output => fields.some(self, "extract"),
-            Side::Input => None,
+            PortSide::Output => fields.non_null(self, "extract"),
+            PortSide::Input => None,
         };
         fields.finish(self);
         let name = name?;
@@ -114,7 +114,7 @@ impl Canvas<'_> {
         Socket {
             port: Port {
                 name: Name::from(name),
-                shown: self.shown(Side::Output, name, id, span),
+                shown: self.shown(PortSide::Output, name, id, span),
                 kind,
                 required: false,
                 default: None,
@@ -125,7 +125,7 @@ impl Canvas<'_> {
     }
 
     /// What a port is called in messages: ``input `task` of `coder` (line 12)``.
-    pub(super) fn shown(&self, side: Side, name: &str, id: &str, span: Span) -> Name {
+    pub(super) fn shown(&self, side: PortSide, name: &str, id: &str, span: Span) -> Name {
         let place = match self.bundle.file(span.file) {
             Some(file) if span.file > 0 => format!("{}:{}", file.path, span.line),
             _ => format!("line {}", span.line),
@@ -172,7 +172,7 @@ impl Canvas<'_> {
         let hint = "extract: { type: regex, pattern: \"version (\\\\S+)\" }, or { type: json, path: $.items[0].name }";
         let what = format!("`extract` of {}", port.shown);
         let mut fields = self.fields(&entry.value, &what, hint)?;
-        let kind = fields.need(self, "type", entry.key_span, hint);
+        let kind = fields.required(self, "type", entry.key_span, hint);
         if kind.is_some_and(|kind| kind.value.as_str() == Some("full")) {
             fields.allow(&["pattern", "path"]);
             fields.finish(self);
@@ -189,7 +189,7 @@ impl Canvas<'_> {
             })
         });
         let how = kind.and_then(|(key, parse)| {
-            let how = fields.need(self, key, entry.key_span, hint)?;
+            let how = fields.required(self, key, entry.key_span, hint)?;
             Some((how, parse))
         });
         if how.is_none() {

@@ -2,8 +2,8 @@
 //! upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
 
 use super::effect::{EXIT_CODE, SESSION};
-use super::tree::{Graph, Node, Text, What};
-use crate::reader::listed;
+use super::tree::{Graph, Node, NodeKind, Text};
+use crate::reader::list_known;
 use std::collections::BTreeSet;
 use windlass_expression::{Binding, Reference, Template};
 use windlass_model::model::Name;
@@ -25,7 +25,7 @@ pub(super) struct Scope<'g> {
     pub looped: Option<&'g Name>,
     /// The nodes whose exit code a text of the graph reads.
     pub codes: &'g BTreeSet<String>,
-    /// The session that the node goes on with.
+    /// The session that the node continues with.
     pub session: Option<Template>,
 }
 
@@ -229,7 +229,7 @@ fn unknown<'a>(
     let hint = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => String::from("there is nothing that it could read"),
-        None => format!("known are: {}", listed(&known)),
+        None => format!("known are: {}", list_known(&known)),
     };
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
 }
@@ -257,23 +257,23 @@ impl Node {
     /// What is rendered of it.
     fn texts(&self) -> Vec<&Text> {
         match &self.what {
-            What::Agent(agent) => {
+            NodeKind::Agent(agent) => {
                 let options = agent.options.iter().map(|(_, text)| text);
                 options.chain([&agent.prompt]).collect()
             }
-            What::Shell(shell) => [&shell.script].into_iter().chain(&shell.cwd).collect(),
-            What::Http(inputs) => inputs.iter().map(|(_, text)| text).collect(),
-            What::Loop(node) => [&node.count, &node.delay, &node.timeout]
+            NodeKind::Shell(shell) => [&shell.script].into_iter().chain(&shell.cwd).collect(),
+            NodeKind::Http(inputs) => inputs.iter().map(|(_, text)| text).collect(),
+            NodeKind::Loop(node) => [&node.count, &node.delay, &node.timeout]
                 .into_iter()
                 .flatten()
                 .collect(),
-            What::Source { .. }
-            | What::Sink
-            | What::Continue
-            | What::Constant(_)
-            | What::Function { .. }
-            | What::Component(_)
-            | What::Unknown => Vec::new(),
+            NodeKind::Source { .. }
+            | NodeKind::Sink
+            | NodeKind::Continue
+            | NodeKind::Constant(_)
+            | NodeKind::Function { .. }
+            | NodeKind::Component(_)
+            | NodeKind::Unknown => Vec::new(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub inputs: Ports,
     pub outputs: Ports,
     pub timeout: Option<Text>,
-    pub what: What,
+    pub what: NodeKind,
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ pub(super) struct Edge {
     pub span: Span,
 }
 
-pub(super) enum What {
+pub(super) enum NodeKind {
     /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports, its one
     /// output is everything that is given.
     Source {
@@ -69,7 +69,7 @@ pub(super) enum What {
     },
     /// `interface-output`: its inputs are its outputs.
     Sink,
-    /// `interface-continue`: whether the loop around it goes on.
+    /// `interface-continue`: whether the loop around it continues.
     Continue,
     Constant(Value),
     Agent(Agent),
@@ -106,7 +106,7 @@ pub(super) struct LoopNode {
     pub inner: Graph,
     /// Of a map: the input with the items, and how many at a time.
     pub over: Option<(Name, u32)>,
-    /// How many iterations at most; none: as many as there are items.
+    /// How many iterations at most; none: the number that there are items.
     pub count: Option<Text>,
     pub go_on: Option<Test>,
     pub leave: Option<Test>,
@@ -118,7 +118,7 @@ pub(super) struct LoopNode {
 
 /// A comparison of an inner output.
 pub(super) struct Test {
-    pub at: Place,
+    pub at: PortRef,
     pub comparison: Comparison,
     pub value: Value,
     pub text: String,
@@ -127,32 +127,32 @@ pub(super) struct Test {
 
 /// An output, or an input, of an inner node.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct PortRef {
     pub node: usize,
     pub port: Name,
 }
 
 pub(super) struct Mapping {
     pub from: Origin,
-    pub to: Place,
-    pub when: When,
+    pub to: PortRef,
+    pub when: MappingPhase,
 }
 
 pub(super) enum Origin {
     Outer(Name),
-    Previous(Place),
+    Previous(PortRef),
     /// `iteration_count`.
     Iteration,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum MappingPhase {
     First,
     Subsequent,
     All,
 }
 
-impl When {
+impl MappingPhase {
     pub const ALL: [Self; 3] = [Self::First, Self::Subsequent, Self::All];
 
     pub fn as_str(self) -> &'static str {
@@ -173,7 +173,7 @@ impl When {
 }
 
 pub(super) struct Outcome {
-    pub from: Option<Place>,
+    pub from: Option<PortRef>,
     /// Without a place: `iteration_count` or `status`.
     pub builtin: &'static str,
     pub target: Name,

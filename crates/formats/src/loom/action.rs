@@ -1,7 +1,7 @@
 //! One action: what all types share, and which reader its type has.
 
 use super::Loom;
-use super::act::{Act, Body, Placed, member};
+use super::action_fields::{ActionFields, Body, OrderedStep, member};
 use super::nested::as_nested;
 use crate::builder::{nothing, step};
 use crate::reader::{Fields, constant};
@@ -90,7 +90,7 @@ impl Loom<'_> {
         name: Name,
         span: Span,
         anonymous: bool,
-    ) -> Placed {
+    ) -> OrderedStep {
         if let Some(flat) = self.flat(node) {
             let mut placed = self.action(&flat, name, span, anonymous);
             as_nested(&mut placed.step);
@@ -98,7 +98,7 @@ impl Loom<'_> {
         }
         let mut step = step(name.clone(), "nothing", StepKind::Nothing, span);
         step.anonymous = anonymous;
-        let mut placed = Placed {
+        let mut placed = OrderedStep {
             step,
             after: None,
             mentions: 0..0,
@@ -110,10 +110,10 @@ impl Loom<'_> {
             return placed;
         };
         let types = self.known_types();
-        let kind = fields.need(self, "type", span, &types);
+        let kind = fields.required(self, "type", span, &types);
         let kind =
             kind.and_then(|entry| Some((self.text(entry, "for example type: http")?, entry)));
-        if let Some(after) = fields.some(self, "runAfter") {
+        if let Some(after) = fields.non_null(self, "runAfter") {
             placed.after = Some(self.run_after(after));
         }
         let Some((text, entry)) = kind else {
@@ -125,13 +125,13 @@ impl Loom<'_> {
         };
         let label = label.as_ref();
         placed.step.label = Name::from(label);
-        if let Some(entry) = fields.some(self, "break_when") {
+        if let Some(entry) = fields.non_null(self, "break_when") {
             placed.step.break_when = self.condition(entry);
         }
-        if let Some(entry) = fields.some(self, "continue_when") {
+        if let Some(entry) = fields.non_null(self, "continue_when") {
             placed.step.continue_when = self.condition(entry);
         }
-        let retry = fields.some(self, "retry");
+        let retry = fields.non_null(self, "retry");
         placed.step.retry = retry.and_then(|entry| self.retry_policy(entry));
         fields.allow(&[
             "description",
@@ -150,15 +150,15 @@ impl Loom<'_> {
                 self.pagination(configuration);
             }
         } else {
-            if let Some(entry) = fields.some(self, "secure") {
+            if let Some(entry) = fields.non_null(self, "secure") {
                 self.secures(entry, &name);
             }
             placed.step.catch = self.catch(&mut fields, &name);
-            let expect = fields.some(self, "expect");
+            let expect = fields.non_null(self, "expect");
             placed.step.expect = expect.and_then(|entry| self.expect(entry));
         }
         let wants_json = matches!(placed.step.expect, Some(Expect::Json));
-        let mut act = Act {
+        let mut act = ActionFields {
             fields,
             name,
             span,
@@ -177,7 +177,7 @@ impl Loom<'_> {
 
     /// The type as it is shown. In a definition, one that is not known here is a handler's. Elsewhere
     /// it is reported; when it is nearly right and has actions in it, it is read as what was meant,
-    /// so that their mistakes are told too.
+    /// so that their mistakes are reported too.
     fn label<'t>(&mut self, text: &'t str, entry: &Entry, node: &Node) -> Option<Cow<'t, str>> {
         let mut known = TYPES.to_vec();
         if self.azure() {
@@ -266,7 +266,7 @@ impl Loom<'_> {
         }
     }
 
-    /// What of an action nobody is to see: a list of `inputs` and `outputs`.
+    /// What of an action is secure: a list of `inputs` and `outputs`.
     fn secures(&mut self, entry: &Entry, name: &Name) {
         let hint = if self.azure() { SECURE_DATA } else { SECURE };
         let Some(items) = self.list(entry, hint) else {
@@ -297,7 +297,7 @@ impl Loom<'_> {
         });
     }
 
-    /// Of a connector, Azure reads the pages behind the first one by itself; here they would be missing
+    /// Of a connector, Azure reads the pages behind the first one automatically; here they would be missing
     /// without a word.
     fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
@@ -310,8 +310,8 @@ impl Loom<'_> {
 
     /// What is done about a failure: `catch`, or nothing with `continue_on_error`.
     fn catch(&mut self, fields: &mut Fields<'_>, name: &Name) -> Option<Block> {
-        let goes_on = fields.some(self, "continue_on_error");
-        if let Some(entry) = fields.some(self, "catch") {
+        let goes_on = fields.non_null(self, "continue_on_error");
+        if let Some(entry) = fields.non_null(self, "catch") {
             if let Some(goes_on) = goes_on {
                 let what = "with `catch` the failure is handled, so the run continues anyway";
                 let hint = "remove `continue_on_error`, or `catch`";
@@ -339,8 +339,8 @@ impl Loom<'_> {
         }
     }
 
-    /// `name` beside a key: it may repeat the key and nothing else.
-    fn common(&mut self, act: &mut Act<'_>, label: &str) {
+    /// `name` next to a key: it may repeat the key and nothing else.
+    fn common(&mut self, act: &mut ActionFields<'_>, label: &str) {
         if label.ends_with("Variable") {
             return;
         }
@@ -354,7 +354,7 @@ impl Loom<'_> {
         }
     }
 
-    fn body(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+    fn body(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         match label {
             "until" | "while" | "doUntil" => self.a_loop(act, label).into(),
             "retry" => self.retry(act),
@@ -381,14 +381,17 @@ impl Loom<'_> {
         }
     }
 
-    /// `timeout` beside the type: for the whole step, all its attempts included.
-    pub(super) fn step_timeout(&mut self, act: &mut Act<'_>) -> Option<Template> {
-        let entry = act.fields.some(self, "timeout")?;
+    /// `timeout` next to the type: for the whole step, all its attempts included.
+    pub(super) fn step_timeout(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
+        let entry = act.fields.non_null(self, "timeout")?;
         Some(self.duration(entry)?.template)
     }
 
     /// The condition of an action, as a condition and as its author wrote it.
-    pub(super) fn needed_condition(&mut self, act: &mut Act<'_>) -> Option<(Condition, String)> {
+    pub(super) fn needed_condition(
+        &mut self,
+        act: &mut ActionFields<'_>,
+    ) -> Option<(Condition, String)> {
         let azure = act.fields.get("expression");
         let key = if self.azure() || azure.is_some() {
             "expression"
@@ -396,7 +399,7 @@ impl Loom<'_> {
             "condition"
         };
         let hint = "for example condition: \"@equals(variables('status'), 'done')\"";
-        let entry = act.fields.need(self, key, act.span, hint)?;
+        let entry = act.fields.required(self, key, act.span, hint)?;
         self.conditions.insert(act.name.clone(), entry.value.span);
         let condition = self.condition(entry)?;
         let text = entry

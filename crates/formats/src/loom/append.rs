@@ -2,7 +2,7 @@
 //! that it is part of the checkpoint.
 
 use super::Loom;
-use super::act::{Act, Body};
+use super::action_fields::{ActionFields, Body};
 use crate::append::{self, LOOM_FILES as FILES};
 use crate::builder::{call, only, step, text, when};
 use crate::reader::Fields;
@@ -13,8 +13,8 @@ use windlass_model::model::Name;
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";
 
 impl Loom<'_> {
-    pub(super) fn append_file(&mut self, act: &mut Act<'_>) -> Body {
-        let mut inner = act.fields.some(self, "inputs").and_then(|entry| {
+    pub(super) fn append_file(&mut self, act: &mut ActionFields<'_>) -> Body {
+        let mut inner = act.fields.non_null(self, "inputs").and_then(|entry| {
             let what = format!("`inputs` of `{}`", act.name);
             self.fields(&entry.value, &what, HINT)
         });
@@ -48,7 +48,7 @@ impl Loom<'_> {
         fields: &mut Fields<'_>,
         span: windlass_source::source::Span,
     ) -> Option<Vec<(Template, Template)>> {
-        let path = fields.need(self, "path", span, HINT);
+        let path = fields.required(self, "path", span, HINT);
         let data = ["row", "rows", "text"].map(|key| fields.get(key));
         let mut given = data.into_iter().flatten();
         let (first, second) = (given.next(), given.next());
@@ -72,7 +72,7 @@ impl Loom<'_> {
 
     fn lowered(
         &mut self,
-        act: &Act<'_>,
+        act: &ActionFields<'_>,
         mut members: Vec<(Template, Template)>,
         replaces: bool,
     ) -> Result<Body, ParseError> {
@@ -114,7 +114,7 @@ impl Loom<'_> {
     }
 
     /// A step inside an action that its author does not see as one.
-    fn hidden(&mut self, act: &Act<'_>, name: &str, kind: StepKind) -> Step {
+    fn hidden(&mut self, act: &ActionFields<'_>, name: &str, kind: StepKind) -> Step {
         let name = Name::from(format!("{}.{name}", act.name));
         self.declare(&name, act.span);
         Step {

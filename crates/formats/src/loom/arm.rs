@@ -1,5 +1,5 @@
 //! ARM templates around a definition: the workflows among their resources, as the deployment would
-//! make them. Its expressions are computed beside it (`arm_compute`); nothing is deployed.
+//! make them. Its expressions are computed next to it (`arm_compute`); nothing is deployed.
 
 use super::Loom;
 use super::arm_compute::{Deployment, MAX_STEPS};
@@ -224,13 +224,13 @@ impl Deployment<'_, '_> {
         self.frames.push(Frame::of(template, given));
         self.lenient += 1;
         for parameter in declared(template) {
-            // Why there is no value is told to those who ask for it.
+            // Why there is no value is reported to those who ask for it.
             let _unknown = self.parameter(&parameter.key);
         }
         self.lenient -= 1;
     }
 
-    /// What the condition of a resource says; none if that is no condition, which is reported.
+    /// What the condition of a resource says; none if that is not a condition, which is reported.
     fn is_deployed(&mut self, resource: &Node) -> Option<bool> {
         let Some(condition) = resource.get_any_case("condition") else {
             return Some(true);

@@ -3,8 +3,10 @@
 use super::Loom;
 use super::arm_arguments::{check_count, check_kinds};
 use super::arm_expression::{Expr, inside, parse};
-use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
-use super::arm_names::{Frame, Seen, Slot, null};
+use super::arm_functions::{
+    PlaceholderKind, call, function_name, member, placeholder, placeholder_kind, resolve_stand_in,
+};
+use super::arm_names::{Frame, Slot, ValueOrigins, null};
 use super::arm_values::declared;
 use crate::reader::constant;
 use std::collections::BTreeMap;
@@ -13,27 +15,27 @@ use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
 
 /// How deep templates, variables and functions may refer to each other.
 pub(super) const MAX_STEPS: usize = 48;
-/// How many copies of a resource are looked at.
+/// How many copies of a resource are checked.
 const MAX_COPIES: i64 = 800;
 /// How much text the expressions of a template may make, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
 /// Why an expression has no value.
-pub(super) enum Miss {
-    /// A parameter that is reported by itself.
+pub(super) enum NoValue {
+    /// A parameter that is reported automatically.
     Parameter,
     /// It cannot be read as one.
     Text(String),
-    Because(String),
+    Reason(String),
 }
 
-impl From<String> for Miss {
+impl From<String> for NoValue {
     fn from(why: String) -> Self {
-        Self::Because(why)
+        Self::Reason(why)
     }
 }
 
-pub(super) type Outcome<T> = Result<T, Miss>;
+pub(super) type Outcome<T> = Result<T, NoValue>;
 
 /// A template being computed.
 pub(super) struct Deployment<'d, 'a> {
@@ -42,7 +44,7 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) frames: Vec<Frame>,
     nodes: usize,
     text: usize,
-    /// What its expressions may still look at.
+    /// What its expressions may still check.
     budget: Budget,
     pub(super) depth: usize,
     /// Within what may stay unknown, if above zero.
@@ -51,7 +53,7 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) naming: bool,
     /// The last name was made up of a parameter without a value.
     pub(super) guessed: bool,
-    pub(super) seen: Seen,
+    pub(super) seen: ValueOrigins,
     /// What is reported already.
     reported: Vec<String>,
 }
@@ -68,14 +70,14 @@ impl<'d, 'a> Deployment<'d, 'a> {
             lenient: 0,
             naming: false,
             guessed: false,
-            seen: Seen::default(),
+            seen: ValueOrigins::default(),
             reported: Vec::new(),
         }
     }
 }
 
 impl Deployment<'_, '_> {
-    /// Whether the template is still small enough to go on.
+    /// Whether the template is still small enough to continue.
     pub(super) fn is_within(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let fits = self.nodes <= 4 * MAX_NODES;
@@ -125,7 +127,7 @@ impl Deployment<'_, '_> {
         }
         let kind = match &node.kind {
             Kind::String(text) => match inside(&text.text) {
-                Some(expression) => return self.replaced(node, expression),
+                Some(expression) => return self.eval_text(node, expression),
                 None => match text.text.strip_prefix("[[") {
                     Some(rest) => return Node::made(Value::text(format!("[{rest}")), node.span),
                     None => node.kind.clone(),
@@ -159,14 +161,14 @@ impl Deployment<'_, '_> {
                     && only.get_any_case("name").is_some()
                     && self.is_variable(only)
                 {
-                    return self.looped(first);
+                    return self.eval_copy_loop(first);
                 }
                 for copy in copies {
                     let name = copy.get_any_case("name").and_then(Node::as_str);
                     made.push(Entry {
                         key: name.unwrap_or_default().to_owned(),
                         key_span: entry.key_span,
-                        value: self.looped(copy),
+                        value: self.eval_copy_loop(copy),
                     });
                 }
                 continue;
@@ -206,7 +208,7 @@ impl Deployment<'_, '_> {
     }
 
     /// What a copy loop makes.
-    fn looped(&mut self, copy: &Node) -> Node {
+    fn eval_copy_loop(&mut self, copy: &Node) -> Node {
         let count = self.count_of(copy);
         let input = copy.get_any_case("input");
         let mut items = Vec::new();
@@ -221,25 +223,25 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// What stands for an expression; what has no value stays as it is where that may be.
-    fn replaced(&mut self, node: &Node, expression: &str) -> Node {
+    /// What represents an expression; what has no value stays as it is where that may be.
+    fn eval_text(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
             Err(_) if self.lenient > 0 => {
                 self.seen.misses += 1;
                 node.clone()
             }
-            Err(Miss::Text(why)) => {
+            Err(NoValue::Text(why)) => {
                 let what = format!("`[{expression}]` is not a valid deployment expression: {why}");
                 let hint = "it is taken as text; text in brackets begins with `[[`";
                 self.loom.warning("arm-expression", node.span, what, hint);
                 node.clone()
             }
-            Err(Miss::Parameter) => {
+            Err(NoValue::Parameter) => {
                 self.seen.misses += 1;
                 null(node.span)
             }
-            Err(Miss::Because(why)) => {
+            Err(NoValue::Reason(why)) => {
                 self.seen.misses += 1;
                 self.report_once(node.span, &format!("[{expression}]"), why);
                 null(node.span)
@@ -258,8 +260,8 @@ impl Deployment<'_, '_> {
     }
 
     fn value_of(&mut self, expression: &str, span: Span) -> Outcome<Node> {
-        let parsed = parse(expression).map_err(Miss::Text)?;
-        // What a name stands for keeps its places in the file.
+        let parsed = parse(expression).map_err(NoValue::Text)?;
+        // What a name represents keeps its places in the file.
         if let Expr::Call(function, arguments) = &parsed
             && let [Expr::Literal(name)] = arguments.as_slice()
             && let Some(name) = name.as_str()
@@ -270,10 +272,10 @@ impl Deployment<'_, '_> {
                 _ => {}
             }
         }
-        let value = settled(self.eval(&parsed)?);
+        let value = resolve_stand_in(self.eval(&parsed)?);
         self.text += value.as_str().map_or(64, str::len);
         if self.text > MAX_TEXT {
-            return Err(Miss::Because(String::from(
+            return Err(NoValue::Reason(String::from(
                 "the template makes too much text",
             )));
         }
@@ -283,7 +285,7 @@ impl Deployment<'_, '_> {
     fn eval(&mut self, expr: &Expr) -> Outcome<Value> {
         self.depth += 1;
         let outcome = match self.depth > MAX_STEPS {
-            true => Err(Miss::Because(format!(
+            true => Err(NoValue::Reason(format!(
                 "it refers to more than {MAX_STEPS} others"
             ))),
             false => self.eval_here(expr),
@@ -305,10 +307,10 @@ impl Deployment<'_, '_> {
     }
 
     fn call(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
-        let lower = bare(name);
-        match made_up(&lower) {
-            Some(MadeUp::Value) => self.seen.stand_ins += 1,
-            Some(MadeUp::Whole) => {
+        let lower = function_name(name);
+        match placeholder_kind(&lower) {
+            Some(PlaceholderKind::Value) => self.seen.stand_ins += 1,
+            Some(PlaceholderKind::Whole) => {
                 self.seen.stand_ins += 1;
                 self.seen.unknown += 1;
             }
@@ -319,12 +321,12 @@ impl Deployment<'_, '_> {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.parameter(name.as_str().unwrap_or_default())?;
-                return self.looked_at(constant(&found));
+                return self.count_value(constant(&found));
             }
             ("variables", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.variable(name.as_str().unwrap_or_default())?;
-                return self.looked_at(constant(&found));
+                return self.count_value(constant(&found));
             }
             ("if", [condition, yes, no]) => {
                 let before = self.seen;
@@ -339,7 +341,7 @@ impl Deployment<'_, '_> {
                     other => {
                         let kind = other.kind();
                         let why = format!("`if` needs true or false first, and has {kind}");
-                        return Err(Miss::Because(why));
+                        return Err(NoValue::Reason(why));
                     }
                 };
                 return self.eval(chosen);
@@ -361,7 +363,7 @@ impl Deployment<'_, '_> {
             .last()
             .and_then(|frame| frame.functions.get(&lower));
         if let Some(function) = own.cloned() {
-            return self.own_function(name, &function, values);
+            return self.call_declared_function(name, &function, values);
         }
         // What only a deployment knows may fit, and what has no value is reported already.
         if seen.unknown == 0 && seen.misses == 0 {
@@ -374,10 +376,10 @@ impl Deployment<'_, '_> {
     fn count(&self, value: &Value) -> Outcome<()> {
         let text = value.as_str().map_or(0, str::len) / 64;
         let counted = self.budget.charge(value.nodes().saturating_add(text));
-        counted.map_err(|exceeded| Miss::Because(exceeded.to_string()))
+        counted.map_err(|exceeded| NoValue::Reason(exceeded.to_string()))
     }
 
-    fn looked_at(&self, value: Value) -> Outcome<Value> {
+    fn count_value(&self, value: Value) -> Outcome<Value> {
         self.count(&value)?;
         Ok(value)
     }
@@ -402,7 +404,12 @@ impl Deployment<'_, '_> {
     }
 
     /// A function that the template declares, with these arguments.
-    fn own_function(&mut self, name: &str, function: &Node, values: Vec<Value>) -> Outcome<Value> {
+    fn call_declared_function(
+        &mut self,
+        name: &str,
+        function: &Node,
+        values: Vec<Value>,
+    ) -> Outcome<Value> {
         let declared = function.get_any_case("parameters").map(|node| &node.kind);
         let names: Vec<&str> = match declared {
             Some(Kind::Array(items)) => items
@@ -414,10 +421,10 @@ impl Deployment<'_, '_> {
         let (takes, has) = (names.len(), values.len());
         if takes != has {
             let why = format!("`{name}` needs {takes} arguments, and has {has}");
-            return Err(Miss::Because(why));
+            return Err(NoValue::Reason(why));
         }
         let parameters = names.iter().zip(values).map(|(name, value)| {
-            let known = Slot::Known(Node::made(value, function.span), Seen::default());
+            let known = Slot::Known(Node::made(value, function.span), ValueOrigins::default());
             (name.to_lowercase(), known)
         });
         self.frames.push(Frame {
@@ -449,7 +456,7 @@ impl Deployment<'_, '_> {
         let slots = self.frames.last_mut().map(of);
         let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) else {
             let why = format!("unknown {what} `{name}` in the template");
-            return Err(Miss::Because(why));
+            return Err(NoValue::Reason(why));
         };
         let written = match slot {
             Slot::Known(node, seen) => {
@@ -457,7 +464,7 @@ impl Deployment<'_, '_> {
                 return Ok(node.clone());
             }
             Slot::Open => {
-                return Err(Miss::Because(format!(
+                return Err(NoValue::Reason(format!(
                     "the {what} `{name}` refers to itself"
                 )));
             }
@@ -486,10 +493,10 @@ impl Deployment<'_, '_> {
         found
     }
 
-    /// What stands in a slot, computed where it is written.
+    /// What is in a slot, computed where it is written.
     fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
         if self.depth >= MAX_STEPS {
-            return Err(Miss::Because(format!(
+            return Err(NoValue::Reason(format!(
                 "it refers to more than {MAX_STEPS} others"
             )));
         }
@@ -513,7 +520,7 @@ impl Deployment<'_, '_> {
                 self.frames.extend(own);
                 match found.get_any_case("value") {
                     Some(value) => Some(value.clone()),
-                    // Why the expression has no value is told, or will be.
+                    // Why the expression has no value is reported, or will be.
                     None if node.as_str().is_some() => Some(found),
                     None => None,
                 }
@@ -521,7 +528,7 @@ impl Deployment<'_, '_> {
             Slot::Open | Slot::Known(..) | Slot::Missing(..) => None,
         };
         self.depth -= 1;
-        found.ok_or_else(|| Miss::Because(format!("the deployment sets no value for `{name}`")))
+        found.ok_or_else(|| NoValue::Reason(format!("the deployment sets no value for `{name}`")))
     }
 
     fn without_value(&mut self, name: &str, declared: &Node, span: Span) -> Outcome<Node> {
@@ -535,15 +542,15 @@ impl Deployment<'_, '_> {
             (0, ..2) => self.loom.missing_parameter(name, span, value),
             (0, _) => {
                 let why = format!("the deployment sets no value for its parameter `{name}`");
-                return Err(Miss::Because(why));
+                return Err(NoValue::Reason(why));
             }
             _ => {}
         }
-        Err(Miss::Parameter)
+        Err(NoValue::Parameter)
     }
 
-    /// Checks what a template is given, and its defaults. Nobody knows what a stand-in will be.
-    fn check_computed(&mut self, key: &str, value: &Node, seen: Seen) {
+    /// Checks what a template is given, and its defaults. No one knows what a stand-in will be.
+    fn check_computed(&mut self, key: &str, value: &Node, seen: ValueOrigins) {
         let Some(frame) = self.frames.last() else {
             return;
         };

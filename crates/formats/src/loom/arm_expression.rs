@@ -18,7 +18,7 @@ pub(super) enum Expr {
     },
 }
 
-/// The expression in a text of a template; none when the text is no expression.
+/// The expression in a text of a template; none when the text is not an expression.
 pub(super) fn inside(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_escaped = text.starts_with("[[");

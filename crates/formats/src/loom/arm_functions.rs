@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windlass_expression::{Context, Object, Subject, Value};
 use windlass_model::model::sha256_of_parts;
 
-/// The key of an object that stands for something that only a deployment knows: each of its members
+/// The key of an object that represents something that only a deployment knows: each of its members
 /// is the same.
 const STAND_IN: &str = "$standIn";
 
@@ -70,7 +70,7 @@ const SHARED: [&str; 46] = [
 const MORE_SHARED: [&str; 4] = ["trim", "union", "uricomponent", "uricomponenttostring"];
 
 /// How much of a function's value only a deployment would know.
-pub(super) enum MadeUp {
+pub(super) enum PlaceholderKind {
     /// The value, but its type is known.
     Value,
     /// Everything.
@@ -78,10 +78,10 @@ pub(super) enum MadeUp {
 }
 
 /// What is made up of the value of a function; none if it is computed.
-pub(super) fn made_up(lower: &str) -> Option<MadeUp> {
+pub(super) fn placeholder_kind(lower: &str) -> Option<PlaceholderKind> {
     match lower {
-        "reference" | "providers" => Some(MadeUp::Whole),
-        list if list.starts_with("list") => Some(MadeUp::Whole),
+        "reference" | "providers" => Some(PlaceholderKind::Whole),
+        list if list.starts_with("list") => Some(PlaceholderKind::Whole),
         "subscription"
         | "resourcegroup"
         | "tenant"
@@ -95,23 +95,23 @@ pub(super) fn made_up(lower: &str) -> Option<MadeUp> {
         | "pickzones"
         | "resourceid"
         | "subscriptionresourceid"
-        | "managementgroupresourceid" => Some(MadeUp::Value),
+        | "managementgroupresourceid" => Some(PlaceholderKind::Value),
         _ => None,
     }
 }
 
 /// The name of a function in lower case, without the name space of those that are built in.
-pub(super) fn bare(name: &str) -> String {
+pub(super) fn function_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let bare = lower.strip_prefix("sys.");
     let bare = bare.or_else(|| lower.strip_prefix("az."));
     bare.unwrap_or(&lower).to_owned()
 }
 
-/// The value of a function; an error says why there is none.
+/// The value of a function; an error says why it does not exist.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
-    let lower = bare(name);
-    let arguments: Vec<Value> = arguments.into_iter().map(settled).collect();
+    let lower = function_name(name);
+    let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
     if let Some(value) = arm_collections::call(name, &lower, &arguments)? {
         return Ok(value);
     }
@@ -180,7 +180,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     })
 }
 
-/// What `workflow()` gives beside its run. Definitions split its id where Azure has a subscription and
+/// What `workflow()` gives next to its run. Definitions split its id where Azure has a subscription and
 /// a resource group.
 pub(super) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
     let kind = "Microsoft.Logic/workflows";
@@ -201,7 +201,6 @@ pub(super) fn workflow_resource(name: &str, title: &str, location: Option<&str>)
     ])
 }
 
-/// The member of a value.
 pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, String> {
     if base.get(STAND_IN).is_some() {
         return Ok(base.clone());
@@ -227,8 +226,8 @@ pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, Str
     }
 }
 
-/// A value as it stands in the definition: what stands for something unknown is its name.
-pub(super) fn settled(value: Value) -> Value {
+/// A value as it is in the definition: what represents something unknown is its name.
+pub(super) fn resolve_stand_in(value: Value) -> Value {
     match value.get(STAND_IN) {
         Some(name) => name.clone(),
         None => value,
@@ -357,7 +356,7 @@ fn format(arguments: &[Value]) -> Result<String, String> {
             out.push_str(brace);
             rest = doubled;
         } else if let Some((place, after)) = after.split_once('}').filter(|_| brace == "{") {
-            out.push_str(&placed(place, arguments)?);
+            out.push_str(&format_argument(place, arguments)?);
             rest = after;
         } else {
             return Err(format!("`format` has a single `{brace}`: write it twice"));
@@ -368,7 +367,7 @@ fn format(arguments: &[Value]) -> Result<String, String> {
 }
 
 /// What is put in place of `INDEX[,WIDTH][:FORM]`.
-fn placed(place: &str, arguments: &[Value]) -> Result<String, String> {
+fn format_argument(place: &str, arguments: &[Value]) -> Result<String, String> {
     let (place, form) = place
         .split_once(':')
         .map_or((place, ""), |(place, form)| (place, form));

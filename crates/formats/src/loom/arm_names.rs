@@ -20,7 +20,7 @@ pub(super) struct Frame {
 
 /// What a value is made of, counted on the way to it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct ValueOrigins {
     /// Expressions without a value.
     pub misses: usize,
     /// Stand-ins for what only a deployment knows.
@@ -29,7 +29,7 @@ pub(super) struct Seen {
     pub unknown: usize,
 }
 
-impl Seen {
+impl ValueOrigins {
     /// What was counted since then.
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -48,14 +48,13 @@ impl Seen {
 
 #[derive(Clone)]
 pub(super) enum Slot {
-    /// As it is written.
     Written(Node),
     /// `{value: …}` as the deployment around the template gives it, with that one's expressions.
     Outer(Node),
     /// Being computed: to ask for it again would never end.
     Open,
     /// Its value, and what that is made of.
-    Known(Node, Seen),
+    Known(Node, ValueOrigins),
     /// A parameter without a value: how it is declared.
     Missing(Node, Span),
 }
@@ -75,7 +74,7 @@ impl Frame {
                 (Some(own), _) => Slot::Outer(own.clone()),
                 (None, Some(default)) => Slot::Written(default.clone()),
                 (None, None) if is_nullable(&entry.value) => {
-                    Slot::Known(null(entry.key_span), Seen::default())
+                    Slot::Known(null(entry.key_span), ValueOrigins::default())
                 }
                 (None, None) => Slot::Missing(entry.value.clone(), entry.key_span),
             };

@@ -14,8 +14,8 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
-/// A definition with the values of its parameters beside it.
-struct Found<'n> {
+/// A definition with the values of its parameters next to it.
+struct DefinitionParts<'n> {
     definition: &'n Node,
     values: Option<&'n Node>,
     /// What its connections lead to, as Power Automate exports it.
@@ -32,7 +32,7 @@ fn is_secure(declared: &Entry) -> bool {
 }
 
 impl Loom<'_> {
-    /// Reads a definition in any of its wrappers, with what lies beside it.
+    /// Reads a definition in any of its wrappers, with what lies next to it.
     pub(super) fn definition(
         &mut self,
         node: &Node,
@@ -75,7 +75,7 @@ impl Loom<'_> {
         }
         self.connect(&found);
         let with_settings = self.with_settings(found.definition, settings, false);
-        let found = Found {
+        let found = DefinitionParts {
             definition: &with_settings,
             ..found
         };
@@ -107,7 +107,7 @@ impl Loom<'_> {
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
             None => {
-                fields.need(self, "actions", definition.span, hint);
+                fields.required(self, "actions", definition.span, hint);
             }
         }
         if let Some(guard) = guard {
@@ -138,8 +138,8 @@ impl Loom<'_> {
         }
     }
 
-    /// Remembers what the connections beside a definition lead to.
-    fn connect(&mut self, found: &Found<'_>) {
+    /// Remembers what the connections next to a definition lead to.
+    fn connect(&mut self, found: &DefinitionParts<'_>) {
         let connections = found.values.and_then(|values| {
             let connections = values.get_any_case("$connections")?;
             connections.get_any_case("value")
@@ -156,7 +156,7 @@ impl Loom<'_> {
         }
     }
 
-    /// The value of every parameter: from a file, from beside the definition, or its default. In a
+    /// The value of every parameter: from a file, from next to the definition, or its default. In a
     /// Standard app, the app's file declares parameters, too.
     pub(super) fn parameters(
         &mut self,
@@ -342,10 +342,10 @@ impl Loom<'_> {
 }
 
 /// The definition in its wrapper: bare, `{definition, …}`, or `{properties: {definition, …}}`.
-fn find(node: &Node) -> Found<'_> {
+fn find(node: &Node) -> DefinitionParts<'_> {
     let inner = node.get("properties").unwrap_or(node);
     match inner.get("definition") {
-        Some(definition) => Found {
+        Some(definition) => DefinitionParts {
             definition,
             values: inner.get_any_case("parameters"),
             references: inner.get_any_case("connectionReferences"),
@@ -353,7 +353,7 @@ fn find(node: &Node) -> Found<'_> {
             title: inner.get("displayName").and_then(Node::as_str),
             location: node.get("location").and_then(Node::as_str),
         },
-        None => Found {
+        None => DefinitionParts {
             definition: node,
             values: None,
             references: None,

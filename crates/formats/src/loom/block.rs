@@ -2,8 +2,8 @@
 //! cycle, an unknown predecessor and a name that is there twice are errors of the file.
 
 use super::Loom;
-use super::act::Placed;
-use super::later::follows;
+use super::action_fields::OrderedStep;
+use super::read_order::follows;
 use crate::builder::{nothing, only};
 use crate::cycle::cycle;
 use std::collections::BTreeMap;
@@ -34,12 +34,12 @@ impl Loom<'_> {
             self.error("empty-body", entry.key_span, what, ACTIONS);
             return nothing();
         }
-        let placed = self.placed(entry);
+        let placed = self.read_ordered_steps(entry);
         self.order(placed)
     }
 
     /// The actions of a map, in their written order.
-    pub(super) fn placed(&mut self, entry: &Entry) -> Vec<Placed> {
+    pub(super) fn read_ordered_steps(&mut self, entry: &Entry) -> Vec<OrderedStep> {
         let entries = self.map(entry, ACTIONS).iter();
         entries
             .map(|entry| {
@@ -80,7 +80,7 @@ impl Loom<'_> {
             let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
                 return nothing();
             };
-            let actions = fields.need(self, "actions", entry.key_span, hint);
+            let actions = fields.required(self, "actions", entry.key_span, hint);
             fields.finish(self);
             return actions.map_or(nothing(), |entry| self.actions(entry));
         }
@@ -102,7 +102,7 @@ impl Loom<'_> {
     }
 
     /// One action with what its expressions mention; a mention of the loop that it is, is inside of it.
-    fn read_action(&mut self, node: &Node, name: Name, span: Span, anonymous: bool) -> Placed {
+    fn read_action(&mut self, node: &Node, name: Name, span: Span, anonymous: bool) -> OrderedStep {
         let first = self.mentions.len();
         let mut placed = self.action(node, name, span, anonymous);
         placed.mentions = first..self.mentions.len();
@@ -118,7 +118,7 @@ impl Loom<'_> {
         placed
     }
 
-    pub(super) fn order(&mut self, mut placed: Vec<Placed>) -> Block {
+    pub(super) fn order(&mut self, mut placed: Vec<OrderedStep>) -> Block {
         let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
         if written {
             self.reads_out_of_order(&placed, |later, earlier| later > earlier);
@@ -179,7 +179,7 @@ impl Loom<'_> {
     /// Where one action has `runAfter`, one without it could mean two things: after the one that is
     /// written before it, or at once. The first one written means the same in both readings.
     /// Azure knows the second only.
-    fn mixed_order(&mut self, placed: &[Placed]) {
+    fn mixed_order(&mut self, placed: &[OrderedStep]) {
         if self.azure() {
             return;
         }

@@ -1,9 +1,9 @@
-//! Actions of Logic Apps that nothing here does by itself: each runs through a handler that is
+//! Actions of Logic Apps that nothing here does automatically: each runs through a handler that is
 //! registered under `connector/operation`, the connector, the operation or the action's type. Which
 //! handlers there are, the engine knows.
 
 use super::Loom;
-use super::act::{Act, Body};
+use super::action_fields::{ActionFields, Body};
 use super::settings::last;
 use crate::builder::{call, object, text};
 use crate::reader::constant;
@@ -60,8 +60,8 @@ impl Names {
 }
 
 impl Loom<'_> {
-    /// An action of any type that nothing here does by itself.
-    pub(super) fn connector(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+    /// An action of any type that nothing here does automatically.
+    pub(super) fn connector(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let inputs = act.fields.get("inputs");
         act.fields.allow(&["kind", "channels", "limit"]);
         if let Some(tools) = act.fields.get("tools") {

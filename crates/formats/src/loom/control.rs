@@ -1,7 +1,7 @@
 //! Actions that hold other actions: if, switch, scope, parallel, foreach.
 
 use super::Loom;
-use super::act::{Act, Body, option};
+use super::action_fields::{ActionFields, Body, option};
 use crate::builder::nothing;
 use crate::reader::constant;
 use windlass_expression::{Template, Value};
@@ -13,19 +13,19 @@ use windlass_source::source::{Entry, Kind};
 const MAX_CONCURRENCY: i64 = 10_000;
 
 impl Loom<'_> {
-    pub(super) fn body_actions(&mut self, act: &mut Act<'_>) -> Block {
+    pub(super) fn body_actions(&mut self, act: &mut ActionFields<'_>) -> Block {
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         let entry = act.fields.get("actions");
         if entry.is_none() && self.azure() {
             return nothing();
         }
         if entry.is_none() {
-            act.fields.need(self, "actions", act.span, hint);
+            act.fields.required(self, "actions", act.span, hint);
         }
         entry.map_or(nothing(), |entry| self.actions(entry))
     }
 
-    pub(super) fn scope(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn scope(&mut self, act: &mut ActionFields<'_>) -> Body {
         let kind = StepKind::Block(self.body_actions(act));
         Body {
             timeout: self.step_timeout(act),
@@ -33,14 +33,14 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn branch(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn branch(&mut self, act: &mut ActionFields<'_>) -> Body {
         let condition = self.needed_condition(act);
         let then = match act.fields.get("actions") {
             // Azure writes an empty branch as {}.
             Some(entry) if entry.value.entries().is_some_and(<[Entry]>::is_empty) => nothing(),
             _ => self.body_actions(act),
         };
-        let otherwise = match act.fields.some(self, "else") {
+        let otherwise = match act.fields.non_null(self, "else") {
             Some(entry) => self.else_actions(entry, &act.name),
             None => nothing(),
         };
@@ -69,7 +69,7 @@ impl Loom<'_> {
         self.action_or_actions(entry, &format!("{name}.else"))
     }
 
-    pub(super) fn switch(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn switch(&mut self, act: &mut ActionFields<'_>) -> Body {
         let azure = act.fields.get("expression");
         let key = if self.azure() || azure.is_some() {
             "expression"
@@ -79,7 +79,7 @@ impl Loom<'_> {
         let hint = "for example on: \"@body('check').status\"";
         let on = act
             .fields
-            .need(self, key, act.span, hint)
+            .required(self, key, act.span, hint)
             .map(|entry| self.template(&entry.value));
         let hint = match self.azure() {
             true => "for example cases: { Done: { case: done, actions: { … } } }",
@@ -88,7 +88,7 @@ impl Loom<'_> {
         // The designer writes a switch with a default and nothing else.
         let cases = match self.azure() {
             true => act.fields.get("cases"),
-            false => act.fields.need(self, "cases", act.span, hint),
+            false => act.fields.required(self, "cases", act.span, hint),
         };
         let mut found: Vec<(Value, Block)> = Vec::new();
         if let Some(cases) = cases {
@@ -103,7 +103,7 @@ impl Loom<'_> {
                 found.push((value, block));
             }
         }
-        let default = match act.fields.some(self, "default") {
+        let default = match act.fields.non_null(self, "default") {
             Some(entry) => self.else_actions(entry, &Name::from(format!("{}.default", act.name))),
             None => nothing(),
         };
@@ -132,7 +132,7 @@ impl Loom<'_> {
             return (Value::Null, nothing());
         };
         let hint = "for example { case: done, actions: { … } }";
-        let value = match fields.need(self, "case", entry.key_span, hint) {
+        let value = match fields.required(self, "case", entry.key_span, hint) {
             Some(case) => match case.value.kind {
                 Kind::Array(_) | Kind::Object(_) | Kind::Null => {
                     let hint = "one value to compare with";
@@ -160,10 +160,10 @@ impl Loom<'_> {
         (value, actions)
     }
 
-    pub(super) fn parallel(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn parallel(&mut self, act: &mut ActionFields<'_>) -> Body {
         self.concurrent = true;
         let mut branches: Vec<(Name, Block)> = Vec::new();
-        if let Some(entry) = act.fields.some(self, "branches") {
+        if let Some(entry) = act.fields.non_null(self, "branches") {
             let hint = "for example branches: { left: { actions: { … } } }";
             for entry in self.map(entry, hint) {
                 let made = format!("{}.{}", act.name, entry.key);
@@ -176,7 +176,7 @@ impl Loom<'_> {
                 self.error("conflict", actions.key_span, what, hint);
             }
         } else if let Some(entry) = act.fields.get("actions") {
-            for placed in self.placed(entry) {
+            for placed in self.read_ordered_steps(entry) {
                 if let Some(after) = placed.after.iter().flatten().next() {
                     let what = "all actions of `parallel` start at once";
                     let hint = "use a scope for an order, or branches with several actions";
@@ -200,12 +200,12 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn foreach(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn foreach(&mut self, act: &mut ActionFields<'_>) -> Body {
         self.loops.push(act.name.clone());
         let hint = "the items: for example foreach: \"@body('fetch').items\"";
         let items = act
             .fields
-            .need(self, "foreach", act.span, hint)
+            .required(self, "foreach", act.span, hint)
             .map(|entry| {
                 let list = matches!(entry.value.kind, Kind::Array(_));
                 if !list && !self.is_computed(&entry.value) {
@@ -234,12 +234,12 @@ impl Loom<'_> {
         }
     }
 
-    fn on_error(&mut self, act: &mut Act<'_>) -> OnError {
+    fn on_error(&mut self, act: &mut ActionFields<'_>) -> OnError {
         if self.azure() {
             return OnError::Finish;
         }
         let known = [("fail", OnError::Stop), ("continue", OnError::Continue)];
-        let entry = act.fields.some(self, "on_error");
+        let entry = act.fields.non_null(self, "on_error");
         let given = entry.and_then(|entry| {
             self.choice(entry, &known, |word| {
                 format!("`{word}` is nothing a foreach can do when an item fails")
@@ -249,13 +249,13 @@ impl Loom<'_> {
     }
 
     /// Loom: one at a time unless `concurrency` says more. Azure: 20, nested ones one at a time.
-    fn concurrency(&mut self, act: &mut Act<'_>) -> u32 {
+    fn concurrency(&mut self, act: &mut ActionFields<'_>) -> u32 {
         let sequential = option(act, "Sequential");
         let repetitions = act.fields.get("runtimeConfiguration").and_then(|entry| {
             let concurrency = entry.value.get_any_case("concurrency")?;
             concurrency.get_any_case("repetitions")
         });
-        let own = act.fields.some(self, "concurrency");
+        let own = act.fields.non_null(self, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
         if let Some(node) = given {
             return match self.whole(node) {

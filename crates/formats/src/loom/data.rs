@@ -2,7 +2,7 @@
 //! function (`Expression`). Each is a value to compute, so each becomes a `compose`.
 
 use super::Loom;
-use super::act::Act;
+use super::action_fields::ActionFields;
 use crate::TABLES;
 use crate::builder::text;
 use crate::reader::{Fields, constant};
@@ -12,9 +12,9 @@ use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Span};
 
 impl Loom<'_> {
-    pub(super) fn data(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
+    pub(super) fn data(&mut self, act: &mut ActionFields<'_>, label: &str) -> StepKind {
         let hint = example(label);
-        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
+        let Some(entry) = act.fields.required(self, "inputs", act.span, hint) else {
             return StepKind::Nothing;
         };
         let what = format!("`inputs` of `{}`", act.name);
@@ -43,7 +43,7 @@ impl Loom<'_> {
     }
 
     fn from(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
-        let entry = fields.need(self, "from", at, hint)?;
+        let entry = fields.required(self, "from", at, hint)?;
         let template = self.template(&entry.value);
         let list = matches!(entry.value.kind, Kind::Array(_));
         if !list && !self.is_computed(&entry.value) {
@@ -62,19 +62,19 @@ impl Loom<'_> {
         make: fn(Template, Template) -> Template,
     ) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let other = fields.need(self, key, at, hint)?;
+        let other = fields.required(self, key, at, hint)?;
         Some(make(from?, self.template(&other.value)))
     }
 
     fn query(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let entry = fields.need(self, "where", at, hint)?;
+        let entry = fields.required(self, "where", at, hint)?;
         let when = self.condition(entry)?;
         Some(Template::query(from?, when))
     }
 
     fn parse_json(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
-        let content = fields.need(self, "content", at, hint)?;
+        let content = fields.required(self, "content", at, hint)?;
         let content = self.template(&content.value);
         let schema = fields.get("schema");
         let value = schema.map(|entry| constant(&entry.value));
@@ -103,12 +103,12 @@ impl Loom<'_> {
 
     fn table(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let format = fields.need(self, "format", at, hint).and_then(|entry| {
+        let format = fields.required(self, "format", at, hint).and_then(|entry| {
             self.choice(entry, &TABLES, |text| {
                 format!("`{text}` is not a valid format of a table")
             })
         });
-        let columns = match fields.some(self, "columns") {
+        let columns = match fields.non_null(self, "columns") {
             Some(entry) => Some(self.columns(entry)?),
             None => None,
         };
@@ -121,7 +121,7 @@ impl Loom<'_> {
         for item in self.list(entry, hint)? {
             let mut fields = self.fields(item, "a column", hint)?;
             let header = fields.get("header");
-            let value = fields.need(self, "value", item.span, hint);
+            let value = fields.required(self, "value", item.span, hint);
             fields.finish(self);
             let header = header.map_or(text(""), |entry| self.template(&entry.value));
             columns.push((header, self.template(&value?.value)));
@@ -130,12 +130,14 @@ impl Loom<'_> {
     }
 
     /// Azure's `Expression` actions: one function each, named by `kind`.
-    pub(super) fn one_function(&mut self, act: &mut Act<'_>) -> StepKind {
-        let known: Vec<(&str, &OneFunction)> =
+    pub(super) fn one_function(&mut self, act: &mut ActionFields<'_>) -> StepKind {
+        let known: Vec<(&str, &FunctionAction)> =
             FUNCTIONS.iter().map(|one| (one.kind, one)).collect();
         let words: Vec<&str> = FUNCTIONS.iter().map(|one| one.kind).collect();
-        let kind = act.fields.need(self, "kind", act.span, &words.join(", "));
-        let inputs = act.fields.some(self, "inputs");
+        let kind = act
+            .fields
+            .required(self, "kind", act.span, &words.join(", "));
+        let inputs = act.fields.non_null(self, "inputs");
         let kind = kind.and_then(|kind| {
             self.choice(kind, &known, |text| {
                 format!("`{text}` is not a valid kind of expression action")
@@ -164,7 +166,7 @@ impl Loom<'_> {
                 break;
             };
             let argument = self.template(&entry.value);
-            // The designer lets a number be written as text.
+            // The designer allows a number written as text.
             let whole = WHOLE.contains(&entry.key.to_ascii_lowercase().as_str());
             arguments.push(match whole {
                 true => Template::call("int", vec![argument.clone()]).unwrap_or(argument),
@@ -181,7 +183,7 @@ impl Loom<'_> {
 }
 
 /// A kind of `Expression` action.
-struct OneFunction {
+struct FunctionAction {
     kind: &'static str,
     function: &'static str,
     /// Its inputs in the order of the function's arguments; `a|b` is one with two names.
@@ -193,7 +195,7 @@ struct OneFunction {
 /// The inputs that are whole numbers.
 const WHOLE: [&str; 5] = ["interval", "startposition", "startindex", "length", "count"];
 
-const FUNCTIONS: [OneFunction; 9] = [
+const FUNCTIONS: [FunctionAction; 9] = [
     one("CurrentTime", "utcNow", &["formatString|format"], 0),
     one(
         "AddToTime",
@@ -250,8 +252,8 @@ const fn one(
     function: &'static str,
     keys: &'static [&'static str],
     needed: usize,
-) -> OneFunction {
-    OneFunction {
+) -> FunctionAction {
+    FunctionAction {
         kind,
         function,
         keys,
@@ -259,7 +261,7 @@ const fn one(
     }
 }
 
-impl OneFunction {
+impl FunctionAction {
     fn inputs(&self) -> Vec<&'static str> {
         let first = |keys: &&'static str| keys.split('|').next().unwrap_or_default();
         self.keys.iter().map(first).collect()

@@ -1,5 +1,5 @@
 //! What runs here but Logic Apps does not take (its reference of actions, "InitializeVariable" and
-//! "Response"). Warnings only; they look at `hir`, after everything else.
+//! "Response"). Warnings only; they check `hir`, after everything else.
 
 use super::Loom;
 use windlass_model::hir::{Block, Step, StepKind, Workflow};
@@ -7,7 +7,7 @@ use windlass_source::source::Span;
 
 /// Where a step is.
 #[derive(Clone, Copy, PartialEq)]
-enum Within {
+enum Enclosing {
     Nothing,
     Scope,
     Loop,
@@ -16,17 +16,17 @@ enum Within {
 impl Loom<'_> {
     pub(super) fn deployable(&mut self, workflow: &Workflow) {
         if self.azure() {
-            self.deployable_block(&workflow.body, Within::Nothing);
+            self.deployable_block(&workflow.body, Enclosing::Nothing);
         }
     }
 
-    fn deployable_block(&mut self, block: &Block, within: Within) {
+    fn deployable_block(&mut self, block: &Block, within: Enclosing) {
         for step in block.steps() {
             self.deployable_step(step, within);
             let inner = match step.kind {
-                StepKind::Loop(_) | StepKind::ForEach(_) => Within::Loop,
-                _ if within == Within::Loop => Within::Loop,
-                _ => Within::Scope,
+                StepKind::Loop(_) | StepKind::ForEach(_) => Enclosing::Loop,
+                _ if within == Enclosing::Loop => Enclosing::Loop,
+                _ => Enclosing::Scope,
             };
             for block in step.blocks() {
                 self.deployable_block(block, inner);
@@ -34,9 +34,9 @@ impl Loom<'_> {
         }
     }
 
-    fn deployable_step(&mut self, step: &Step, within: Within) {
+    fn deployable_step(&mut self, step: &Step, within: Enclosing) {
         let makes = step.label.eq_ignore_ascii_case("InitializeVariable");
-        if makes && within != Within::Nothing {
+        if makes && within != Enclosing::Nothing {
             let hint = "to deploy it, initialize the variable at the top level, and set it here";
             self.no_deploy(
                 "InitializeVariable inside of another action",

@@ -1,11 +1,11 @@
-//! Actions that reach outside (http, shell, handlers, ai) and the small ones beside them (wait,
+//! Actions that reach outside (http, shell, handlers, ai) and the small ones next to them (wait,
 //! compose, terminate). What an executor gets as inputs is decided here.
 
 use super::Loom;
-use super::act::{Act, Body, option};
+use super::action_fields::{ActionFields, Body, option};
 use crate::builder::{call, page_base, text};
 use crate::reader::Fields;
-use crate::{ENDS, checks};
+use crate::{TERMINAL_STATUSES, checks};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
 use windlass_model::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status, overrides_method};
@@ -23,7 +23,7 @@ pub(super) struct HttpRequest {
     pub retry: Option<RetryPolicy>,
 }
 
-/// The inputs of an action: under `inputs`, or, in loom, beside the type.
+/// The inputs of an action: under `inputs`, or, in loom, next to the type.
 struct Inputs<'n> {
     under: Option<Fields<'n>>,
     members: Vec<(Template, Template)>,
@@ -46,7 +46,7 @@ fn is_idempotent(method: Option<&str>, headers: Option<&Entry>) -> bool {
 impl<'n> Inputs<'n> {
     fn get(
         &mut self,
-        act: &mut Act<'n>,
+        act: &mut ActionFields<'n>,
         loom: &mut Loom<'_>,
         key: &'static str,
     ) -> Option<&'n Entry> {
@@ -65,7 +65,7 @@ impl<'n> Inputs<'n> {
     /// Like `get`, for a value that is a template and goes to the executor as it is.
     fn pass(
         &mut self,
-        act: &mut Act<'n>,
+        act: &mut ActionFields<'n>,
         loom: &mut Loom<'_>,
         key: &'static str,
     ) -> Option<&'n Entry> {
@@ -84,11 +84,11 @@ impl<'n> Inputs<'n> {
 }
 
 impl Loom<'_> {
-    fn inputs<'n>(&mut self, act: &mut Act<'n>, hint: &str) -> Inputs<'n> {
+    fn inputs<'n>(&mut self, act: &mut ActionFields<'n>, hint: &str) -> Inputs<'n> {
         let what = format!("`inputs` of `{}`", act.name);
         let under = act
             .fields
-            .some(self, "inputs")
+            .non_null(self, "inputs")
             .and_then(|entry| self.fields(&entry.value, &what, hint));
         Inputs {
             under,
@@ -96,7 +96,7 @@ impl Loom<'_> {
         }
     }
 
-    fn missing_input(&mut self, act: &Act<'_>, key: &str, hint: &str) {
+    fn missing_input(&mut self, act: &ActionFields<'_>, key: &str, hint: &str) {
         let what = format!("`{}` needs `{key}`", act.name);
         self.error("missing-key", act.span, what, hint);
     }
@@ -108,11 +108,11 @@ impl Loom<'_> {
         })
     }
 
-    /// `timeout` in the inputs or beside the type: how long one attempt may take. Azure bounds
+    /// `timeout` in the inputs or next to the type: how long one attempt may take. Azure bounds
     /// the whole action, by `limit.timeout`.
     fn attempt_timeout<'n>(
         &mut self,
-        act: &mut Act<'n>,
+        act: &mut ActionFields<'n>,
         inputs: &mut Inputs<'n>,
     ) -> Option<Template> {
         let entry = inputs.get(act, self, "timeout")?;
@@ -124,7 +124,7 @@ impl Loom<'_> {
         Some(self.duration(entry)?.template)
     }
 
-    pub(super) fn http(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn http(&mut self, act: &mut ActionFields<'_>) -> Body {
         let request = self.request(act, "GET");
         let timeout = self.azure_limit(act);
         let wanted = if self.azure() {
@@ -144,7 +144,7 @@ impl Loom<'_> {
     }
 
     /// The request of an action; one that names no method has `method`.
-    pub(super) fn request(&mut self, act: &mut Act<'_>, method: &str) -> HttpRequest {
+    pub(super) fn request(&mut self, act: &mut ActionFields<'_>, method: &str) -> HttpRequest {
         let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
         let mut inputs = self.inputs(act, hint);
         let own_method = inputs.pass(act, self, "method");
@@ -218,7 +218,7 @@ impl Loom<'_> {
         }
     }
 
-    /// Warns of an address that a server is told to answer at.
+    /// Warns of an address that a server is reported to answer at.
     fn no_callback(&mut self, node: &Node) {
         let within: Vec<&Node> = match &node.kind {
             Kind::Array(items) => items.iter().collect(),
@@ -234,9 +234,9 @@ impl Loom<'_> {
         }
     }
 
-    /// Azure polls where a 202 points to, unless told not to (Logic Apps reference,
+    /// Azure polls where a 202 points to, unless configured not to (Logic Apps reference,
     /// "Asynchronous request-response pattern").
-    fn asynchronous(&mut self, act: &mut Act<'_>, inputs: &mut Inputs<'_>) {
+    fn asynchronous(&mut self, act: &mut ActionFields<'_>, inputs: &mut Inputs<'_>) {
         if self.azure() && !option(act, "DisableAsyncPattern") {
             let on = Template::constant(Value::Bool(true));
             inputs.members.push((text("asyncPattern"), on));
@@ -255,7 +255,7 @@ impl Loom<'_> {
     /// `inputs.retryPolicy`, or the default of the format.
     fn retry_in_inputs(
         &mut self,
-        act: &mut Act<'_>,
+        act: &mut ActionFields<'_>,
         inputs: &mut Inputs<'_>,
         idempotent: bool,
     ) -> Option<RetryPolicy> {
@@ -271,11 +271,11 @@ impl Loom<'_> {
     }
 
     /// Azure's `limit: {timeout}` on an action.
-    pub(super) fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
-        let entry = act.fields.some(self, "limit")?;
+    pub(super) fn azure_limit(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
+        let entry = act.fields.non_null(self, "limit")?;
         let hint = "for example limit: { timeout: PT30S }";
         let mut fields = self.fields(&entry.value, "`limit`", hint)?;
-        let timeout = fields.some(self, "timeout");
+        let timeout = fields.non_null(self, "timeout");
         fields.finish(self);
         Some(self.duration(timeout?)?.template)
     }
@@ -322,7 +322,7 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn shell(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn shell(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "either run: \"text for sh\", or command: [program, argument]";
         let mut inputs = self.inputs(act, hint);
         self.in_shell = true;
@@ -371,7 +371,7 @@ impl Loom<'_> {
         Self::call("shell", inputs, timeout).into()
     }
 
-    /// `check: false`: whoever reads the code takes care of what failed.
+    /// `check: false`: a caller that reads the code takes care of what failed.
     fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {
@@ -387,28 +387,28 @@ impl Loom<'_> {
     }
 
     /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom the
-    /// name and `input` may stand beside the type.
-    pub(super) fn handler(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+    /// name and `input` is allowed next to the type.
+    pub(super) fn handler(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let key = if label == "activity" {
             "activityType"
         } else {
             "actorType"
         };
         let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
-        let timeout = act.fields.some(self, "timeout");
+        let timeout = act.fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
         let beside = act.fields.get(key);
         let input = act.fields.get("input");
         let under = match beside {
-            None => act.fields.need(self, "inputs", act.span, &hint),
-            Some(_) => act.fields.some(self, "inputs"),
+            None => act.fields.required(self, "inputs", act.span, &hint),
+            Some(_) => act.fields.non_null(self, "inputs"),
         };
         let mut members = Vec::new();
         if let Some(entry) = under {
             let what = format!("`inputs` of `{}`", act.name);
             if let Some(mut fields) = self.fields(&entry.value, &what, &hint) {
                 let kind = match beside {
-                    None => fields.need(self, key, entry.key_span, &hint),
+                    None => fields.required(self, key, entry.key_span, &hint),
                     Some(_) => fields.get(key),
                 };
                 kind.and_then(|kind| self.text(kind, &hint));
@@ -431,11 +431,11 @@ impl Loom<'_> {
         Self::call(label, inputs, timeout).into()
     }
 
-    pub(super) fn ai(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn ai(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "for example inputs: { prompt: \"…\" }";
-        let timeout = act.fields.some(self, "timeout");
+        let timeout = act.fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
+        let Some(entry) = act.fields.required(self, "inputs", act.span, hint) else {
             return StepKind::Nothing.into();
         };
         let what = format!("`inputs` of `{}`", act.name);
@@ -459,19 +459,19 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn compose(&mut self, act: &mut Act<'_>) -> StepKind {
+    pub(super) fn compose(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "the value: for example inputs: \"@body('fetch').items\"";
         match act.fields.get("inputs") {
             Some(entry) => StepKind::Compose(self.template(&entry.value)),
             None => {
-                act.fields.need(self, "inputs", act.span, hint);
+                act.fields.required(self, "inputs", act.span, hint);
                 StepKind::Nothing
             }
         }
     }
 
     /// Azure's `Response`: recorded as what the run gives.
-    pub(super) fn response(&mut self, act: &mut Act<'_>) -> StepKind {
+    pub(super) fn response(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "for example inputs: { statusCode: 200, body: \"@body('fetch')\" }";
         act.fields.allow(&["kind"]);
         let mut inputs = self.inputs(act, hint);
@@ -487,7 +487,7 @@ impl Loom<'_> {
         StepKind::Respond(inputs.finish(self))
     }
 
-    pub(super) fn wait(&mut self, act: &mut Act<'_>) -> StepKind {
+    pub(super) fn wait(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
         // `inputs: PT5S` says it all.
         if let Some(entry) = act.fields.get("inputs")
@@ -568,7 +568,7 @@ impl Loom<'_> {
 
     /// `signal` and `timeout`: the timeout is that of the whole step, since there is nothing to
     /// attempt again.
-    pub(super) fn wait_for_signal(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn wait_for_signal(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "for example inputs: { signal: approved, timeout: P1D }";
         let mut inputs = self.inputs(act, hint);
         let signal = inputs.get(act, self, "signal");
@@ -609,7 +609,7 @@ impl Loom<'_> {
         StepKind::AwaitSignal(Name::from(text))
     }
 
-    pub(super) fn terminate(&mut self, act: &mut Act<'_>) -> StepKind {
+    pub(super) fn terminate(&mut self, act: &mut ActionFields<'_>) -> StepKind {
         let hint = "for example inputs: { runStatus: Failed, runError: { code: E1, message: no } }";
         let mut inputs = self.inputs(act, hint);
         let status = inputs.get(act, self, "runStatus");
@@ -628,7 +628,7 @@ impl Loom<'_> {
     }
 
     fn run_status(&mut self, entry: &Entry) -> Status {
-        self.choice_as("unknown-status", entry, &ENDS, |text| {
+        self.choice_as("unknown-status", entry, &TERMINAL_STATUSES, |text| {
             format!("a run cannot end as `{text}`")
         })
         .unwrap_or(Status::Failed)

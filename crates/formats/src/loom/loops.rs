@@ -2,7 +2,7 @@
 //! operator's caps.
 
 use super::Loom;
-use super::act::{Act, option};
+use super::action_fields::{ActionFields, option};
 use crate::builder::looped;
 use crate::reader::Fields;
 use std::time::Duration;
@@ -19,12 +19,12 @@ pub(super) const SERVER_DELAY: Duration = Duration::from_secs(5);
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
 
 impl Loom<'_> {
-    pub(super) fn a_loop(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
+    pub(super) fn a_loop(&mut self, act: &mut ActionFields<'_>, label: &str) -> StepKind {
         self.loops.push(act.name.clone());
         let condition = self.needed_condition(act);
         let (mut count, mut timeout) = (self.count.clone(), self.timeout.clone());
         let mut unchanged = None;
-        if let Some(entry) = act.fields.some(self, "limit")
+        if let Some(entry) = act.fields.non_null(self, "limit")
             && let Some(mut fields) = self.fields(&entry.value, "`limit`", LIMIT)
         {
             count = self.limit_count(&mut fields).unwrap_or(count);
@@ -34,7 +34,7 @@ impl Loom<'_> {
         }
         let delay = act
             .fields
-            .some(self, "delay")
+            .non_null(self, "delay")
             .and_then(|entry| self.delay(entry, &act.name));
         let on_missing = self.on_missing(act);
         let on_limit = self.on_limit(act);
@@ -101,10 +101,10 @@ impl Loom<'_> {
         delay
     }
 
-    /// `page`, which tells the pages of a loop apart, and `on_repeat`, which means nothing without.
-    fn pages(&mut self, act: &mut Act<'_>) -> Option<Pages> {
-        let on_repeat = act.fields.some(self, "on_repeat");
-        let Some(entry) = act.fields.some(self, "page") else {
+    /// `page`, which reports the pages of a loop apart, and `on_repeat`, which means nothing without.
+    fn pages(&mut self, act: &mut ActionFields<'_>) -> Option<Pages> {
+        let on_repeat = act.fields.non_null(self, "on_repeat");
+        let Some(entry) = act.fields.non_null(self, "page") else {
             if let Some(entry) = on_repeat {
                 let what = "`on_repeat` needs `page`: what leads to the next page";
                 let hint = "for example page: \"@variables('token')\"";
@@ -130,8 +130,8 @@ impl Loom<'_> {
 
     /// `unchanged` and `unchanged_of` of a loop's `limit`.
     fn unchanged(&mut self, fields: &mut Fields<'_>) -> Option<Unchanged> {
-        let of = fields.some(self, "unchanged_of");
-        let Some(entry) = fields.some(self, "unchanged") else {
+        let of = fields.non_null(self, "unchanged_of");
+        let Some(entry) = fields.non_null(self, "unchanged") else {
             if let Some(of) = of {
                 let what = "`unchanged_of` needs `unchanged`: how often it may be the same";
                 let hint =
@@ -179,7 +179,7 @@ impl Loom<'_> {
     }
 
     fn limit_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
-        let entry = fields.some(self, "count")?;
+        let entry = fields.non_null(self, "count")?;
         let node = &entry.value;
         let hint = "how many iterations at most: a whole number from 1, or an expression";
         match (self.whole(node), &node.kind) {
@@ -203,7 +203,7 @@ impl Loom<'_> {
     }
 
     fn limit_timeout(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
-        let entry = fields.some(self, "timeout")?;
+        let entry = fields.non_null(self, "timeout")?;
         let timeout = self.duration(entry)?;
         if let Some(known) = timeout.known {
             let cap = self.max_timeout;
@@ -212,9 +212,9 @@ impl Loom<'_> {
         Some(timeout.template)
     }
 
-    fn on_missing(&mut self, act: &mut Act<'_>) -> OnMissing {
+    fn on_missing(&mut self, act: &mut ActionFields<'_>) -> OnMissing {
         let known = [("fail", OnMissing::Fail), ("wait", OnMissing::Wait)];
-        let entry = act.fields.some(self, "on_missing");
+        let entry = act.fields.non_null(self, "on_missing");
         let given = entry.and_then(|entry| {
             self.choice(entry, &known, |word| {
                 format!("unknown effect `{word}` of a missing member")
@@ -223,7 +223,7 @@ impl Loom<'_> {
         given.unwrap_or(OnMissing::Fail)
     }
 
-    fn on_limit(&mut self, act: &mut Act<'_>) -> OnLimit {
+    fn on_limit(&mut self, act: &mut ActionFields<'_>) -> OnLimit {
         let fails = option(act, "FailWhenLimitsReached");
         let default = if self.azure() && !fails {
             OnLimit::Continue
@@ -235,7 +235,7 @@ impl Loom<'_> {
             ("continue", OnLimit::Continue),
             ("pause", OnLimit::Pause),
         ];
-        let entry = act.fields.some(self, "on_limit");
+        let entry = act.fields.non_null(self, "on_limit");
         let given = entry.and_then(|entry| {
             self.choice(entry, &known, |word| {
                 format!("`{word}` is nothing a loop can do at its limit")
@@ -245,7 +245,7 @@ impl Loom<'_> {
     }
 }
 
-/// The word that stands for what the server says.
+/// The word that represents what the server says.
 fn is_server(node: &Node) -> bool {
     let word = node.as_str();
     word.is_some_and(|word| word.trim().eq_ignore_ascii_case("server"))

@@ -1,12 +1,12 @@
 //! The Loom format and Logic Apps definitions (docs/reference/loom.md): a tree of the file to `hir`.
 //!
 //! There is no syntax tree between the two: `hir` already has every word that is needed once the
-//! forms are told apart, so reading an action gives its step, with its place in the order of its
-//! scope ([`act::Placed`]) as the only type of the format's own. What depends on the whole file
+//! forms are distinguished, so reading an action gives its step, with its place in the order of its
+//! scope ([`action_fields::OrderedStep`]) as the only type of the format's own. What depends on the whole file
 //! (names that expressions mention) is checked at the end ([`names`]).
 
-mod act;
 mod action;
+mod action_fields;
 mod append;
 mod arm;
 mod arm_arguments;
@@ -25,13 +25,13 @@ mod data;
 mod defaults;
 mod deployable;
 mod effect;
-mod later;
 mod lint;
 mod loops;
 mod names;
 mod nested;
 mod operation;
 mod pages;
+mod read_order;
 mod recurrence;
 mod retry;
 mod schedule;
@@ -55,9 +55,9 @@ use windlass_model::model::{Dialect, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
 
-/// What a definition asks for and nothing beside it gives, with a value to begin with.
+/// What a definition asks for and nothing next to it gives, with a value to begin with.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct MissingInputs {
     /// Parameters, of the template or of the definition.
     pub parameters: BTreeMap<String, Value>,
     /// App settings.
@@ -68,7 +68,7 @@ pub struct Wanted {
 
 pub(super) use settings::{connections_only, settings_in};
 
-/// Reads a file as loom or azure. `beside` are the trees of the files beside a definition, and
+/// Reads a file as loom or azure. `beside` are the trees of the files next to a definition, and
 /// whether each is for it alone. The workflow means something only when no error was reported.
 pub(super) fn read(
     file: &SourceFile,
@@ -77,7 +77,7 @@ pub(super) fn read(
     dialect: Dialect,
     caps: &Caps,
     diagnostics: &mut Diagnostics,
-) -> (Workflow, Wanted) {
+) -> (Workflow, MissingInputs) {
     let syntax = match dialect {
         Dialect::Azure => Syntax::Azure,
         Dialect::Loom | Dialect::Tea | Dialect::Canvas => Syntax::Loom,
@@ -106,7 +106,7 @@ pub(super) fn read(
         has_outer_retry: false,
         defaults: Defaults::default(),
         connected: BTreeMap::new(),
-        wanted: Wanted::default(),
+        wanted: MissingInputs::default(),
     };
     let stem = match dialect {
         Dialect::Azure => azure_stem(&file.path),
@@ -176,7 +176,7 @@ struct Loom<'a> {
     defaults: Defaults,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
-    wanted: Wanted,
+    wanted: MissingInputs,
 }
 
 impl<'a> Deref for Loom<'a> {

@@ -1,9 +1,9 @@
 //! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using
-//! pagination"): it goes on with the link to the next page until it has as many rows as were asked
+//! pagination"): it continues with the link to the next page until it has as many rows as were asked
 //! for, and gives them all. It becomes a loop, so that no page is read twice after a crash.
 
 use super::Loom;
-use super::act::{Act, Body, member};
+use super::action_fields::{ActionFields, Body, member};
 use super::effect::HttpRequest;
 use crate::builder::{call, expression, looped, page_base, step, text};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
 use windlass_value::time::format_duration;
 
-/// With so many pages it fails.
+/// With this many pages it fails.
 const PAGES: u64 = 100_000;
 
 /// Where the link to the next page is in a body.
@@ -20,12 +20,12 @@ const LINKS: [&str; 2] = ["nextLink", "@odata.nextLink"];
 
 impl Loom<'_> {
     /// How many rows an action wants, when it has a pagination policy.
-    pub(super) fn wanted_rows(&mut self, act: &mut Act<'_>) -> Option<Template> {
+    pub(super) fn wanted_rows(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
         let configuration = act.fields.get("runtimeConfiguration")?;
         let policy = member(configuration, "paginationPolicy")?;
         let hint = "for example paginationPolicy: { minimumItemCount: 1000 }";
         let mut fields = self.fields(&policy.value, "`paginationPolicy`", hint)?;
-        let wanted = fields.need(self, "minimumItemCount", policy.key_span, hint);
+        let wanted = fields.required(self, "minimumItemCount", policy.key_span, hint);
         fields.finish(self);
         let node = &wanted?.value;
         match self.whole(node) {
@@ -40,7 +40,7 @@ impl Loom<'_> {
 
     pub(super) fn paged(
         &mut self,
-        act: &Act<'_>,
+        act: &ActionFields<'_>,
         wanted: Template,
         mut request: HttpRequest,
         timeout: Option<Template>,

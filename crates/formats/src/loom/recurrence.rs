@@ -70,7 +70,7 @@ impl Loom<'_> {
     /// `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
     pub(super) fn recurrence(&mut self, entry: &Entry) -> Option<Recurrence> {
         let mut fields = self.fields(&entry.value, "`recurrence`", HINT)?;
-        let frequency = fields.need(self, "frequency", entry.key_span, HINT);
+        let frequency = fields.required(self, "frequency", entry.key_span, HINT);
         let interval = fields.get("interval");
         let start = fields.get("startTime");
         let end = fields.get("endTime");
@@ -111,9 +111,9 @@ impl Loom<'_> {
         let hint = "for example schedule: { hours: [8, 17], minutes: [30] }";
         let mut fields = self.fields(&schedule.value, "`schedule`", hint)?;
         let daily = matches!(frequency, Frequency::Day | Frequency::Week);
-        let hours = self.kept(fields.get("hours"), daily, "Day or Week");
-        let minutes = self.kept(fields.get("minutes"), daily, "Day or Week");
-        let days = self.kept(fields.get("weekDays"), frequency == Frequency::Week, "Week");
+        let hours = self.used_entry(fields.get("hours"), daily, "Day or Week");
+        let minutes = self.used_entry(fields.get("minutes"), daily, "Day or Week");
+        let days = self.used_entry(fields.get("weekDays"), frequency == Frequency::Week, "Week");
         fields.finish(self);
         Some([
             self.numbers(hours, 23),
@@ -122,8 +122,13 @@ impl Loom<'_> {
         ])
     }
 
-    /// What this frequency has no use for is told and left out.
-    fn kept<'n>(&mut self, entry: Option<&'n Entry>, used: bool, by: &str) -> Option<&'n Entry> {
+    /// What this frequency has no use for is reported and left out.
+    fn used_entry<'n>(
+        &mut self,
+        entry: Option<&'n Entry>,
+        used: bool,
+        by: &str,
+    ) -> Option<&'n Entry> {
         let entry = entry?;
         if !used {
             let what = format!("`{}` counts with the frequency {by} only", entry.key);

@@ -1,7 +1,7 @@
 //! Retry policies: loom's and azure's, on an action or as an action of their own (docs/reference/loom.md).
 
 use super::Loom;
-use super::act::{Act, Body};
+use super::action_fields::{ActionFields, Body};
 use super::loops::SERVER_DELAY;
 use crate::builder::only;
 use crate::reader::Fields;
@@ -108,10 +108,10 @@ fn exponential(span: Span) -> RetryPolicy {
 impl Loom<'_> {
     /// `type: retry`: the action inside, with the policy around it. The action's result is the
     /// retry's own.
-    pub(super) fn retry(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn retry(&mut self, act: &mut ActionFields<'_>) -> Body {
         let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
-        let inner = act.fields.need(self, "action", act.span, hint);
-        let policy = match act.fields.some(self, "retryPolicy") {
+        let inner = act.fields.required(self, "action", act.span, hint);
+        let policy = match act.fields.non_null(self, "retryPolicy") {
             Some(entry) => self.retry_policy(entry),
             None => Some(exponential(act.span)),
         };
@@ -160,12 +160,12 @@ impl Loom<'_> {
         let mut fields = self.fields(&entry.value, &what, EXAMPLE)?;
         let count = self.retry_count(&mut fields);
         let on = fields
-            .some(self, "on")
+            .non_null(self, "on")
             .map(|entry| self.retry_on(entry))
             .unwrap_or_default();
         let when = match self.azure() {
             true => None,
-            false => fields.some(self, "when"),
+            false => fields.non_null(self, "when"),
         };
         let when = when.and_then(|entry| self.condition(entry));
         let backoff = self.backoff(&mut fields, entry);
@@ -183,13 +183,13 @@ impl Loom<'_> {
 
     /// The waits of a policy; none when its type is `none` or wrong.
     pub(super) fn backoff(&mut self, fields: &mut Fields<'_>, entry: &Entry) -> Option<Backoff> {
-        let kind = fields.some(self, "type");
+        let kind = fields.non_null(self, "type");
         let interval = self.policy_wait(fields, &["interval"]);
         let max = self.policy_wait(fields, &["maxInterval", "maximumInterval"]);
         let min = self.policy_wait(fields, &["minimumInterval", "minInterval"]);
         // Logic Apps has a jitter of its own.
         let jitter = (!self.azure())
-            .then(|| fields.some(self, "jitter"))
+            .then(|| fields.non_null(self, "jitter"))
             .flatten();
         let jitter = jitter.and_then(|entry| {
             let known = [
@@ -237,9 +237,9 @@ impl Loom<'_> {
         Some(backoff)
     }
 
-    /// The waits of our own beside what a server says: they grow where the longest is named.
+    /// The waits of our own next to what a server says: they grow where the longest is named.
     pub(super) fn server_backoff(&mut self, fields: &mut Fields<'_>) -> Backoff {
-        let _ = fields.some(self, "type");
+        let _ = fields.non_null(self, "type");
         let interval = self.policy_wait(fields, &["interval"]);
         let interval = interval.unwrap_or(SERVER_DELAY);
         match self.policy_wait(fields, &["maxInterval", "maximumInterval"]) {
@@ -257,7 +257,7 @@ impl Loom<'_> {
     }
 
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
-        let entry = fields.some(self, "count")?;
+        let entry = fields.non_null(self, "count")?;
         let hint = "how many retries at most: a whole number from 0, or an expression";
         if let Some(count) = self.whole(&entry.value) {
             if count < 0 {
@@ -279,7 +279,7 @@ impl Loom<'_> {
     fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
         let mut found = None;
         for key in keys {
-            let Some(entry) = fields.some(self, key) else {
+            let Some(entry) = fields.non_null(self, key) else {
                 continue;
             };
             let Some(duration) = self.duration(entry) else {

@@ -1,4 +1,4 @@
-//! `schedule`: when runs of a workflow that is kept by a server start by themselves.
+//! `schedule`: when runs of a workflow that is stored by a server start automatically.
 
 use super::Loom;
 use windlass_model::model::{Missed, Overlap, Schedule, When, cron_mistake};
@@ -21,10 +21,10 @@ impl Loom<'_> {
             });
         }
         let mut fields = self.fields(&entry.value, "`schedule`", HINT)?;
-        let cron = fields.need(self, "cron", entry.key_span, HINT);
-        let zone = fields.some(self, "timezone");
-        let overlap = fields.some(self, "overlap");
-        let missed = fields.some(self, "missed");
+        let cron = fields.required(self, "cron", entry.key_span, HINT);
+        let zone = fields.non_null(self, "timezone");
+        let overlap = fields.non_null(self, "overlap");
+        let missed = fields.non_null(self, "missed");
         fields.finish(self);
         let pattern = cron.and_then(|cron| self.cron(cron));
         let zone = zone.and_then(|zone| self.zone(zone));

@@ -1,4 +1,4 @@
-//! What lies beside a definition: values of parameters, connections and app settings of a Standard
+//! What lies next to a definition: values of parameters, connections and app settings of a Standard
 //! app, and which workflow of several is meant. Each file is known by its shape.
 
 use super::Loom;
@@ -17,7 +17,7 @@ const CONNECTIONS: [(&str, &str); 4] = [
     ("apiManagementConnections", "apiId"),
 ];
 
-/// The files beside a definition, the first of which counts.
+/// The files next to a definition, the first of which counts.
 #[derive(Default)]
 pub(super) struct Settings<'n> {
     /// Maps from parameters to `{value}`; with each, whether all of its names must be known.
@@ -29,7 +29,7 @@ pub(super) struct Settings<'n> {
 }
 
 impl<'n> Settings<'n> {
-    /// Sorts files by what they hold. `strict` tells whether a file is for this definition alone.
+    /// Sorts files by what they hold. `strict` reports whether a file is for this definition alone.
     pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
         let mut settings = Self::default();
         for (node, strict) in files {
@@ -108,13 +108,13 @@ pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What stands before a call, and what behind its bracket.
+/// What is before a call, and what behind its bracket.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let at = text.to_ascii_lowercase().find(CALL)?;
     Some((text.get(..at)?, text.get(at + CALL.len()..)?))
 }
 
-/// The name in the brackets, and what stands behind them.
+/// The name in the brackets, and what is behind them.
 fn argument(call: &str) -> Option<(&str, &str)> {
     let (name, rest) = call.trim_start().strip_prefix('\'')?.split_once('\'')?;
     Some((name, rest.trim_start().strip_prefix(')')?))

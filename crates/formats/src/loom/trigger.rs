@@ -1,8 +1,8 @@
-//! The trigger of a Logic Apps definition: what a run gets from it, when it fires by itself, and the
+//! The trigger of a Logic Apps definition: what a run gets from it, when it fires automatically, and the
 //! conditions without which it would not have fired.
 
 use super::Loom;
-use super::act::{member, names_option};
+use super::action_fields::{member, names_option};
 use super::recurrence::HINT as RECURRENCE;
 use crate::builder::{nothing, object, only, step, text};
 use windlass_expression::Value;
@@ -33,7 +33,7 @@ pub(super) fn before_all(guard: Step, body: &mut Block) {
 }
 
 impl Loom<'_> {
-    /// The first trigger; a run begins as if it had fired. Gives what ends the runs that it would not have
+    /// The first trigger; a run begins as if it had fired. Returns what ends the runs that it would not have
     /// started.
     pub(super) fn trigger(
         &mut self,
@@ -88,7 +88,7 @@ impl Loom<'_> {
         }
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
         let recurrence = match is_recurrence {
-            true => fields.need(self, "recurrence", first.key_span, RECURRENCE),
+            true => fields.required(self, "recurrence", first.key_span, RECURRENCE),
             false => None,
         };
         let recurrence = recurrence.and_then(|entry| {
@@ -115,7 +115,7 @@ impl Loom<'_> {
         let mut checks = Vec::new();
         for item in self.list(entry, hint)? {
             let mut fields = self.fields(item, "a condition", hint)?;
-            let expression = fields.need(self, "expression", item.span, hint)?;
+            let expression = fields.required(self, "expression", item.span, hint)?;
             fields.finish(self);
             let condition = self.condition(expression)?;
             let shown = expression.value.as_str().unwrap_or("the expression");

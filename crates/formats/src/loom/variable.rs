@@ -1,7 +1,7 @@
-//! The variable actions: azure writes them under `inputs`, loom also beside the type.
+//! The variable actions: azure writes them under `inputs`, loom also next to the type.
 
 use super::Loom;
-use super::act::Act;
+use super::action_fields::ActionFields;
 use crate::reader::Mention;
 use windlass_expression::{Reference, Template, Value};
 use windlass_model::hir::{Assign, Assignment, StepKind};
@@ -37,7 +37,7 @@ fn unset(declared: Option<&Entry>) -> Value {
 }
 
 impl Loom<'_> {
-    pub(super) fn variable(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
+    pub(super) fn variable(&mut self, act: &mut ActionFields<'_>, label: &str) -> StepKind {
         let op = match label {
             "incrementVariable" => AssignOp::Increment,
             "decrementVariable" => AssignOp::Decrement,
@@ -50,7 +50,7 @@ impl Loom<'_> {
             (true, _) => String::from("for example inputs: { name: status, value: done }"),
             (false, _) => format!("for example {{ type: {label}, name: status, value: done }}"),
         };
-        let under = act.fields.some(self, "inputs");
+        let under = act.fields.non_null(self, "inputs");
         if let Some(entry) = under
             && label == "initializeVariable"
             && (entry.value.get_any_case("variables").is_some()
@@ -65,7 +65,7 @@ impl Loom<'_> {
             None if under.is_some() => return StepKind::Nothing,
             None => &mut act.fields,
         };
-        let variable = fields.need(self, "name", act.span, &hint);
+        let variable = fields.required(self, "name", act.span, &hint);
         let variable = variable.and_then(|entry| Some((self.text(entry, &hint)?, entry)));
         let value = fields.get("value");
         let default = match op {
@@ -77,7 +77,7 @@ impl Loom<'_> {
             (Some(entry), _) => Some(self.template(&entry.value)),
             (None, Some(default)) => Some(Template::constant(default)),
             (None, None) => {
-                fields.need(self, "value", act.span, &hint);
+                fields.required(self, "value", act.span, &hint);
                 None
             }
         };
@@ -151,7 +151,7 @@ impl Loom<'_> {
     }
 
     /// Azure's `inputs: {variables: [{name, type, value}]}`.
-    fn initialize(&mut self, act: &Act<'_>, inputs: &Node) -> StepKind {
+    fn initialize(&mut self, act: &ActionFields<'_>, inputs: &Node) -> StepKind {
         let hint = VARIABLES;
         let mut assignments = Vec::new();
         let list = inputs.get_any_case("variables");
@@ -167,7 +167,7 @@ impl Loom<'_> {
             let Some(mut fields) = self.fields(item, "a variable", hint) else {
                 continue;
             };
-            let name = fields.need(self, "name", item.span, hint);
+            let name = fields.required(self, "name", item.span, hint);
             let name = name.and_then(|entry| self.text(entry, hint));
             let declared = fields.get("type");
             fields.allow(&["description"]);

@@ -8,7 +8,7 @@ use crate::builder;
 use crate::reader::{Fields, constant};
 use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{Block, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{FAILURE, Input, InputKind, Name, Place};
+use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};
 use windlass_source::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
@@ -83,41 +83,41 @@ impl Loom<'_> {
             let declared = fields.get("parameters");
             workflow.parameters = self.parameters(declared, None, settings, false);
         }
-        if let Some(entry) = fields.some(self, "name")
+        if let Some(entry) = fields.non_null(self, "name")
             && let Some(name) = self.text(entry, "for example name: nightly-sync")
         {
             workflow.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(self, "limits") {
+        if let Some(entry) = fields.non_null(self, "limits") {
             let (count, timeout) = (self.count.clone(), self.timeout.clone());
             (self.count, self.timeout) = self.limit(entry, count, timeout);
         }
         self.read_defaults(fields);
-        if let Some(entry) = fields.some(self, "schedule") {
+        if let Some(entry) = fields.non_null(self, "schedule") {
             workflow.schedule = self.schedule(entry);
         }
-        if let Some(entry) = fields.some(self, "inputs") {
+        if let Some(entry) = fields.non_null(self, "inputs") {
             workflow.inputs = self.workflow_inputs(entry);
             if workflow.schedule.is_some() {
                 self.scheduled_inputs(&workflow.inputs);
             }
         }
-        if let Some(entry) = fields.some(self, "variables") {
+        if let Some(entry) = fields.non_null(self, "variables") {
             workflow.variables = self.workflow_variables(entry);
             workflow.places.variables = places(entry);
         }
-        if let Some(entry) = fields.some(self, "handlers") {
+        if let Some(entry) = fields.non_null(self, "handlers") {
             workflow.handlers = self.handlers(entry);
         }
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
             None => {
-                fields.need(self, "actions", node.span, hint);
+                fields.required(self, "actions", node.span, hint);
             }
         }
         self.endings(fields, workflow);
-        if let Some(entry) = fields.some(self, "outputs") {
+        if let Some(entry) = fields.non_null(self, "outputs") {
             if definition {
                 return self.definition_outputs(entry, workflow);
             }
@@ -130,7 +130,7 @@ impl Loom<'_> {
     fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
         let mut first = None;
         for key in ["on_failure", "on_finish"] {
-            let Some(entry) = fields.some(self, key) else {
+            let Some(entry) = fields.non_null(self, key) else {
                 continue;
             };
             first = first.or(Some(entry.key_span));
@@ -226,7 +226,7 @@ impl Loom<'_> {
         let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
             return (InputKind::Any, None);
         };
-        let kind = fields.some(self, "type").and_then(|entry| {
+        let kind = fields.non_null(self, "type").and_then(|entry| {
             self.choice(entry, &KINDS, |text| {
                 format!("`{text}` is not a valid type of input")
             })
@@ -261,8 +261,8 @@ impl Loom<'_> {
 }
 
 /// Where the members of a map are; of anything else, where it is.
-pub(super) fn places(entry: &Entry) -> Vec<Place> {
-    let place = |name: &str, span| Place {
+pub(super) fn places(entry: &Entry) -> Vec<NamedSpan> {
+    let place = |name: &str, span| NamedSpan {
         name: Name::from(name),
         span,
     };

@@ -1,11 +1,11 @@
 //! Nodes with `uses` or `action`: which executor does it, and what of its answer counts.
 
-use super::builder::{expression, given, only, text};
-use super::node::{Built, Sink};
+use super::builder::{executor_result, expression, only, text};
+use super::node::{LoweredNode, Sink};
 use super::pure_actions::PURE;
 use super::script::Language;
 use super::workflow::PROVIDERS;
-use super::{Place, Tea, absent, builder, evaluate};
+use super::{SourcePosition, Tea, builder, evaluate, unsupported};
 use crate::append::{self, TEA_FILES as FILES};
 use crate::checks;
 use crate::reader::Fields;
@@ -48,7 +48,7 @@ const NEEDED: [(&str, &[&str]); 10] = [
     ("notify", &["message"]),
 ];
 
-/// What questions of TEA have beside, which means nothing here.
+/// What questions of TEA have in addition, which means nothing here.
 const OF_TEA: [&str; 5] = [
     "num_retries",
     "base_delay",
@@ -108,7 +108,7 @@ const TAKEN: [(&str, &[&str]); 25] = [
     ("memory.retrieve", &["key", "namespace", "default"]),
 ];
 
-/// One call of an executor that stands for an action.
+/// One call of an executor that represents an action.
 pub(super) struct Invocation {
     pub executor: Name,
     pub inputs: Template,
@@ -123,10 +123,10 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         entry: &'n Entry,
         fields: &mut Fields<'n>,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let with = fields.get("with");
-        let timeout = fields.some(self, "timeout");
+        let timeout = fields.non_null(self, "timeout");
         let sink = self.sink(fields);
         self.acting(entry, with, timeout, &sink, place)
     }
@@ -138,8 +138,8 @@ impl<'n> Tea<'_, 'n> {
         with: Option<&'n Entry>,
         timeout: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let name = canonical(self.text(entry, "for example uses: llm.call")?);
         let built = match &*name {
             "retry.loop" => self.retry_loop(entry, with, sink, place),
@@ -149,7 +149,7 @@ impl<'n> Tea<'_, 'n> {
             name => return self.one_call(name, entry, with, timeout, sink, place),
         };
         let timeout = timeout.and_then(|entry| self.seconds(entry));
-        Some(Built { timeout, ..built? })
+        Some(LoweredNode { timeout, ..built? })
     }
 
     fn one_call(
@@ -159,13 +159,13 @@ impl<'n> Tea<'_, 'n> {
         with: Option<&'n Entry>,
         timeout: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
         if let Some(answer) = self.unanswered(name, entry, &with, sink, place) {
             return Some(answer);
         }
-        if let Some(instead) = absent::instead(name) {
+        if let Some(instead) = unsupported::instead(name) {
             let what = format!("only The Edge Agent has the action '{name}'");
             self.error("unknown-action", entry.value.span, what, instead);
             return None;
@@ -179,7 +179,7 @@ impl<'n> Tea<'_, 'n> {
         let invocation = if name == "llm.call" {
             let mut inputs = self.inputs_of(name, &with);
             inputs.push((text(ANSWER_ERRORS), Template::constant(Value::Bool(true))));
-            simple("ai", inputs, given())
+            simple("ai", inputs, executor_result())
         } else {
             self.invocation(name, entry, &with, place)?
         };
@@ -192,10 +192,10 @@ impl<'n> Tea<'_, 'n> {
         if name == append::EXECUTOR && !replaces {
             return self.measured(call, invocation.value, &path?, place);
         }
-        let output = (invocation.value != given()).then_some(invocation.value);
-        Some(Built {
+        let output = (invocation.value != executor_result()).then_some(invocation.value);
+        Some(LoweredNode {
             output,
-            ..Built::new(name, call)
+            ..LoweredNode::new(name, call)
         })
     }
 
@@ -205,18 +205,19 @@ impl<'n> Tea<'_, 'n> {
         call: StepKind,
         value: Template,
         path: &Template,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let measure = StepKind::Call(append::measure(FILES, path, place.span).ok()?);
-        let measure = builder::hidden(self.part(place, "measure"), append::EXECUTOR, measure);
+        let measure =
+            builder::anonymous_step(self.part(place, "measure"), append::EXECUTOR, measure);
         let first = builder::when(append::unknown(FILES, path).ok()?, only(measure));
-        let first = builder::hidden(self.part(place, "first"), append::EXECUTOR, first);
-        let last = builder::hidden(self.part(place, "append"), append::EXECUTOR, call);
+        let first = builder::anonymous_step(self.part(place, "first"), append::EXECUTOR, first);
+        let last = builder::anonymous_step(self.part(place, "append"), append::EXECUTOR, call);
         let last = builder::recording(last, &value);
         let output = Some(builder::output_of(&last.name));
-        Some(Built {
+        Some(LoweredNode {
             output,
-            ..Built::new(append::EXECUTOR, builder::block(vec![first, last]))
+            ..LoweredNode::new(append::EXECUTOR, builder::block(vec![first, last]))
         })
     }
 
@@ -257,23 +258,23 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         entry: &Entry,
         with: &[&'n Entry],
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Invocation> {
-        self.taken(name, with);
+        self.check_known_keys(name, with);
         match name {
-            "llm.call" => Some(simple("ai", self.inputs_of(name, with), given())),
+            "llm.call" => Some(simple("ai", self.inputs_of(name, with), executor_result())),
             "http.get" | "http.post" => {
                 let inputs = self.web(name, with, place);
-                Some(simple("http", inputs, given().part("body")))
+                Some(simple("http", inputs, executor_result().part("body")))
             }
             "reflection.evaluate" => self.evaluate_call(entry, with),
             "appendFile" => self.append(entry, with),
-            _ => Some(simple(name, self.inputs_of(name, with), given())),
+            _ => Some(simple(name, self.inputs_of(name, with), executor_result())),
         }
     }
 
     /// Reports keys that an action does not take.
-    pub(super) fn taken(&mut self, name: &str, with: &[&'n Entry]) {
+    pub(super) fn check_known_keys(&mut self, name: &str, with: &[&'n Entry]) {
         let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
             return;
         };
@@ -321,7 +322,7 @@ impl<'n> Tea<'_, 'n> {
             inputs.push((text("replace"), Template::constant(Value::Bool(true))));
         }
         inputs.push((text("files"), append::files(FILES).ok()?));
-        let shown = ["path", "length", "rows"].map(|key| (text(key), given().part(key)));
+        let shown = ["path", "length", "rows"].map(|key| (text(key), executor_result().part(key)));
         Some(Invocation {
             executor: Name::from("appendFile"),
             inputs: Template::object(inputs),
@@ -379,7 +380,7 @@ impl<'n> Tea<'_, 'n> {
         inputs
     }
 
-    /// What can be told of an argument before a run.
+    /// What can be reported about an argument before a run.
     fn check(&mut self, name: &str, argument: &Entry, value: &Template) {
         match (name, argument.key.as_str()) {
             ("shell", "run") if !value.references().is_empty() => {
@@ -394,7 +395,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `reflection.evaluate` by itself: `custom` is code of this file, the rest an executor.
+    /// `reflection.evaluate` automatically: `custom` is code of this file, the rest an executor.
     fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let kind = find("evaluator_type").or(find("type"));
@@ -439,13 +440,18 @@ impl<'n> Tea<'_, 'n> {
         Some(Invocation {
             executor: Name::from("reflection.evaluate"),
             inputs: Template::object(inputs),
-            value: success(given())?,
+            value: success(executor_result())?,
             then: Vec::new(),
         })
     }
 
     /// The inputs of `http.get` and `http.post`, in the words of the `http` executor.
-    fn web(&mut self, name: &str, with: &[&'n Entry], place: &Place) -> Vec<(Template, Template)> {
+    fn web(
+        &mut self,
+        name: &str,
+        with: &[&'n Entry],
+        place: &SourcePosition,
+    ) -> Vec<(Template, Template)> {
         let method = if name == "http.get" { "GET" } else { "POST" };
         // TEA reads JSON, whatever the server calls it.
         let mut inputs = vec![

@@ -1,6 +1,6 @@
 //! Pieces of `hir` that the readers of this format put together. Nothing here reads a file.
 
-use super::{Place, Tea};
+use super::{SourcePosition, Tea};
 use crate::builder;
 pub(super) use crate::builder::{expression, jinja, object, only, text, when};
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
@@ -32,7 +32,7 @@ pub(super) fn script_state() -> Template {
 }
 
 /// What an executor gave, in the assignments of its call.
-pub(super) fn given() -> Template {
+pub(super) fn executor_result() -> Template {
     Template::binding(Binding::Root(Name::from("result")))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn output_of(step: &Name) -> Template {
 
 /// A template that sees this value as `result`.
 pub(super) fn with_result(value: &Template, body: Template) -> Template {
-    if *value == given() {
+    if *value == executor_result() {
         return body;
     }
     // A name sees itself, so the value is bound in two steps.
@@ -125,8 +125,8 @@ pub(super) fn block(steps: Vec<Step>) -> StepKind {
     StepKind::Block(Block::Sequence(steps))
 }
 
-/// A step that nobody named but this format.
-pub(super) fn hidden(place: Place, label: &str, kind: StepKind) -> Step {
+/// A step that no one named but this format.
+pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
     Step {
         anonymous: true,
         ..step(place, label, kind)
@@ -136,11 +136,11 @@ pub(super) fn hidden(place: Place, label: &str, kind: StepKind) -> Step {
 /// The same with what its record holds, where that is not what the executor gave: a script's answer
 /// holds the whole state.
 pub(super) fn recording(step: Step, value: &Template) -> Step {
-    let output = (*value != given()).then(|| value.clone());
+    let output = (*value != executor_result()).then(|| value.clone());
     Step { output, ..step }
 }
 
-pub(super) fn step(place: Place, label: &str, kind: StepKind) -> Step {
+pub(super) fn step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
     Step {
         title: place.title,
         ..builder::step(place.name, label, kind, place.span)
@@ -149,14 +149,19 @@ pub(super) fn step(place: Place, label: &str, kind: StepKind) -> Step {
 
 impl Tea<'_, '_> {
     /// A part of a node that only assigns.
-    pub(super) fn assigned(&mut self, of: &Place, part: &str, then: Vec<Assignment>) -> Step {
-        hidden(self.part(of, part), "assign", assign(then, None))
+    pub(super) fn assigned(
+        &mut self,
+        of: &SourcePosition,
+        part: &str,
+        then: Vec<Assignment>,
+    ) -> Step {
+        anonymous_step(self.part(of, part), "assign", assign(then, None))
     }
 
     /// A part of a node whose fault is handled by further steps.
-    pub(super) fn caught(
+    pub(super) fn catch_step(
         &mut self,
-        of: &Place,
+        of: &SourcePosition,
         part: &str,
         step: Step,
         handler: Vec<Step>,
@@ -166,6 +171,6 @@ impl Tea<'_, '_> {
             error: Name::from(FAULT),
             handler: Block::Sequence(handler),
         };
-        hidden(self.part(of, part), "catch", tried)
+        anonymous_step(self.part(of, part), "catch", tried)
     }
 }

@@ -1,13 +1,13 @@
-//! `reflection.correct` by itself (AC8): an action, code or a prompt that corrects data. It never
+//! `reflection.correct` automatically (AC8): an action, code or a prompt that corrects data. It never
 //! fails: what went wrong is in its result.
 
 use super::action::canonical;
 use super::builder::{
-    FAULT_TEXT, expressions, forget_fault, hidden, output_of, replace, set, state,
+    FAULT_TEXT, anonymous_step, expressions, forget_fault, output_of, replace, set, state,
 };
-use super::node::{Built, Sink};
+use super::node::{LoweredNode, Sink};
 use super::worker::Worker;
-use super::{Place, Tea, builder};
+use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
@@ -23,8 +23,8 @@ impl<'n> Tea<'_, 'n> {
         named: &'n Entry,
         with: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let or_else = |tea: &mut Self, key: &str, absent: &str| match find(key) {
@@ -66,15 +66,15 @@ impl<'n> Tea<'_, 'n> {
         let mut back = vec![replace(saved, span)];
         back.extend(self.keep(sink, &value, place));
         let steps = vec![
-            hidden(before, "compose", StepKind::Compose(state())),
+            anonymous_step(before, "compose", StepKind::Compose(state())),
             self.assigned(place, "begin", seen),
-            self.caught(place, "correction", correct, handler),
-            hidden(result, "compose", StepKind::Compose(of_state)),
+            self.catch_step(place, "correction", correct, handler),
+            anonymous_step(result, "compose", StepKind::Compose(of_state)),
             self.assigned(place, "output", back),
         ];
-        Some(Built {
+        Some(LoweredNode {
             output: Some(value),
-            ..Built::new("reflection.correct", builder::block(steps))
+            ..LoweredNode::new("reflection.correct", builder::block(steps))
         })
     }
 
@@ -82,7 +82,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         named: &'n Entry,
         with: &[&'n Entry],
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Worker> {
         const OWN: [&str; 5] = ["data", "errors", "corrector_action", "run", "language"];
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);

@@ -4,10 +4,11 @@
 //! and what fails there is a result like any other. All results are `parallel_results`.
 
 use super::builder::{
-    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state, with_result,
+    anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
+    state, with_result,
 };
-use super::node::{Built, Sink};
-use super::{Place, Tea, builder};
+use super::node::{LoweredNode, Sink};
+use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object, only, text};
 use crate::reader::Fields;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
@@ -24,9 +25,9 @@ const FAN_IN: &str = "for example fan_in: collect";
 const RESULT: &str = "_windlass_result";
 /// Why a branch failed.
 const ERROR: &str = "_windlass_error";
-/// A branch failed, so that no more are to begin. It is no branch's own.
+/// A branch failed, so that no more are to begin. It is not a branch's own.
 const STOP: &str = "_windlass_stop";
-/// None is no item, and of a map its keys.
+/// None is not an item, and of a map its keys.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
 
@@ -39,7 +40,7 @@ struct Item {
 }
 
 impl Item {
-    fn put(&self, place: &Place) -> Vec<Assignment> {
+    fn put(&self, place: &SourcePosition) -> Vec<Assignment> {
         vec![
             set(&self.name, self.value.clone(), place.span),
             set(&self.index, self.number.clone(), place.span),
@@ -51,20 +52,22 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn dynamic_parallel(
         &mut self,
         fields: &mut Fields<'n>,
-        place: &Place,
-    ) -> Option<Built> {
-        let items = fields.need(self, "items", place.span, ITEMS);
-        let action = fields.some(self, "action");
-        let steps = fields.some(self, "steps");
-        let subgraph = fields.some(self, "subgraph");
-        let config = fields.some(self, "parallel_config");
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
+        let items = fields.required(self, "items", place.span, ITEMS);
+        let action = fields.non_null(self, "action");
+        let steps = fields.non_null(self, "steps");
+        let subgraph = fields.non_null(self, "subgraph");
+        let config = fields.non_null(self, "parallel_config");
         let of_config = |key: &str| {
             let entries = config?.value.entries()?;
             entries.iter().find(|entry| entry.key == key)
         };
-        let limit = fields.some(self, "max_concurrency");
+        let limit = fields.non_null(self, "max_concurrency");
         let limit = limit.or(of_config("max_concurrency"));
-        let fail_fast = fields.some(self, "fail_fast").or(of_config("fail_fast"));
+        let fail_fast = fields
+            .non_null(self, "fail_fast")
+            .or(of_config("fail_fast"));
         let item = self.named(fields, "item_var", "item")?;
         let index = self.named(fields, "index_var", "index")?;
         fields.allow(&["input", "output", "output_key", "with", "interrupt"]);
@@ -112,8 +115,8 @@ impl<'n> Tea<'_, 'n> {
             body: only(body),
         };
         let each = Step {
-            output: Some(given()),
-            ..hidden(each, "dynamic_parallel", StepKind::ForEach(Box::new(spec)))
+            output: Some(executor_result()),
+            ..anonymous_step(each, "dynamic_parallel", StepKind::ForEach(Box::new(spec)))
         };
         let results = output_of(&each.name);
         let mut last = vec![set("parallel_results", results.clone(), place.span)];
@@ -121,22 +124,22 @@ impl<'n> Tea<'_, 'n> {
             last.push(remove(STOP, place.span));
         }
         let last = self.assigned(place, "output", last);
-        Some(Built {
+        Some(LoweredNode {
             output: Some(results),
-            ..Built::new("dynamic_parallel", block(vec![each, last]))
+            ..LoweredNode::new("dynamic_parallel", block(vec![each, last]))
         })
     }
 
     fn named(&mut self, fields: &mut Fields<'n>, key: &'static str, absent: &str) -> Option<Name> {
-        match fields.some(self, key) {
+        match fields.non_null(self, key) {
             Some(entry) => Some(Name::from(self.text(entry, "a key of the state")?)),
             None => Some(Name::from(absent)),
         }
     }
 
     /// `fan_in` names a node. Which one is next is a matter of edges, as in TEA.
-    fn collected(&mut self, fields: &mut Fields<'n>, place: &Place) {
-        let Some(entry) = fields.need(self, "fan_in", place.span, FAN_IN) else {
+    fn collected(&mut self, fields: &mut Fields<'n>, place: &SourcePosition) {
+        let Some(entry) = fields.required(self, "fan_in", place.span, FAN_IN) else {
             return;
         };
         let Some(name) = self.text(entry, FAN_IN) else {
@@ -180,7 +183,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn branch_of_steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Vec<Step>> {
+    fn branch_of_steps(&mut self, entry: &'n Entry, place: &SourcePosition) -> Option<Vec<Step>> {
         let steps = self.list(entry, BODY)?;
         Some(self.inner(steps, place, "step"))
     }
@@ -190,13 +193,13 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         entry: &'n Entry,
         item: &Item,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Vec<Step>> {
         let hint = "for example action: { uses: llm.call, with: { prompt: \"…\" } }";
         let mut fields = self.fields(&entry.value, "`action`", hint)?;
-        let uses = fields.need(self, "uses", entry.key_span, hint)?;
+        let uses = fields.required(self, "uses", entry.key_span, hint)?;
         let with = fields.get("with");
-        let timeout = fields.some(self, "timeout");
+        let timeout = fields.non_null(self, "timeout");
         let sink = self.sink(&mut fields);
         fields.finish(self);
         let inside = self.part(place, "action");
@@ -228,15 +231,15 @@ impl<'n> Tea<'_, 'n> {
         work: Vec<Step>,
         item: &Item,
         fail_fast: bool,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Step> {
         let begin = self.assigned(place, "item", item.put(place));
-        let work = hidden(self.part(place, "work"), "block", block(work));
+        let work = anonymous_step(self.part(place, "work"), "block", block(work));
         let failed = object([(ERROR, expression(builder::FAULT_TEXT))]);
         let mut failed = vec![replace(failed, place.span), forget_fault(place.span)];
         failed.extend(item.put(place));
         let handler = vec![self.assigned(place, "failed", failed)];
-        let tried = self.caught(place, "tried", work, handler);
+        let tried = self.catch_step(place, "tried", work, handler);
         let mut members = vec![("branch", self.branch_name(item, place))];
         let flags = [
             ("success", format!("'{ERROR}' not in state")),
@@ -248,7 +251,7 @@ impl<'n> Tea<'_, 'n> {
         members.extend(others());
         let branch = Step {
             output: Some(object(members)),
-            ..hidden(
+            ..anonymous_step(
                 self.part(place, "branch"),
                 "branch",
                 block(vec![begin, tried]),
@@ -265,7 +268,7 @@ impl<'n> Tea<'_, 'n> {
         let ran = output_of(&fork.name);
         let go = format!("not state.get('{STOP}', false)");
         let go = Condition::from_template(expression(&go)).ok()?;
-        let go = hidden(self.part(place, "go"), "if", builder::when(go, only(fork)));
+        let go = anonymous_step(self.part(place, "go"), "if", builder::when(go, only(fork)));
         let mut cancelled = vec![("branch", self.branch_name(item, place))];
         cancelled.extend([
             ("success", Template::constant(Value::Bool(false))),
@@ -274,7 +277,7 @@ impl<'n> Tea<'_, 'n> {
         ]);
         cancelled.extend(others());
         let result = Template::call("coalesce", vec![ran, object(cancelled)]).ok()?;
-        let result = hidden(
+        let result = anonymous_step(
             self.part(place, "result"),
             "compose",
             StepKind::Compose(result),
@@ -283,7 +286,7 @@ impl<'n> Tea<'_, 'n> {
         let bad = Condition::from_template(with_result(&ended, expression("not result.success")));
         let stop = vec![set(STOP, Template::constant(Value::Bool(true)), place.span)];
         let stop = self.assigned(place, "stop", stop);
-        let stop = hidden(
+        let stop = anonymous_step(
             self.part(place, "unless_good"),
             "if",
             builder::when(bad.ok()?, only(stop)),
@@ -291,19 +294,19 @@ impl<'n> Tea<'_, 'n> {
         let all = self.part(place, "iteration");
         Some(Step {
             output: Some(ended),
-            ..hidden(all, "block", block(vec![go, result, stop]))
+            ..anonymous_step(all, "block", block(vec![go, result, stop]))
         })
     }
 
     /// The branch's result itself, in place of a list of one.
-    fn forked(&mut self, fork: StepKind, place: &Place) -> Step {
+    fn forked(&mut self, fork: StepKind, place: &SourcePosition) -> Step {
         Step {
-            output: Some(with_result(&given(), expression("result[0]"))),
-            ..hidden(self.part(place, "apart"), "parallel", fork)
+            output: Some(with_result(&executor_result(), expression("result[0]"))),
+            ..anonymous_step(self.part(place, "apart"), "parallel", fork)
         }
     }
 
-    fn branch_name(&self, item: &Item, place: &Place) -> Template {
+    fn branch_name(&self, item: &Item, place: &SourcePosition) -> Template {
         let name = with_result(&text(place.shown()), expression("result ~ '['"));
         let parts = vec![name, item.number.clone(), text("]")];
         Template::call("concat", parts).unwrap_or_else(|_| text(place.shown()))

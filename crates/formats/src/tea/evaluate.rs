@@ -1,10 +1,10 @@
 //! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
 //! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
 
-use super::builder::{FAULT_TEXT, forget_fault, hidden, set, state, with_result};
+use super::builder::{FAULT_TEXT, anonymous_step, forget_fault, set, state, with_result};
 use super::script::Language;
 use super::worker::{reflected, value_of};
-use super::{Place, Tea, builder};
+use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, jinja, object, text};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::Step;
@@ -54,10 +54,10 @@ const NORMAL: &str = "{{ \
 impl<'n> Tea<'_, 'n> {
     pub(super) fn evaluator(&mut self, entry: &'n Entry) -> Option<Evaluator> {
         let mut fields = self.fields(&entry.value, "`evaluator`", HINT)?;
-        let kind = fields.some(self, "type");
-        let run = fields.some(self, "run");
-        let language = fields.some(self, "language");
-        let timeout = fields.some(self, "timeout");
+        let kind = fields.non_null(self, "type");
+        let run = fields.non_null(self, "run");
+        let language = fields.non_null(self, "language");
+        let timeout = fields.non_null(self, "timeout");
         let word = match kind {
             Some(kind) => self.text(kind, "schema, llm or custom")?,
             None => "schema",
@@ -115,17 +115,21 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The steps that judge `reflection_output`; afterwards what they say is in the state.
-    pub(super) fn evaluation(&mut self, evaluator: Evaluator, place: &Place) -> Option<Vec<Step>> {
+    pub(super) fn evaluation(
+        &mut self,
+        evaluator: Evaluator,
+        place: &SourcePosition,
+    ) -> Option<Vec<Step>> {
         let span = place.span;
         let judge = self.part(place, "evaluator");
         let (label, call, value, failed) = match evaluator {
             Evaluator::Call { inputs, .. } => {
                 let mut inputs = inputs;
                 inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
-                let then = vec![set(EVALUATION, builder::given(), span)];
+                let then = vec![set(EVALUATION, builder::executor_result(), span)];
                 let inputs = Template::object(inputs);
                 let call = builder::call("reflection.evaluate", inputs, None, then);
-                let given = builder::given();
+                let given = builder::executor_result();
                 ("reflection.evaluate", call, given, "Evaluation failed: ")
             }
             Evaluator::Custom {
@@ -147,12 +151,12 @@ impl<'n> Tea<'_, 'n> {
         ]);
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
         let handler = vec![self.assigned(place, "evaluator_failed", failed)];
-        let judge = builder::recording(hidden(judge, label, call), &value);
-        Some(vec![self.caught(place, "evaluation", judge, handler)])
+        let judge = builder::recording(anonymous_step(judge, label, call), &value);
+        Some(vec![self.catch_step(place, "evaluation", judge, handler)])
     }
 }
 
-/// The evaluation that custom code stands for.
+/// The evaluation that custom code represents.
 pub(super) fn normal(language: Language) -> Template {
     with_result(&value_of(language), jinja(NORMAL))
 }

@@ -3,20 +3,20 @@
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.
 
-use super::builder::{block, given, hidden, only, output_of, set, state};
+use super::builder::{anonymous_step, block, executor_result, only, output_of, set, state};
 use super::graph::START;
-use super::{Place, Tea};
+use super::{SourcePosition, Tea};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_model::hir::{Edge, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node, Span};
 
 /// A step of the graph and the edges out of it.
-pub(super) type Wired = (Step, Vec<Edge>);
+pub(super) type StepWithEdges = (Step, Vec<Edge>);
 
 /// The edges out of one node that are meant to start several.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct FanOutEdges {
     /// The joining node, when an edge names it.
     pub fan_in: Option<String>,
     pub span: Span,
@@ -29,7 +29,7 @@ pub(super) struct FanOut {
     targets: Vec<Name>,
     join: Name,
     /// The step that runs the branches.
-    place: Place,
+    place: SourcePosition,
 }
 
 impl<'n> Tea<'_, 'n> {
@@ -38,7 +38,7 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn fan_outs(
         &mut self,
         edges: &BTreeMap<String, Vec<Edge>>,
-        wishes: &BTreeMap<String, Wish>,
+        wishes: &BTreeMap<String, FanOutEdges>,
     ) -> Vec<FanOut> {
         let flagged = |(name, node): &(&'n str, &'n Node)| {
             let flag = node.get("fan_in").map(|flag| &flag.kind);
@@ -103,7 +103,7 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn fold_all(
         &mut self,
         mut fan_outs: Vec<FanOut>,
-        steps: &mut Vec<Wired>,
+        steps: &mut Vec<StepWithEdges>,
         max_steps: u32,
     ) {
         while !fan_outs.is_empty() {
@@ -122,7 +122,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Takes the branches of a fan_out out of the graph and puts one step in their place.
-    fn fold(&mut self, fan_out: FanOut, steps: &mut Vec<Wired>, max_steps: u32) {
+    fn fold(&mut self, fan_out: FanOut, steps: &mut Vec<StepWithEdges>, max_steps: u32) {
         let mut branches = Vec::new();
         let mut taken = BTreeSet::new();
         for target in &fan_out.targets {
@@ -169,17 +169,17 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The branches, and then their results as a key of the state.
-    fn collected_into_state(&mut self, step: Step, place: &Place) -> Step {
+    fn collected_into_state(&mut self, step: Step, place: &SourcePosition) -> Step {
         let results = set("parallel_results", output_of(&step.name), place.span);
         let last = self.assigned(place, "results", vec![results]);
         let both = self.part(place, "both");
-        hidden(both, "parallel", block(vec![step, last]))
+        anonymous_step(both, "parallel", block(vec![step, last]))
     }
 
     fn branches(
         &mut self,
         fan_out: &FanOut,
-        branches: Vec<(Name, Vec<Wired>)>,
+        branches: Vec<(Name, Vec<StepWithEdges>)>,
         max_steps: u32,
     ) -> Step {
         let branches = branches.into_iter().map(|(target, branch)| {
@@ -188,7 +188,7 @@ impl<'n> Tea<'_, 'n> {
             // What a branch gives is the state that it came to.
             let branch = Step {
                 output: Some(state()),
-                ..hidden(inside, "branch", StepKind::Block(body))
+                ..anonymous_step(inside, "branch", StepKind::Block(body))
             };
             (target, only(branch))
         });
@@ -197,14 +197,14 @@ impl<'n> Tea<'_, 'n> {
             isolated: true,
         };
         Step {
-            output: Some(given()),
-            ..hidden(fan_out.place.clone(), "parallel", fork)
+            output: Some(executor_result()),
+            ..anonymous_step(fan_out.place.clone(), "parallel", fork)
         }
     }
 }
 
 /// The nodes that a branch may come to before it is joined.
-fn closure(first: &Name, join: &Name, steps: &[Wired]) -> BTreeSet<Name> {
+fn closure(first: &Name, join: &Name, steps: &[StepWithEdges]) -> BTreeSet<Name> {
     let mut inside = BTreeSet::new();
     let mut open = vec![first.clone()];
     while let Some(name) = open.pop() {

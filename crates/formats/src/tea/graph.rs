@@ -1,8 +1,8 @@
 //! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
 //! comes back is a plain sequence.
 
-use super::fan_out::{Wired, Wish};
-use super::{Place, Tea, builder};
+use super::fan_out::{FanOutEdges, StepWithEdges};
+use super::{SourcePosition, Tea, builder};
 use crate::builder::nothing;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Condition;
@@ -62,7 +62,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The names of the nodes at the top: all known before anything refers to them.
-    fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<Place>> {
+    fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<SourcePosition>> {
         list.iter()
             .map(|node| {
                 let hint = "a node is a map with a name: { name: step, run: \"…\" }";
@@ -101,11 +101,11 @@ impl<'n> Tea<'_, 'n> {
     fn steps_and_edges(
         &mut self,
         list: &'n [Node],
-        places: &[Option<Place>],
+        places: &[Option<SourcePosition>],
         mut written: Edges,
-    ) -> Vec<Wired> {
+    ) -> Vec<StepWithEdges> {
         self.check_interrupts();
-        let named = |place: &Option<Place>| place.as_ref().map(|place| place.name.clone());
+        let named = |place: &Option<SourcePosition>| place.as_ref().map(|place| place.name.clone());
         let mut steps = Vec::with_capacity(list.len());
         for (index, node) in list.iter().enumerate() {
             let Some(place) = places.get(index).and_then(Option::as_ref) else {
@@ -129,7 +129,11 @@ impl<'n> Tea<'_, 'n> {
         steps
     }
 
-    fn edges(&mut self, entry: Option<&'n Entry>, wishes: &mut BTreeMap<String, Wish>) -> Edges {
+    fn edges(
+        &mut self,
+        entry: Option<&'n Entry>,
+        wishes: &mut BTreeMap<String, FanOutEdges>,
+    ) -> Edges {
         let mut edges = Edges::new();
         let list = self.items(entry, EDGE).unwrap_or_default();
         for edge in list {
@@ -143,16 +147,16 @@ impl<'n> Tea<'_, 'n> {
     fn edge(
         &mut self,
         node: &'n Node,
-        wishes: &mut BTreeMap<String, Wish>,
+        wishes: &mut BTreeMap<String, FanOutEdges>,
     ) -> Option<(&'n str, Edge)> {
         let mut fields = self.fields(node, "an edge", EDGE)?;
-        let from = fields.need(self, "from", node.span, EDGE);
-        let to = fields.need(self, "to", node.span, EDGE);
-        let condition = fields.some(self, "condition");
-        let when = fields.some(self, "when");
+        let from = fields.required(self, "from", node.span, EDGE);
+        let to = fields.required(self, "to", node.span, EDGE);
+        let condition = fields.non_null(self, "condition");
+        let when = fields.non_null(self, "when");
         fields.allow(&["description", "metadata", "label"]);
-        let kind = fields.some(self, "type");
-        let fan_in = fields.some(self, "fan_in");
+        let kind = fields.non_null(self, "type");
+        let fan_in = fields.non_null(self, "fan_in");
         if let Some(kind) = kind {
             let known = ["simple", "conditional", "parallel"];
             let hint = "simple, conditional or parallel";
@@ -166,7 +170,7 @@ impl<'n> Tea<'_, 'n> {
         if let Some(from) = from.and_then(|from| from.value.as_str())
             && (parallel || fan_in.is_some())
         {
-            let wish = wishes.entry(from.to_owned()).or_insert(Wish {
+            let wish = wishes.entry(from.to_owned()).or_insert(FanOutEdges {
                 fan_in: None,
                 span: node.span,
             });
@@ -258,7 +262,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `goto`: the edges it stands for.
+    /// `goto`: the edges it represents.
     fn goto(&mut self, node: &'n Node) -> Vec<Edge> {
         let entries = node.entries().unwrap_or_default();
         let Some(entry) = entries.iter().find(|entry| entry.key == "goto") else {
@@ -278,8 +282,8 @@ impl<'n> Tea<'_, 'n> {
                     let Some(mut fields) = self.fields(rule, "a rule of `goto`", GOTO) else {
                         continue;
                     };
-                    let when = fields.some(self, "if");
-                    let to = fields.need(self, "to", rule.span, GOTO);
+                    let when = fields.non_null(self, "if");
+                    let to = fields.required(self, "to", rule.span, GOTO);
                     fields.finish(self);
                     let when = when.and_then(|when| self.goto_condition(when));
                     let to = to.filter(|to| self.text(to, GOTO).is_some());
@@ -296,12 +300,12 @@ impl<'n> Tea<'_, 'n> {
 
     /// The condition of a rule of `goto`: its text counts.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
-        Some(self.condition(entry)?.by_words())
+        Some(self.condition(entry)?.truth_by_words())
     }
 
     fn entry(
         &mut self,
-        steps: &mut Vec<Wired>,
+        steps: &mut Vec<StepWithEdges>,
         first: Option<Name>,
         edges: &Edges,
         owner: &Name,
@@ -314,7 +318,7 @@ impl<'n> Tea<'_, 'n> {
                 let span = several.first().map_or_else(Span::default, |edge| edge.span);
                 let place = self.place(START, owner, span, false);
                 let name = place.name.clone();
-                let choice = builder::hidden(place, "start", StepKind::Nothing);
+                let choice = builder::anonymous_step(place, "start", StepKind::Nothing);
                 steps.insert(0, (choice, several.to_vec()));
                 Some(name)
             }
@@ -324,7 +328,7 @@ impl<'n> Tea<'_, 'n> {
 
 /// The nodes that an edge leads to which is never taken: whence it leads, and where the edge before it
 /// does, which has no condition.
-fn overtaken(steps: &[Wired]) -> BTreeMap<Name, (Name, Name)> {
+fn overtaken(steps: &[StepWithEdges]) -> BTreeMap<Name, (Name, Name)> {
     let mut overtaken = BTreeMap::new();
     for (step, edges) in steps {
         let mut edges = edges.iter();
@@ -339,7 +343,7 @@ fn overtaken(steps: &[Wired]) -> BTreeMap<Name, (Name, Name)> {
 }
 
 /// The steps that the edges lead to, and those they do not.
-fn reachable(steps: Vec<Wired>, entry: &Name) -> (Vec<Wired>, Vec<Wired>) {
+fn reachable(steps: Vec<StepWithEdges>, entry: &Name) -> (Vec<StepWithEdges>, Vec<StepWithEdges>) {
     let mut seen = BTreeSet::new();
     let mut open = vec![entry.clone()];
     while let Some(name) = open.pop() {
@@ -348,7 +352,7 @@ fn reachable(steps: Vec<Wired>, entry: &Name) -> (Vec<Wired>, Vec<Wired>) {
         }
         let found = steps.iter().find(|(step, _)| step.name == name);
         let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
-        // Nothing after an unconditional edge is ever looked at.
+        // Nothing after an unconditional edge is ever checked.
         let always = edges.iter().position(|edge| edge.when.is_none());
         let taken = edges
             .iter()
@@ -361,7 +365,7 @@ fn reachable(steps: Vec<Wired>, entry: &Name) -> (Vec<Wired>, Vec<Wired>) {
 }
 
 /// The steps as their edges say: one after the other where that is all there is to it.
-pub(super) fn in_order(steps: Vec<Wired>, entry: &Name, max_steps: u32) -> Block {
+pub(super) fn in_order(steps: Vec<StepWithEdges>, entry: &Name, max_steps: u32) -> Block {
     match line(&steps, entry) {
         Some(order) => {
             let mut steps: Vec<Option<Step>> =
@@ -382,7 +386,7 @@ pub(super) fn in_order(steps: Vec<Wired>, entry: &Name, max_steps: u32) -> Block
 }
 
 /// The order of the steps, when each leads to one other and none comes twice; none: it is a graph.
-fn line(steps: &[Wired], entry: &Name) -> Option<Vec<usize>> {
+fn line(steps: &[StepWithEdges], entry: &Name) -> Option<Vec<usize>> {
     let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
     let mut order = Vec::with_capacity(steps.len());
     let mut next = Some(entry.clone());
@@ -393,7 +397,7 @@ fn line(steps: &[Wired], entry: &Name) -> Option<Vec<usize>> {
         }
         order.push(index);
         let (_, edges) = steps.get(index)?;
-        // Nothing after an unconditional edge is ever looked at.
+        // Nothing after an unconditional edge is ever checked.
         next = match edges.first() {
             Some(edge) if edge.when.is_none() => edge.to.clone(),
             _ => return None,

@@ -1,8 +1,8 @@
 //! `interrupt`: a run waits before or after a node for the signal with the node's name. What the
 //! signal brings is merged into the state. With `--auto-continue` it does not wait.
 
-use super::builder::{block, hidden, jinja, merge, output_of, with_result};
-use super::{Place, Tea, builder};
+use super::builder::{anonymous_step, block, jinja, merge, output_of, with_result};
+use super::{SourcePosition, Tea, builder};
 use std::collections::BTreeSet;
 use windlass_model::hir::{Step, StepKind};
 use windlass_model::model::Name;
@@ -57,7 +57,7 @@ impl<'n> Tea<'_, 'n> {
         true
     }
 
-    /// A misspelt name would be a gate that stands open.
+    /// A misspelt name would be a gate that is open.
     pub(super) fn check_interrupts(&mut self) {
         let named = &self.interrupts;
         let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
@@ -70,7 +70,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Warns of a gate that nobody comes to: a loop calls its corrector past it, as in TEA.
+    /// Warns of a gate that no one comes to: a loop calls its corrector past it, as in TEA.
     pub(super) fn never_waits(&mut self, step: &Step) {
         if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
             let what = format!(
@@ -83,7 +83,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// A node at the top, with the waits around it.
-    pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &Place) -> Step {
+    pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &SourcePosition) -> Step {
         let named = |names: &[(String, Span)]| names.iter().any(|(name, _)| **name == *place.name);
         let (mut before, mut after) = (
             named(&self.interrupts.before),
@@ -105,7 +105,7 @@ impl<'n> Tea<'_, 'n> {
             return self.node(node, place);
         }
         self.interrupts.around.insert(place.name.clone());
-        let inside = Place {
+        let inside = SourcePosition {
             title: Some(place.shown().clone()),
             in_body: false,
             ..self.part(place, "node")
@@ -127,8 +127,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn waits_for(&mut self, place: &Place, part: &str) -> Step {
-        let signal = hidden(
+    fn waits_for(&mut self, place: &SourcePosition, part: &str) -> Step {
+        let signal = anonymous_step(
             self.part(place, part),
             "interrupt",
             StepKind::AwaitSignal(place.shown().clone()),
@@ -137,7 +137,7 @@ impl<'n> Tea<'_, 'n> {
         let changes = jinja("{{ result if result is mapping else {} }}");
         let changes = merge(with_result(&brought, changes), place.span);
         let changes = self.assigned(place, &format!("{part}_state"), vec![changes]);
-        hidden(
+        anonymous_step(
             self.part(place, &format!("{part}_wait")),
             "block",
             block(vec![signal, changes]),

@@ -2,9 +2,8 @@
 //!
 //! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
 //! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
-//! called here; nothing of this format runs by itself.
+//! called here; nothing of this format runs automatically.
 
-mod absent;
 mod action;
 mod builder;
 mod constants;
@@ -21,6 +20,7 @@ mod reflection;
 mod retry_loop;
 mod schemas;
 mod script;
+mod unsupported;
 mod while_loop;
 mod worker;
 mod workflow;
@@ -30,7 +30,7 @@ pub(super) use schemas::references;
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
 use self::on_error::ErrorHandling;
-use super::reader::{Reader, listed};
+use super::reader::{Reader, list_known};
 use super::{Caps, stem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -126,16 +126,16 @@ impl DerefMut for Tea<'_, '_> {
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct SourcePosition {
     name: Name,
     /// What its author called it, where that is not the name.
     title: Option<Name>,
     span: Span,
-    /// It is in the body of a loop: a result that is no map is dropped.
+    /// It is in the body of a loop: a result that is not a map is dropped.
     in_body: bool,
 }
 
-impl Place {
+impl SourcePosition {
     /// What its author called it.
     fn shown(&self) -> &Name {
         self.title.as_ref().unwrap_or(&self.name)
@@ -144,7 +144,7 @@ impl Place {
 
 impl<'n> Tea<'_, 'n> {
     /// A name for a step that no other has: the wanted one, or that of what it belongs to with it.
-    fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> Place {
+    fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> SourcePosition {
         let mut name = wanted.to_owned();
         if !self.used.insert(name.to_lowercase()) {
             let both = format!("{owner}.{wanted}");
@@ -161,7 +161,7 @@ impl<'n> Tea<'_, 'n> {
             }
             self.numbers.insert(both, number);
         }
-        Place {
+        SourcePosition {
             title: (name != wanted).then(|| Name::from(wanted)),
             name: Name::from(name),
             span,
@@ -170,9 +170,9 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The place of a step that the format's author does not see.
-    fn part(&mut self, of: &Place, part: &str) -> Place {
+    fn part(&mut self, of: &SourcePosition, part: &str) -> SourcePosition {
         let name = format!("{}.{part}", of.name);
-        Place {
+        SourcePosition {
             in_body: true,
             ..self.place(&name, &of.name, of.span, true)
         }
@@ -181,7 +181,7 @@ impl<'n> Tea<'_, 'n> {
     /// A condition: text, true or false, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            // As in TEA, which goes on with the text of what it cannot compare.
+            // As in TEA, which continues with the text of what it cannot compare.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
                 if entry.value.as_str().is_some_and(compares_outside) {
@@ -189,7 +189,7 @@ impl<'n> Tea<'_, 'n> {
                     let hint = "without the braces it compares: \"state.count < 3\"";
                     self.warning("text-condition", entry.value.span, what, hint);
                 }
-                Some(condition.ill_typed_as(true))
+                Some(condition.with_ill_typed(true))
             }
             Kind::Int(number) => {
                 Condition::from_template(Template::constant(Value::Bool(number != 0))).ok()
@@ -214,7 +214,7 @@ impl<'n> Tea<'_, 'n> {
         self.error_with(code, span, message, || {
             let known: Vec<&str> = known.into_iter().collect();
             did_you_mean(name, known.iter().copied())
-                .unwrap_or_else(|| format!("known are: {}", listed(&known)))
+                .unwrap_or_else(|| format!("known are: {}", list_known(&known)))
         });
     }
 

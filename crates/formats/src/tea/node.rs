@@ -1,7 +1,7 @@
 //! One node: which of its forms it has, and what becomes of its result.
 
 use super::builder::{merge, set, step, with_result};
-use super::{MAX_STEPS, Place, Tea, builder};
+use super::{MAX_STEPS, SourcePosition, Tea, builder};
 use crate::reader::Fields;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, Step, StepKind};
@@ -25,7 +25,7 @@ pub(super) enum Sink {
     Map(Vec<(Name, Template)>),
 }
 
-pub(super) struct Built {
+pub(super) struct LoweredNode {
     pub label: Name,
     pub kind: StepKind,
     /// What its record holds, where that is not what the executor gave.
@@ -34,7 +34,7 @@ pub(super) struct Built {
     pub timeout: Option<Template>,
 }
 
-impl Built {
+impl LoweredNode {
     pub fn new(label: &str, kind: StepKind) -> Self {
         Self {
             label: Name::from(label),
@@ -44,7 +44,7 @@ impl Built {
         }
     }
 
-    pub fn step(self, place: Place) -> Step {
+    pub fn step(self, place: SourcePosition) -> Step {
         Step {
             output: self.output,
             timeout: self.timeout,
@@ -55,7 +55,7 @@ impl Built {
 
 impl<'n> Tea<'_, 'n> {
     /// Reads a node as a step. What cannot be read is reported and does nothing.
-    pub(super) fn node(&mut self, node: &'n Node, place: &Place) -> Step {
+    pub(super) fn node(&mut self, node: &'n Node, place: &SourcePosition) -> Step {
         let nothing = || step(place.clone(), "node", StepKind::Nothing);
         if self.used.len() > MAX_STEPS {
             let message = format!("the nodes need more than {MAX_STEPS} steps");
@@ -110,8 +110,8 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Built> {
-        if let Some(entry) = fields.some(self, "type") {
+    fn form(&mut self, fields: &mut Fields<'n>, place: &SourcePosition) -> Option<LoweredNode> {
+        if let Some(entry) = fields.non_null(self, "type") {
             let kind = self.text(entry, "while_loop, dynamic_parallel, or no `type` at all")?;
             if kind == "while_loop" {
                 return Some(self.while_loop(fields, place));
@@ -130,10 +130,10 @@ impl<'n> Tea<'_, 'n> {
                 "only `while_loop` and `dynamic_parallel` are types of their own",
             );
         }
-        let run = fields.given("run");
-        let script = fields.some(self, "script");
-        let uses = fields.some(self, "uses");
-        let mut action = fields.some(self, "action");
+        let run = fields.non_null_quiet("run");
+        let script = fields.non_null(self, "script");
+        let uses = fields.non_null(self, "uses");
+        let mut action = fields.non_null(self, "action");
         let mut idle = false;
         if self.ignores_actions
             && let Some(entry) = action.take()
@@ -141,7 +141,7 @@ impl<'n> Tea<'_, 'n> {
             self.ignored_action(entry);
             idle = true;
         }
-        let steps = fields.some(self, "steps");
+        let steps = fields.non_null(self, "steps");
         let forms = [run, script, uses, action, steps];
         let mut forms = forms.into_iter().flatten();
         let first = forms.next();
@@ -156,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
             if idle {
                 fields.allow_rest();
             }
-            return Some(Built::new("node", StepKind::Nothing));
+            return Some(LoweredNode::new("node", StepKind::Nothing));
         };
         match entry.key.as_str() {
             "run" | "script" => self.run(entry, fields, place),
@@ -166,14 +166,19 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Nodes in a node: one after the other, as one.
-    fn steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Built> {
+    fn steps(&mut self, entry: &'n Entry, place: &SourcePosition) -> Option<LoweredNode> {
         let steps = self.list(entry, NODE)?;
         let steps = self.inner(steps, place, "step");
-        Some(Built::new("steps", builder::block(steps)))
+        Some(LoweredNode::new("steps", builder::block(steps)))
     }
 
     /// Nodes inside of a node, in their order. Those without a name get one from their index.
-    pub(super) fn inner(&mut self, nodes: &'n [Node], of: &Place, unnamed: &str) -> Vec<Step> {
+    pub(super) fn inner(
+        &mut self,
+        nodes: &'n [Node],
+        of: &SourcePosition,
+        unnamed: &str,
+    ) -> Vec<Step> {
         let mut steps = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let name = match node.get("name").and_then(Node::as_str) {
@@ -189,8 +194,8 @@ impl<'n> Tea<'_, 'n> {
 
     /// `output` or `output_key`.
     pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
-        let output = fields.given("output");
-        let key = fields.given("output_key");
+        let output = fields.non_null_quiet("output");
+        let key = fields.non_null_quiet("output_key");
         let Some(entry) = output.or(key) else {
             return Sink::Merge;
         };
@@ -221,7 +226,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The assignments that bring a result into the state (docs/reference/tea.md).
-    pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &Place) -> Vec<Assignment> {
+    pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &SourcePosition) -> Vec<Assignment> {
         let span = place.span;
         match sink {
             Sink::Merge if place.in_body => vec![merge(value.clone(), span)],

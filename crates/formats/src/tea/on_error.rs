@@ -1,8 +1,8 @@
 //! `on_error` of a node, with `settings.error_handling` behind it: a node that is tried again, or whose
-//! failure becomes the key `__error__` of the state, after which the run goes on (docs/reference/tea.md).
+//! failure becomes the key `__error__` of the state, after which the run continues (docs/reference/tea.md).
 
-use super::builder::{block, hidden, object, output_of, replace, set, text, with_result};
-use super::{Place, Tea, builder};
+use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
+use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, only};
 use crate::reader::Fields;
 use std::time::Duration;
@@ -126,19 +126,19 @@ impl<'n> Tea<'_, 'n> {
 
     fn handling(&mut self, fields: &mut Fields<'n>, base: ErrorHandling) -> ErrorHandling {
         fields.allow(&["capture_traceback"]);
-        let mode = fields.some(self, "mode");
+        let mode = fields.non_null(self, "mode");
         let mode = mode.and_then(|entry| {
             self.choice(entry, &MODES, |text| {
                 format!("`{text}` is not a valid mode of `on_error`")
             })
         });
-        let retries = fields.some(self, "max_retries");
+        let retries = fields.non_null(self, "max_retries");
         let retries = retries.and_then(|entry| self.between(entry, 0.0, 100.0));
-        let delay = fields.some(self, "retry_delay");
+        let delay = fields.non_null(self, "retry_delay");
         let delay = delay.and_then(|entry| self.between(entry, 0.0, 300.0));
-        let factor = fields.some(self, "backoff_multiplier");
+        let factor = fields.non_null(self, "backoff_multiplier");
         let doubles = factor.and_then(|entry| self.doubles(entry));
-        let classes = fields.some(self, "retryable_errors");
+        let classes = fields.non_null(self, "retryable_errors");
         let classes = classes.and_then(|entry| self.classes(entry));
         #[allow(clippy::cast_possible_truncation, reason = "it is 100 at most")]
         let retries = retries.map(|retries| retries as i64);
@@ -209,7 +209,7 @@ impl<'n> Tea<'_, 'n> {
         step: Step,
         node: &'n Node,
         on_error: &'n Entry,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Step {
         let mut fallback = None;
         let mut handling = self.on_error.clone();
@@ -217,7 +217,7 @@ impl<'n> Tea<'_, 'n> {
             && let Some(mut fields) = self.fields(&on_error.value, "`on_error`", HINT)
         {
             handling = self.handling(&mut fields, handling);
-            fallback = fields.some(self, "fallback");
+            fallback = fields.non_null(self, "fallback");
             fields.finish(self);
         }
         if let Some(entry) = fallback {
@@ -231,7 +231,7 @@ impl<'n> Tea<'_, 'n> {
             Mode::Retry => handling.policy(on_error),
             Mode::Raise | Mode::Graceful => None,
         };
-        let caught = Caught {
+        let caught = CaughtNode {
             retry,
             node,
             fallback,
@@ -243,7 +243,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn caught_call(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
+    fn caught_call(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
         let attempts = Template::binding(Binding::Attempts(step.name.clone()));
         let failed = caught.state(&step.name, &attempts, place);
         let handler = self.assigned(place, "on_error", failed);
@@ -255,13 +255,13 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Each attempt begins with the state as it was, and a failure leaves that.
-    fn caught_steps(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
+    fn caught_steps(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
         let kept = StepKind::Compose(builder::state());
-        let kept = hidden(self.part(place, "before"), "compose", kept);
+        let kept = anonymous_step(self.part(place, "before"), "compose", kept);
         let as_before = || replace(output_of(&kept.name), place.span);
         let number = Template::binding(Binding::Attempt);
         let reset = builder::assign(vec![as_before()], Some(number));
-        let reset = hidden(self.part(place, "reset"), "assign", reset);
+        let reset = anonymous_step(self.part(place, "reset"), "assign", reset);
         let attempt = self.part(place, "attempt");
         let mut failed = vec![as_before()];
         let attempts = output_of(&reset.name);
@@ -279,7 +279,7 @@ impl<'n> Tea<'_, 'n> {
         let attempt = Step {
             retry: caught.retry,
             catch: Some(only(handler)),
-            ..hidden(attempt, "attempt", block(vec![reset, once]))
+            ..anonymous_step(attempt, "attempt", block(vec![reset, once]))
         };
         Step {
             output: Some(output),
@@ -337,15 +337,15 @@ impl ErrorHandling {
 }
 
 /// A node whose failure is caught.
-struct Caught<'n> {
+struct CaughtNode<'n> {
     retry: Option<RetryPolicy>,
     node: &'n Node,
     fallback: Option<&'n Entry>,
 }
 
-impl Caught<'_> {
+impl CaughtNode<'_> {
     /// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
-    fn state(&self, action: &Name, attempts: &Template, place: &Place) -> Vec<Assignment> {
+    fn state(&self, action: &Name, attempts: &Template, place: &SourcePosition) -> Vec<Assignment> {
         let error = error_info(action, self.node, attempts, place);
         let mut state = vec![set("__error__", error, place.span)];
         if let Some(name) = self.fallback.and_then(|entry| entry.value.as_str()) {
@@ -356,7 +356,7 @@ impl Caught<'_> {
 }
 
 /// The value of `__error__`.
-fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &Place) -> Template {
+fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &SourcePosition) -> Template {
     let failed = failed.replace('\'', "''");
     let fault = Template::parse(&format!("@actions('{failed}').error"), Syntax::Loom);
     let fault = fault.unwrap_or_else(|_| Template::constant(Value::Null));

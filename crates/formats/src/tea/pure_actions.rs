@@ -1,10 +1,10 @@
 //! Actions of the Loom format, by their own names, that are no call of an executor: what they
 //! compute goes into the state as any other result.
 
-use super::builder::{assign, expression, hidden, object, output_of, set, with_result};
-use super::node::{Built, Sink};
-use super::{Place, Tea, builder};
-use crate::{ENDS, TABLES};
+use super::builder::{anonymous_step, assign, expression, object, output_of, set, with_result};
+use super::node::{LoweredNode, Sink};
+use super::{SourcePosition, Tea, builder};
+use crate::{TABLES, TERMINAL_STATUSES};
 use windlass_expression::{Binding, Template, Value};
 use windlass_model::hir::{Assignment, StepKind, Wait};
 use windlass_model::model::{AssignOp, Name};
@@ -40,10 +40,10 @@ impl<'n> Tea<'_, 'n> {
         named: &'n Entry,
         with: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let with = self.arguments(with)?;
-        self.taken(name, &with);
+        self.check_known_keys(name, &with);
         let mut with = Arguments {
             with,
             named,
@@ -61,7 +61,7 @@ impl<'n> Tea<'_, 'n> {
                 Some(assign(then, Some(value)))
             }
         };
-        Some(Built::new(name, made?))
+        Some(LoweredNode::new(name, made?))
     }
 
     fn argument(&mut self, with: &mut Arguments<'n>, key: &str, hint: &str) -> Option<&'n Entry> {
@@ -98,13 +98,18 @@ impl<'n> Tea<'_, 'n> {
         let error = with.find("runError");
         let error = error.map(|entry| self.template(&entry.value));
         let entry = self.argument(with, "runStatus", hint)?;
-        let status = self.choice_as("unknown-status", entry, &ENDS, |text| {
+        let status = self.choice_as("unknown-status", entry, &TERMINAL_STATUSES, |text| {
             format!("a run cannot end as `{text}`")
         })?;
         Some(StepKind::Terminate { status, error })
     }
 
-    fn awaits(&mut self, with: &mut Arguments<'n>, sink: &Sink, place: &Place) -> Option<StepKind> {
+    fn awaits(
+        &mut self,
+        with: &mut Arguments<'n>,
+        sink: &Sink,
+        place: &SourcePosition,
+    ) -> Option<StepKind> {
         let hint = "for example with: { signal: approved }";
         let entry = self.argument(with, "signal", hint)?;
         let signal = Name::from(self.text(entry, hint)?);
@@ -112,12 +117,17 @@ impl<'n> Tea<'_, 'n> {
         let then = self.keep(sink, &output_of(&inner.name), place);
         let after = self.part(place, "output");
         Some(builder::block(vec![
-            hidden(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
-            hidden(after, "assign", assign(then, None)),
+            anonymous_step(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
+            anonymous_step(after, "assign", assign(then, None)),
         ]))
     }
 
-    fn assigns(&mut self, name: &str, with: &mut Arguments<'n>, place: &Place) -> Option<StepKind> {
+    fn assigns(
+        &mut self,
+        name: &str,
+        with: &mut Arguments<'n>,
+        place: &SourcePosition,
+    ) -> Option<StepKind> {
         let hint = "for example with: { name: status, value: done }";
         let (op, absent) = match name {
             "incrementVariable" => (AssignOp::Increment, Some(Value::Int(1))),
@@ -152,7 +162,7 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         with: &mut Arguments<'n>,
         sink: &Sink,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<StepKind> {
         let hint = "for example with: { key: topic, value: \"{{ state.topic }}\" }";
         let key = self.argument(with, "key", hint)?;
@@ -215,12 +225,12 @@ impl<'n> Tea<'_, 'n> {
         let then = self.keep(sink, &value, place);
         let after = self.part(place, "output");
         Some(builder::block(vec![
-            hidden(
+            anonymous_step(
                 inner,
                 name,
                 assign(store.into_iter().collect(), Some(result)),
             ),
-            hidden(after, "assign", assign(then, None)),
+            anonymous_step(after, "assign", assign(then, None)),
         ]))
     }
 

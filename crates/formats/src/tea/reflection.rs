@@ -5,13 +5,13 @@
 //! before, and the result is merged into it.
 
 use super::builder::{
-    FAULT_TEXT, assign, assignment, condition, expressions, forget_fault, hidden, merge, output_of,
-    remove, replace, set, set_all, state, with_result,
+    FAULT_TEXT, anonymous_step, assign, assignment, condition, expressions, forget_fault, merge,
+    output_of, remove, replace, set, set_all, state, with_result,
 };
 use super::evaluate::{EVALUATION, Evaluator};
-use super::node::{Built, Sink};
+use super::node::{LoweredNode, Sink};
 use super::worker::{Role, Worker};
-use super::{Place, Tea};
+use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Loop, Step, StepKind};
@@ -42,8 +42,8 @@ impl<'n> Tea<'_, 'n> {
         named: &'n Entry,
         with: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let Some(with) = with else {
             let message = "reflection.loop needs `generator` and `evaluator`";
             self.error("missing-key", named.value.span, message, HINT);
@@ -51,11 +51,11 @@ impl<'n> Tea<'_, 'n> {
         };
         let mut fields = self.fields(&with.value, "`with` of reflection.loop", HINT)?;
         let span = named.value.span;
-        let generator = fields.need(self, "generator", span, HINT);
-        let evaluator = fields.need(self, "evaluator", span, HINT);
-        let corrector = fields.some(self, "corrector");
-        let count = fields.some(self, "max_iterations");
-        let on_failure = fields.some(self, "on_failure");
+        let generator = fields.required(self, "generator", span, HINT);
+        let evaluator = fields.required(self, "evaluator", span, HINT);
+        let corrector = fields.non_null(self, "corrector");
+        let count = fields.non_null(self, "max_iterations");
+        let on_failure = fields.non_null(self, "on_failure");
         fields.finish(self);
 
         let count = self.rounds(count);
@@ -78,21 +78,25 @@ impl<'n> Tea<'_, 'n> {
             condition_text: String::from("the last round was valid"),
             ..builder::looped(condition(VALID)?, count, Block::Sequence(body))
         };
-        let looped = hidden(looped, "reflection.loop", StepKind::Loop(Box::new(spec)));
-        let before = hidden(before, "compose", StepKind::Compose(state()));
+        let looped = anonymous_step(looped, "reflection.loop", StepKind::Loop(Box::new(spec)));
+        let before = anonymous_step(before, "compose", StepKind::Compose(state()));
         let mut steps = vec![before, self.at_first(place), looped];
         if on_failure == OnFailure::Raise {
             steps.push(self.raise(place)?);
         }
         let result = self.part(place, "result");
         let output = output_of(&result.name);
-        steps.push(hidden(result, "assign", result_of(on_failure, place.span)));
+        steps.push(anonymous_step(
+            result,
+            "assign",
+            result_of(on_failure, place.span),
+        ));
         let mut back = vec![replace(saved, place.span)];
         back.extend(self.keep(sink, &output, place));
         steps.push(self.assigned(place, "output", back));
-        Some(Built {
+        Some(LoweredNode {
             output: Some(output),
-            ..Built::new("reflection.loop", super::builder::block(steps))
+            ..LoweredNode::new("reflection.loop", super::builder::block(steps))
         })
     }
 
@@ -111,13 +115,13 @@ impl<'n> Tea<'_, 'n> {
                 if template.as_constant().is_none() {
                     return Some(template);
                 }
-                self.bad_rounds(entry)
+                self.invalid_rounds(entry)
             }
-            _ => self.bad_rounds(entry),
+            _ => self.invalid_rounds(entry),
         }
     }
 
-    fn bad_rounds<T>(&mut self, entry: &Entry) -> Option<T> {
+    fn invalid_rounds<T>(&mut self, entry: &Entry) -> Option<T> {
         let got = crate::reader::constant(&entry.value).to_json();
         let message = format!("reflection.loop: max_iterations must be at least 1, got {got}");
         let hint = "a whole number from 1";
@@ -139,7 +143,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// What the loop's variables are before the first round.
-    fn at_first(&mut self, place: &Place) -> Step {
+    fn at_first(&mut self, place: &SourcePosition) -> Step {
         let first = [
             ("reflection_history", "[]"),
             (BEST, "none"),
@@ -156,7 +160,7 @@ impl<'n> Tea<'_, 'n> {
         evaluator: Evaluator,
         corrector: Option<Worker>,
         count: &Template,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Vec<Step>> {
         let span = place.span;
         let number = set_all(&[("reflection_iteration", "loop.count")], span);
@@ -187,7 +191,7 @@ impl<'n> Tea<'_, 'n> {
             self.unless_broken(place)?,
             self.assigned(place, "generator_failed", failed),
         ];
-        let tried = self.caught(place, "generation", generate, handler);
+        let tried = self.catch_step(place, "generation", generate, handler);
 
         let mut then = self.evaluation(evaluator, place)?;
         then.push(self.recorded(place));
@@ -198,25 +202,29 @@ impl<'n> Tea<'_, 'n> {
         let generated = format!("@equals(actions('{generated}').status, 'Succeeded')");
         let generated = Condition::parse(&generated, Syntax::Loom).ok()?;
         let judged = builder::when(generated, Block::Sequence(then));
-        let judged = hidden(self.part(place, "judged"), "if", judged);
+        let judged = anonymous_step(self.part(place, "judged"), "if", judged);
         Some(vec![number, tried, judged])
     }
 
     /// What Python calls a wrong value ends the run, as in TEA: the generator itself is wrong then.
-    fn unless_broken(&mut self, place: &Place) -> Option<Step> {
+    fn unless_broken(&mut self, place: &SourcePosition) -> Option<Step> {
         let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
                       'UnicodeDecodeError', 'UnicodeEncodeError']";
         let raise = StepKind::Raise {
             kind: Name::from("script"),
             message: expression("state._windlass_fault.message"),
         };
-        let raise = hidden(self.part(place, "broken"), "raise", raise);
+        let raise = anonymous_step(self.part(place, "broken"), "raise", raise);
         let check = builder::when(condition(broken)?, only(raise));
-        Some(hidden(self.part(place, "generator_error"), "if", check))
+        Some(anonymous_step(
+            self.part(place, "generator_error"),
+            "if",
+            check,
+        ))
     }
 
     /// The round in the history, and the best so far: of equals the first.
-    fn recorded(&mut self, place: &Place) -> Step {
+    fn recorded(&mut self, place: &SourcePosition) -> Step {
         let span = place.span;
         let said = |member: &str| format!("state.{EVALUATION}.{member}");
         let better = format!("{} > state.{BEST_SCORE}", said("score"));
@@ -253,7 +261,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         corrector: Worker,
         count: &Template,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Step> {
         let span = place.span;
         let value = corrector.value.clone();
@@ -270,15 +278,15 @@ impl<'n> Tea<'_, 'n> {
             set("reflection_history", with_errors()?, span),
         ];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];
-        let tried = self.caught(place, "correction", correct, handler);
+        let tried = self.catch_step(place, "correction", correct, handler);
         let more = format!("not {VALID} and loop.count < result");
         let more = Condition::from_template(with_result(count, expression(&more))).ok()?;
         let again = builder::when(more, only(tried));
-        Some(hidden(self.part(place, "again"), "if", again))
+        Some(anonymous_step(self.part(place, "again"), "if", again))
     }
 
     /// `on_failure: raise`: the error holds the whole history.
-    fn raise(&mut self, place: &Place) -> Option<Step> {
+    fn raise(&mut self, place: &SourcePosition) -> Option<Step> {
         let raise = StepKind::Raise {
             kind: Name::from("reflection"),
             message: jinja(
@@ -286,9 +294,13 @@ impl<'n> Tea<'_, 'n> {
                  history: {{ state.reflection_history | json }}",
             ),
         };
-        let raise = hidden(self.part(place, "failed"), "raise", raise);
+        let raise = anonymous_step(self.part(place, "failed"), "raise", raise);
         let failed = builder::when(condition(&format!("not {VALID}"))?, only(raise));
-        Some(hidden(self.part(place, "unless_valid"), "if", failed))
+        Some(anonymous_step(
+            self.part(place, "unless_valid"),
+            "if",
+            failed,
+        ))
     }
 }
 

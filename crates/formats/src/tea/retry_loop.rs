@@ -1,16 +1,16 @@
 //! `retry.loop`: validate, correct, validate again.
 //!
 //! A loop whose iterations begin with the corrector, but for the first one, and end with the
-//! validator: so that what the loop looks at is whether the last validation was good, and n retries
+//! validator: so that what the loop checks is whether the last validation was good, and n retries
 //! are n + 1 iterations. The four variables lie in the state while it runs.
 
 use super::action::action_names;
 use super::builder::{
-    FAULT_TEXT, assign, condition, forget_fault, hidden, merge, output_of, recording, replace, set,
-    set_all, state, with_result,
+    FAULT_TEXT, anonymous_step, assign, condition, forget_fault, merge, output_of, recording,
+    replace, set, set_all, state, with_result,
 };
-use super::node::{Built, Sink};
-use super::{Place, Tea};
+use super::node::{LoweredNode, Sink};
+use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::hir::{Block, Loop, Step, StepKind, Wait};
@@ -31,19 +31,19 @@ impl<'n> Tea<'_, 'n> {
         named: &'n Entry,
         with: Option<&'n Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let Some(with) = with else {
             self.required(named, "'validate' parameter is required");
             self.required(named, "'correct' parameter is required");
             return None;
         };
         let mut fields = self.fields(&with.value, "`with` of retry.loop", HINT)?;
-        let validate = fields.some(self, "validate");
+        let validate = fields.non_null(self, "validate");
         let arguments = fields.get("validate_args");
-        let correct = fields.some(self, "correct");
+        let correct = fields.non_null(self, "correct");
         let retries = fields.get("max_retries");
-        let delay = fields.some(self, "retry_delay");
+        let delay = fields.non_null(self, "retry_delay");
         fields.finish(self);
 
         let retries = self.max_retries(retries, place);
@@ -67,7 +67,7 @@ impl<'n> Tea<'_, 'n> {
             condition_text: String::from("state._retry_result.valid"),
             ..builder::looped(condition(VALID)?, retries.count, Block::Sequence(body))
         };
-        let looped = hidden(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
+        let looped = anonymous_step(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
         let mut steps = retries.before;
         let kept = self.keep_from(sink, place);
@@ -80,12 +80,16 @@ impl<'n> Tea<'_, 'n> {
             set("_retry_exhausted", expression(&exhausted), span),
             merge(expression(&fields), span),
         ];
-        steps.push(hidden(kept.result, "assign", assign(last, kept.whole)));
+        steps.push(anonymous_step(
+            kept.result,
+            "assign",
+            assign(last, kept.whole),
+        ));
         steps.extend(kept.after);
-        Some(Built {
-            // The parts of the loop are of no interest to who looks at the run.
+        Some(LoweredNode {
+            // The parts of the loop are of no interest to who checks the run.
             output: Some(expression("state.get('_retry_result')")),
-            ..Built::new("retry.loop", super::builder::block(steps))
+            ..LoweredNode::new("retry.loop", super::builder::block(steps))
         })
     }
 
@@ -95,7 +99,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// How many iterations: one more than there are retries.
-    fn max_retries(&mut self, entry: Option<&'n Entry>, place: &Place) -> Option<Retries> {
+    fn max_retries(&mut self, entry: Option<&'n Entry>, place: &SourcePosition) -> Option<Retries> {
         let known = |count| {
             Some(Retries {
                 count: Template::constant(Value::Int(count)),
@@ -115,7 +119,7 @@ impl<'n> Tea<'_, 'n> {
             Kind::String(_) => {
                 let template = self.template(&entry.value);
                 if template.as_constant().is_some() {
-                    return self.bad_retries(entry);
+                    return self.invalid_retries(entry);
                 }
                 let computed = self.part(place, "max");
                 let value = output_of(&computed.name);
@@ -129,20 +133,20 @@ impl<'n> Tea<'_, 'n> {
                     message: with_result(&value, jinja(message)),
                 };
                 let wrong = Condition::from_template(with_result(&value, wrong)).ok()?;
-                let refuse = builder::when(wrong, only(hidden(raised, "raise", raise)));
+                let refuse = builder::when(wrong, only(anonymous_step(raised, "raise", raise)));
                 Some(Retries {
                     count: with_result(&value, expression("result + 1")),
                     before: vec![
-                        hidden(computed, "compose", StepKind::Compose(template)),
-                        hidden(guard, "if", refuse),
+                        anonymous_step(computed, "compose", StepKind::Compose(template)),
+                        anonymous_step(guard, "if", refuse),
                     ],
                 })
             }
-            _ => self.bad_retries(entry),
+            _ => self.invalid_retries(entry),
         }
     }
 
-    fn bad_retries<T>(&mut self, entry: &Entry) -> Option<T> {
+    fn invalid_retries<T>(&mut self, entry: &Entry) -> Option<T> {
         let got = crate::reader::constant(&entry.value).to_json();
         let message = format!("retry.loop: max_retries must be a non-negative integer, got {got}");
         self.error("out-of-range", entry.value.span, message, HINT);
@@ -154,7 +158,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         validate: Option<&'n Entry>,
         arguments: Vec<&'n Entry>,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Vec<Step>> {
         let validate = validate?;
         let name = super::action::canonical(self.text(validate, HINT)?);
@@ -170,7 +174,7 @@ impl<'n> Tea<'_, 'n> {
         let value = invocation.value;
         let then = vec![set("_retry_result", value.clone(), span)];
         let call = super::builder::call(&invocation.executor, invocation.inputs, None, then);
-        let inner = recording(hidden(inner, &name, call), &value);
+        let inner = recording(anonymous_step(inner, &name, call), &value);
         let failed = format!(
             "{{'valid': false, 'errors': [{{'message': {FAULT_TEXT}, 'type': 'validation_error'}}]}}"
         );
@@ -179,14 +183,14 @@ impl<'n> Tea<'_, 'n> {
             forget_fault(span),
         ];
         let handler = vec![self.assigned(place, "validation_failed", failed)];
-        let tried = self.caught(place, "validation", inner, handler);
+        let tried = self.catch_step(place, "validation", inner, handler);
         let errors = format!("[] if {VALID} else state._retry_result.get('errors', [])");
         let errors = set_all(&[("_retry_errors", &errors)], span);
         Some(vec![tried, self.assigned(place, "errors", errors)])
     }
 
-    /// The corrector's node, as it stands, without its edges.
-    fn correction(&mut self, correct: Option<&'n Entry>, place: &Place) -> Option<Step> {
+    /// The corrector's node, as it is, without its edges.
+    fn correction(&mut self, correct: Option<&'n Entry>, place: &SourcePosition) -> Option<Step> {
         let correct = correct?;
         let name = self.text(correct, HINT)?;
         let found = self.nodes.iter().find(|(known, _)| *known == name).copied();
@@ -213,7 +217,7 @@ impl<'n> Tea<'_, 'n> {
         }
         self.correctors.insert(name);
         self.correcting.push(name);
-        let inner = Place {
+        let inner = SourcePosition {
             in_body: false,
             ..self.place(name, &place.name, span, false)
         };
@@ -228,7 +232,7 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         corrector: Step,
         delay: Option<Template>,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Step> {
         let span = place.span;
         let name = corrector.title.as_ref().unwrap_or(&corrector.name).clone();
@@ -248,20 +252,20 @@ impl<'n> Tea<'_, 'n> {
         let handler = vec![self.assigned(place, "correction_failed", failed)];
         let tried = Step {
             break_when: Some(condition(CORRECTION_FAILED)?),
-            ..self.caught(place, "correction", corrector, handler)
+            ..self.catch_step(place, "correction", corrector, handler)
         };
         let mut steps = vec![tried];
         let none = Value::Int(0);
         if let Some(delay) = delay.filter(|delay| delay.as_constant() != Some(&none)) {
             let wait = StepKind::Wait(Wait::For(delay));
-            steps.push(hidden(self.part(place, "delay"), "wait", wait));
+            steps.push(anonymous_step(self.part(place, "delay"), "wait", wait));
         }
         let again = builder::when(condition("loop.index > 0")?, Block::Sequence(steps));
-        let again = hidden(self.part(place, "again"), "if", again);
+        let again = anonymous_step(self.part(place, "again"), "if", again);
         let count = set_all(&[("_retry_count", "loop.index")], span);
         let count = self.assigned(place, "count", count);
         let both = self.part(place, "begin");
-        Some(hidden(
+        Some(anonymous_step(
             both,
             "block",
             super::builder::block(vec![again, count]),
@@ -270,10 +274,10 @@ impl<'n> Tea<'_, 'n> {
 
     /// How a node that works on the state itself comes to its result: it merges, or all of it
     /// goes under a key and nothing else changes.
-    pub(super) fn keep_from(&mut self, sink: &Sink, place: &Place) -> Kept {
+    pub(super) fn keep_from(&mut self, sink: &Sink, place: &SourcePosition) -> RememberedState {
         let result = self.part(place, "result");
         if matches!(sink, Sink::Merge) {
-            return Kept {
+            return RememberedState {
                 before: None,
                 result,
                 whole: None,
@@ -283,8 +287,12 @@ impl<'n> Tea<'_, 'n> {
         let before = self.part(place, "before");
         let mut back = vec![replace(output_of(&before.name), place.span)];
         back.extend(self.keep(sink, &output_of(&result.name), place));
-        Kept {
-            before: Some(hidden(before, "compose", StepKind::Compose(state()))),
+        RememberedState {
+            before: Some(anonymous_step(
+                before,
+                "compose",
+                StepKind::Compose(state()),
+            )),
             result,
             whole: Some(state()),
             after: Some(self.assigned(place, "output", back)),
@@ -299,11 +307,11 @@ struct Retries {
 }
 
 /// See [`Tea::keep_from`].
-pub(super) struct Kept {
+pub(super) struct RememberedState {
     /// Remembers the state.
     pub before: Option<Step>,
     /// The place of the step that makes the result of the state.
-    pub result: Place,
+    pub result: SourcePosition,
     /// The output of that step.
     pub whole: Option<Template>,
     /// Brings the state back and adds the result.

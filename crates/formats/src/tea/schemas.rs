@@ -1,4 +1,4 @@
-//! The files that JSON Schemas of a workflow refer to: `$ref` beside the workflow, and from one
+//! The files that JSON Schemas of a workflow refer to: `$ref` next to the workflow, and from one
 //! such file to another. Nothing is ever fetched (docs/reference/tea.md).
 
 use super::Tea;

@@ -1,8 +1,8 @@
 //! Code in a node: `run`. What the languages get and what is made of what they give.
 
-use super::builder::{given, jinja, merge, object, replace, script_state};
-use super::node::{Built, Sink};
-use super::{Place, Tea, builder};
+use super::builder::{executor_result, jinja, merge, object, replace, script_state};
+use super::node::{LoweredNode, Sink};
+use super::{SourcePosition, Tea, builder};
 use crate::checks;
 use crate::reader::{Fields, keep};
 use windlass_expression::{Binding, Template};
@@ -38,10 +38,10 @@ impl<'n> Tea<'_, 'n> {
         &mut self,
         entry: &'n Entry,
         fields: &mut Fields<'n>,
-        place: &Place,
-    ) -> Option<Built> {
-        let beside = fields.some(self, "language");
-        let timeout = fields.some(self, "timeout");
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
+        let beside = fields.non_null(self, "language");
+        let timeout = fields.non_null(self, "timeout");
         fields.allow(&["with"]);
         for key in ["output", "output_key"] {
             if let Some(entry) = fields.get(key) {
@@ -56,12 +56,12 @@ impl<'n> Tea<'_, 'n> {
             Kind::Object(_) => {
                 let hint = "for example run: { type: lua, code: \"return {n = 1}\" }";
                 let mut inner = self.fields(&entry.value, "`run`", hint)?;
-                let kind = inner.some(self, "type");
+                let kind = inner.non_null(self, "type");
                 if kind.and_then(|kind| kind.value.as_str()) == Some("expression") {
                     return self.expression(&mut inner, place);
                 }
-                let code = inner.need(self, "code", entry.key_span, hint);
-                let own = inner.some(self, "timeout");
+                let code = inner.required(self, "code", entry.key_span, hint);
+                let own = inner.non_null(self, "timeout");
                 inner.finish(self);
                 let timeout = own.or(timeout);
                 let (language, code) = (self.language(kind.or(beside))?, &code?.value);
@@ -93,15 +93,15 @@ impl<'n> Tea<'_, 'n> {
         code: &Node,
         timeout: Option<&Entry>,
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let inputs = self.code(language, code, vec![("state", script_state())])?;
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let value = value_of_script();
         let span = place.span;
         let mut then: Vec<Assignment> = Vec::new();
         if language == Language::Python {
-            let live = given().part("state");
+            let live = executor_result().part("state");
             then.push(replace(live, span));
         }
         match sink {
@@ -110,9 +110,9 @@ impl<'n> Tea<'_, 'n> {
             }
             Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
         }
-        Some(Built {
+        Some(LoweredNode {
             output: Some(value),
-            ..Built::new(
+            ..LoweredNode::new(
                 "run",
                 builder::call(language.executor(), inputs, timeout, then),
             )
@@ -156,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
         Some(object(members))
     }
 
-    /// Keeps code that is not rendered, for whoever looks at its syntax.
+    /// Keeps code that is not rendered, for any caller that checks its syntax.
     fn remember(&mut self, language: Language, code: &Node, text: &str) {
         let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
         if language == Language::Python && is_template {
@@ -184,9 +184,13 @@ impl<'n> Tea<'_, 'n> {
 
     /// `run: {type: expression, value}`: a template's value, or an expression of Python, which goes
     /// into `result`.
-    fn expression(&mut self, inner: &mut Fields<'n>, place: &Place) -> Option<Built> {
+    fn expression(
+        &mut self,
+        inner: &mut Fields<'n>,
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
-        let value = inner.need(self, "value", place.span, hint)?;
+        let value = inner.required(self, "value", place.span, hint)?;
         let own = self.sink(inner);
         let template = self.template(&value.value);
         let is_value = !value.value.as_str().is_some_and(is_expression);
@@ -203,7 +207,7 @@ impl<'n> Tea<'_, 'n> {
         }
         let value = template;
         let kind = builder::assign(self.keep(&own, &value, place), Some(value));
-        Some(Built::new("expression", kind))
+        Some(LoweredNode::new("expression", kind))
     }
 }
 
@@ -215,7 +219,7 @@ fn is_expression(text: &str) -> bool {
 }
 
 pub(super) fn value_of_script() -> Template {
-    given().part("result")
+    executor_result().part("result")
 }
 
 /// What goes into the state when the node does not say where. Python: new locals of code without

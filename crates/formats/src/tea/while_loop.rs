@@ -1,7 +1,7 @@
 //! `type: while_loop`.
 
-use super::node::Built;
-use super::{Place, Tea};
+use super::node::LoweredNode;
+use super::{SourcePosition, Tea};
 use crate::builder::looped;
 use crate::reader::Fields;
 use windlass_expression::{Condition, Template, Value};
@@ -14,7 +14,11 @@ const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
     /// Reads a while_loop. What is wrong with it is said in TEA's words.
-    pub(super) fn while_loop(&mut self, fields: &mut Fields<'n>, place: &Place) -> Built {
+    pub(super) fn while_loop(
+        &mut self,
+        fields: &mut Fields<'n>,
+        place: &SourcePosition,
+    ) -> LoweredNode {
         let condition = fields.get("condition");
         let count = fields.get("max_iterations");
         let body = fields.get("body");
@@ -27,7 +31,7 @@ impl<'n> Tea<'_, 'n> {
         let count = self.max_iterations(count, place);
         let body = self.loop_body(body, place);
         let (Some((condition, text)), Some(count)) = (condition, count) else {
-            return Built::new("while_loop", StepKind::Nothing);
+            return LoweredNode::new("while_loop", StepKind::Nothing);
         };
         let count = Template::constant(Value::Int(count));
         let spec = Loop {
@@ -37,10 +41,10 @@ impl<'n> Tea<'_, 'n> {
             test_when_spent: false,
             ..looped(condition.negated(), count, Block::Sequence(body))
         };
-        Built::new("while_loop", StepKind::Loop(Box::new(spec)))
+        LoweredNode::new("while_loop", StepKind::Loop(Box::new(spec)))
     }
 
-    fn requires(&mut self, place: &Place, span: Span, what: &str, hint: &str) {
+    fn require(&mut self, place: &SourcePosition, span: Span, what: &str, hint: &str) {
         let message = format!("while_loop node '{}' requires {what}", place.shown());
         self.error("missing-key", span, message, hint);
     }
@@ -48,11 +52,11 @@ impl<'n> Tea<'_, 'n> {
     fn loop_condition(
         &mut self,
         entry: Option<&Entry>,
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<(Condition, String)> {
         let hint = "for example condition: \"state.count < 3\"";
         let text = match entry.map(|entry| &entry.value.kind) {
-            // What Python calls false is no condition.
+            // What Python calls false is not a condition.
             None | Some(Kind::Null | Kind::Bool(false) | Kind::Int(0)) => None,
             Some(Kind::String(text)) if text.text.trim().is_empty() => None,
             Some(Kind::String(text)) => Some(text.text.clone()),
@@ -61,16 +65,16 @@ impl<'n> Tea<'_, 'n> {
         };
         let (Some(entry), Some(text)) = (entry, text) else {
             let span = entry.map_or(place.span, |entry| entry.value.span);
-            self.requires(place, span, "'condition'", hint);
+            self.require(place, span, "'condition'", hint);
             return None;
         };
         Some((self.condition(entry)?, text))
     }
 
-    fn max_iterations(&mut self, entry: Option<&Entry>, place: &Place) -> Option<i64> {
+    fn max_iterations(&mut self, entry: Option<&Entry>, place: &SourcePosition) -> Option<i64> {
         let hint = "for example max_iterations: 10";
         let Some(entry) = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null)) else {
-            self.requires(place, place.span, "'max_iterations'", hint);
+            self.require(place, place.span, "'max_iterations'", hint);
             return None;
         };
         let count = match entry.value.kind {
@@ -91,13 +95,13 @@ impl<'n> Tea<'_, 'n> {
         Some(count)
     }
 
-    fn loop_body(&mut self, entry: Option<&'n Entry>, place: &Place) -> Vec<Step> {
+    fn loop_body(&mut self, entry: Option<&'n Entry>, place: &SourcePosition) -> Vec<Step> {
         let hint = "for example body: [{ name: work, run: \"return {'n': 1}\" }]";
         let nodes = match entry.map(|entry| &entry.value.kind) {
             Some(Kind::Array(nodes)) if !nodes.is_empty() => nodes,
             Some(Kind::Array(_) | Kind::Null) | None => {
                 let span = entry.map_or(place.span, |entry| entry.key_span);
-                self.requires(place, span, "'body' with at least one node", hint);
+                self.require(place, span, "'body' with at least one node", hint);
                 return Vec::new();
             }
             Some(_) => {
@@ -112,7 +116,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// A while_loop in a while_loop, at any depth (AC-11).
-    fn refuse_nested(&mut self, nodes: &[Node], place: &Place) {
+    fn refuse_nested(&mut self, nodes: &[Node], place: &SourcePosition) {
         for (index, node) in nodes.iter().enumerate() {
             if node.get("type").and_then(Node::as_str) == Some("while_loop") {
                 let name = match node.get("name").and_then(Node::as_str) {

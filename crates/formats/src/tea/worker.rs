@@ -2,9 +2,9 @@
 //! return its value or set `result` (docs/reference/tea.md).
 
 use super::action::{action_names, canonical};
-use super::builder::{call, given, hidden, recording, replace, script_state};
+use super::builder::{anonymous_step, call, executor_result, recording, replace, script_state};
 use super::script::Language;
-use super::{Place, Tea};
+use super::{SourcePosition, Tea};
 use crate::builder::expression;
 use windlass_expression::Template;
 use windlass_model::hir::{Assignment, Step};
@@ -40,29 +40,34 @@ pub(super) struct Worker {
 }
 
 impl<'n> Tea<'_, 'n> {
-    pub(super) fn worker(&mut self, role: Role, entry: &'n Entry, place: &Place) -> Option<Worker> {
+    pub(super) fn worker(
+        &mut self,
+        role: Role,
+        entry: &'n Entry,
+        place: &SourcePosition,
+    ) -> Option<Worker> {
         let what = format!("`{}`", entry.key);
         let hint =
             "for example { action: llm.call, prompt: \"…\" } or { run: \"return {'n': 1}\" }";
         let mut fields = self.fields(&entry.value, &what, hint)?;
-        let action = fields.some(self, "action");
-        let uses = fields.some(self, "uses");
+        let action = fields.non_null(self, "action");
+        let uses = fields.non_null(self, "uses");
         if let Some(action) = action.or(uses) {
-            // What stands beside the action are its arguments.
+            // What is next to the action are its arguments.
             let with: Vec<&'n Entry> = fields.rest().collect();
             let name = canonical(self.text(action, hint)?);
             let what = format!("reflection.loop: Unknown {}", role.word());
             return self.action_worker(&what, name, action, &with, place);
         }
-        let run = fields.some(self, "run");
-        let language = fields.some(self, "language");
+        let run = fields.non_null(self, "run");
+        let language = fields.non_null(self, "language");
         let Some(run) = run else {
             let role = role.word();
             let message = format!("reflection.loop: the {role} needs either `action` or `run`");
             self.error("missing-key", entry.key_span, message, hint);
             return None;
         };
-        let timeout = fields.some(self, "timeout");
+        let timeout = fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|timeout| self.seconds(timeout));
         fields.finish(self);
         let language = self.language(language)?;
@@ -93,7 +98,7 @@ impl<'n> Tea<'_, 'n> {
         name: String,
         entry: &'n Entry,
         with: &[&'n Entry],
-        place: &Place,
+        place: &SourcePosition,
     ) -> Option<Worker> {
         if !action_names().any(|known| known == name) {
             let message = format!("{what} action: {name}");
@@ -132,10 +137,15 @@ fn asks_model(action: &str) -> bool {
 
 impl Worker {
     /// Its call as a step; `then` is what becomes of the value.
-    pub(super) fn step(self, place: Place, value: &Template, then: Vec<Assignment>) -> Step {
+    pub(super) fn step(
+        self,
+        place: SourcePosition,
+        value: &Template,
+        then: Vec<Assignment>,
+    ) -> Step {
         let then = self.then.into_iter().chain(then).collect();
         let call = call(&self.executor, self.inputs, self.timeout, then);
-        recording(hidden(place, &self.label, call), value)
+        recording(anonymous_step(place, &self.label, call), value)
     }
 }
 
@@ -165,15 +175,15 @@ pub(super) fn value_of(language: Language) -> Template {
             "result.result if (result.returned or 'result' in result.locals) \
              else result.locals.get('output')",
         ),
-        Language::Lua | Language::Prolog => given().part("result"),
+        Language::Lua | Language::Prolog => executor_result().part("result"),
     }
 }
 
 /// Python works on the live state.
-fn live(language: Language, place: &Place) -> Vec<Assignment> {
+fn live(language: Language, place: &SourcePosition) -> Vec<Assignment> {
     match language {
         Language::Python => {
-            let state = given().part("state");
+            let state = executor_result().part("state");
             vec![replace(state, place.span)]
         }
         Language::Lua | Language::Prolog => Vec::new(),

@@ -35,12 +35,12 @@ impl<'n> Tea<'_, 'n> {
             return workflow;
         };
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
-        if let Some(entry) = fields.given("name")
+        if let Some(entry) = fields.non_null_quiet("name")
             && let Some(name) = self.text(entry, "for example name: agent")
         {
             workflow.name = Name::from(name);
         }
-        if let Some(entry) = fields.given("initial_state") {
+        if let Some(entry) = fields.non_null_quiet("initial_state") {
             let hint = "for example initial_state: { count: 0 }";
             let state = self.constants(entry, hint);
             let pairs = state.into_iter();
@@ -49,7 +49,7 @@ impl<'n> Tea<'_, 'n> {
                 .collect();
         }
         for key in ["variables", "data", "settings"] {
-            let entry = fields.some(self, key);
+            let entry = fields.non_null(self, key);
             let hint = format!("for example {key}: {{ limit: 3 }}");
             let map = entry.map(|entry| self.constants(entry, &hint));
             let value = Value::object(map.unwrap_or_default());
@@ -58,14 +58,14 @@ impl<'n> Tea<'_, 'n> {
         let max_steps = fields
             .get("settings")
             .map_or(MAX_STEPS, |entry| self.settings(entry));
-        if let Some(entry) = fields.some(self, "handlers") {
+        if let Some(entry) = fields.non_null(self, "handlers") {
             workflow.handlers = self.handlers(entry);
         }
         if let Some(config) = fields.get("config") {
             self.config(config);
         }
         for (key, argument) in EXTRACTION {
-            if let Some(entry) = fields.some(self, key) {
+            if let Some(entry) = fields.non_null(self, key) {
                 self.extraction.push((argument, constant(&entry.value)));
             }
         }
@@ -79,7 +79,7 @@ impl<'n> Tea<'_, 'n> {
                 self.not_supported(entry);
             }
         }
-        let nodes = fields.need(
+        let nodes = fields.required(
             self,
             "nodes",
             node.span,
@@ -125,7 +125,7 @@ impl<'n> Tea<'_, 'n> {
             if self.is_interrupts(entry) {
                 continue;
             }
-            // A misspelt key would be a gate that stands open.
+            // A misspelt key would be a gate that is open.
             match nearest(&entry.key, INTERRUPTS) {
                 Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
                 None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),

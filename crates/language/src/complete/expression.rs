@@ -1,46 +1,46 @@
 //! What an expression may have: what can be read, functions, members, filters.
 
-use super::{Asked, CompletionItem, CompletionKind, Is};
+use super::{CompletionItem, CompletionKind, CompletionRequest, Is};
 use crate::MARK;
-use crate::cursor::{Language, Meant, Region, Typed};
-use crate::names::{Action, Named, Names};
+use crate::cursor::{Language, Region, TypedToken, UnescapedText};
+use crate::names::{Action, NamedValue, Names};
 use crate::sketch::{Scalar, Style};
 use std::ops::Range;
 use windlass_engine::Dialect;
 use windlass_expression::{Function, JinjaKind, jinja_functions, wdl_functions};
 
-impl Asked<'_> {
+impl CompletionRequest<'_> {
     /// What an expression may have at a character of it.
     pub(super) fn in_expression(
         &self,
         scalar: &Scalar,
-        meant: &Meant,
+        meant: &UnescapedText,
         region: &Region,
         index: usize,
     ) -> (Range<usize>, Vec<CompletionItem>) {
         let names = self.names();
         let typed = meant.typed(region, index);
-        let around = names.around(self.at);
+        let around = names.enclosing_actions(self.at);
         let (start, mut items) = match &typed {
-            Typed::Argument {
+            TypedToken::Argument {
                 function,
                 number,
                 start,
             } => (*start, self.arguments(&names, &around, function, *number)),
-            Typed::Name { start } => {
+            TypedToken::Name { start } => {
                 let items = match region.language {
                     Language::Wdl => self.wdl(&names, &around),
                     Language::Jinja => self.jinja(&names, &around),
                 };
                 (*start, items)
             }
-            Typed::Member { of, start } => (*start, self.members(&names, &around, of)),
-            Typed::Filter { start } => (*start, of_jinja(JinjaKind::Filter)),
-            Typed::Test { start } => (*start, of_jinja(JinjaKind::Test)),
-            Typed::Other => (index, Vec::new()),
+            TypedToken::Member { of, start } => (*start, self.members(&names, &around, of)),
+            TypedToken::Filter { start } => (*start, of_jinja(JinjaKind::Filter)),
+            TypedToken::Test { start } => (*start, of_jinja(JinjaKind::Test)),
+            TypedToken::Other => (index, Vec::new()),
         };
         let end = match typed {
-            Typed::Argument { start, .. } => {
+            TypedToken::Argument { start, .. } => {
                 let mut end = start;
                 let inside = |letter: char| letter != '\'' && !matches!(letter, '\n' | ')' | ',');
                 while end < region.inner.end && meant.char(end).is_some_and(inside) {
@@ -280,7 +280,7 @@ pub(super) fn variables(names: &Names) -> Vec<CompletionItem> {
     named_items(&names.variables, Is::Variable)
 }
 
-fn named_items(named: &[Named], kind: CompletionKind) -> Vec<CompletionItem> {
+fn named_items(named: &[NamedValue], kind: CompletionKind) -> Vec<CompletionItem> {
     let items = named.iter().map(|one| {
         CompletionItem::new(&one.name, kind)
             .detail(one.kind.as_deref().unwrap_or_default())
@@ -310,11 +310,11 @@ fn of_jinja(kind: JinjaKind) -> Vec<CompletionItem> {
 fn function_item(function: &Function) -> CompletionItem {
     CompletionItem::new(function.name, Is::Function)
         .detail(function.signature)
-        .about(told(function))
+        .about(describe_function(function))
 }
 
-/// What is told of a function, in plain text.
-pub(crate) fn told(function: &Function) -> String {
+/// What is reported about a function, in plain text.
+pub(crate) fn describe_function(function: &Function) -> String {
     let example = match function.gives {
         "" => function.example.to_owned(),
         gives => format!("{} returns {gives}", function.example),

@@ -1,14 +1,16 @@
-//! What may stand at a place: keys and values of the format's schema, names of the text, and in an
+//! What is allowed at a place: keys and values of the format's schema, names of the text, and in an
 //! expression functions and what it can read.
 
 mod expression;
 
-pub(super) use expression::told;
+pub(super) use expression::describe_function;
 
-use super::cursor::Meant;
+use super::cursor::UnescapedText;
 use super::names::{Action, Names};
 use super::schema::{Rule, Schema, types};
-use super::sketch::{At, Kind, Part, Scalar, Spot, Step, Style, read, spot};
+use super::sketch::{
+    Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, read, spot,
+};
 use super::{Lines, MARK, Position, TextRange, dialect};
 use expression::{action_item, variables};
 use serde::{Deserialize, Serialize};
@@ -119,7 +121,7 @@ pub(super) fn is_bare(keys: &[&str]) -> bool {
     last.is_some_and(|key| CONDITIONS.contains(&&*key))
 }
 
-/// What may stand at a place of the first file.
+/// What is allowed at a place of the first file.
 #[must_use]
 pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {
@@ -131,7 +133,7 @@ pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Complet
     let (before, after) = content.split_at_checked(at).unwrap_or((content, ""));
     let text = format!("{before}{MARK}{after}");
     let root = read(&text);
-    let asked = Asked {
+    let asked = CompletionRequest {
         bundle,
         text: &text,
         root: &root,
@@ -151,17 +153,17 @@ pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Complet
     }
 }
 
-struct Asked<'a> {
+struct CompletionRequest<'a> {
     bundle: &'a Bundle,
     /// With the mark in it.
     text: &'a str,
-    root: &'a Part,
+    root: &'a SketchNode,
     at: usize,
     dialect: Dialect,
     json: bool,
 }
 
-impl Asked<'_> {
+impl CompletionRequest<'_> {
     fn names(&self) -> Names {
         let mut names = Names::of(self.root, self.text, self.dialect);
         let known = |name: &str| !name.contains(MARK) && !name.is_empty();
@@ -179,16 +181,16 @@ impl Asked<'_> {
         let spot = spot(self.root, self.at);
         let keys = spot.keys();
         match spot.at {
-            At::Key(member) => {
+            LocationKind::Key(member) => {
                 let line = self.own_line(member.key.start);
                 let items = self.keys(&spot, member.complete, member.quoted, line);
                 (member.key.clone(), items)
             }
-            At::Value(part) => {
+            LocationKind::Value(part) => {
                 let Kind::Text(scalar) = &part.kind else {
                     return (self.at..self.at, Vec::new());
                 };
-                let meant = Meant::of(self.text, scalar);
+                let meant = UnescapedText::of(self.text, scalar);
                 let index = meant.index(self.at);
                 if let Some(region) = meant.region(index, self.dialect, is_bare(&keys)) {
                     let found = self.in_expression(scalar, &meant, &region, index);
@@ -217,12 +219,12 @@ impl Asked<'_> {
     /// The keys that the map at the end of the path may have.
     fn keys(
         &self,
-        spot: &Spot<'_>,
+        spot: &SketchLocation<'_>,
         complete: bool,
         quoted: bool,
         line: bool,
     ) -> Vec<CompletionItem> {
-        let keyed = matches!(spot.at, At::Key(_));
+        let keyed = matches!(spot.at, LocationKind::Key(_));
         let path = match keyed {
             true => spot
                 .path
@@ -232,12 +234,12 @@ impl Asked<'_> {
         };
         let map = match (keyed, spot.path.last(), &spot.at) {
             (true, Some((map, _)), _) => *map,
-            (_, _, At::Value(part)) => part,
+            (_, _, LocationKind::Value(part)) => part,
             _ => self.root,
         };
-        let keys = Spot {
+        let keys = SketchLocation {
             path: path.to_vec(),
-            at: At::Value(map),
+            at: LocationKind::Value(map),
         };
         let keys = keys.keys();
         let insert = |key: &str| match (complete, quoted, self.json) {
@@ -302,7 +304,7 @@ impl Asked<'_> {
     }
 
     /// A whole action of each type, with what it needs.
-    fn whole_actions(&self, schema: Schema<'_>, map: &Part) -> Vec<CompletionItem> {
+    fn whole_actions(&self, schema: Schema<'_>, map: &SketchNode) -> Vec<CompletionItem> {
         let words = schema.words(&["$defs", "action", "properties", "type", "examples"]);
         let free = |name: &str| {
             (1..)
@@ -331,8 +333,8 @@ impl Asked<'_> {
         words.into_iter().map(snippet).collect()
     }
 
-    /// The actions beside the one whose `runAfter` this is.
-    fn siblings(&self, path: &[(&Part, Step)]) -> Vec<String> {
+    /// The actions next to the one whose `runAfter` this is.
+    fn siblings(&self, path: &[(&SketchNode, Step)]) -> Vec<String> {
         let from_end = |steps: usize| path.len().checked_sub(steps).and_then(|at| path.get(at));
         let (Some((actions, Step::Key(own))), Some(_)) = (from_end(2), from_end(1)) else {
             return Vec::new();
@@ -344,7 +346,7 @@ impl Asked<'_> {
     }
 
     /// What a value may be.
-    fn values(&self, spot: &Spot<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
+    fn values(&self, spot: &SketchLocation<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
         let mut items = self.references(spot);
         if let Some(schema) = Schema::of(self.dialect, self.text) {
             for rule in schema.at(self.root, &spot.path) {
@@ -364,7 +366,7 @@ impl Asked<'_> {
     }
 
     /// Names that a value may be, where it names something of the text.
-    fn references(&self, spot: &Spot<'_>) -> Vec<CompletionItem> {
+    fn references(&self, spot: &SketchLocation<'_>) -> Vec<CompletionItem> {
         let keys = spot.keys();
         let Some(last) = keys.last().copied() else {
             return Vec::new();
@@ -391,7 +393,7 @@ impl Asked<'_> {
                     .collect()
             }
             Dialect::Loom | Dialect::Azure if last == "name" => {
-                let around = names.around(self.at);
+                let around = names.enclosing_actions(self.at);
                 let of_variable = around
                     .first()
                     .is_some_and(|action| action.kind.to_lowercase().ends_with("variable"));
@@ -420,9 +422,9 @@ impl Asked<'_> {
         names: &Names,
         last: &str,
         keys: &[&str],
-        map: Option<&Part>,
+        map: Option<&SketchNode>,
     ) -> Vec<CompletionItem> {
-        let around = names.around(self.at);
+        let around = names.enclosing_actions(self.at);
         let within = around.first().copied();
         // The nodes of the graph that an edge is in, or of the loop whose mapping this is.
         let graph = |owner: Option<&Action>| {

@@ -25,7 +25,7 @@ fn graph_of(document: &Document, inside: &str) -> Result<String, String> {
     let inner = format!("{}/data/inlineWorkflow", found.pointer);
     match document.at(&inner) {
         Some(_) => Ok(inner),
-        // What is in a drawn loop lies beside it.
+        // What is in a drawn loop lies next to it.
         None => Ok(found.among.trim_end_matches("/nodes").to_owned()),
     }
 }

@@ -20,16 +20,16 @@ pub use panel::{Panel, Section, panel};
 pub use ports::PortOf;
 pub use types::{NodeType, types};
 
-use nodes::{Found, find};
+use nodes::{AuthoredNode, find};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::{DiffOp, TextDiff};
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, dialect_of};
 use windlass_formats::Caps;
-use windlass_source::source::{self, Form, Kind, Node, TextEdit, Written, layout};
+use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText, layout};
 
-/// So many edits are made at a time.
+/// This many edits are made at a time.
 const MANY: usize = 1_000;
 
 /// One edit.
@@ -179,7 +179,7 @@ struct Document {
     bundle: Bundle,
     dialect: Dialect,
     json: bool,
-    written: Written,
+    written: WrittenText,
     value: Value,
 }
 
@@ -211,11 +211,11 @@ impl Document {
             .unwrap_or_default()
     }
 
-    fn nodes(&self) -> Vec<Found> {
+    fn nodes(&self) -> Vec<AuthoredNode> {
         nodes::nodes(&self.value, self.dialect)
     }
 
-    fn find(&self, asked: &str) -> Result<Found, String> {
+    fn find(&self, asked: &str) -> Result<AuthoredNode, String> {
         find(&self.nodes(), asked)
     }
 
@@ -432,7 +432,7 @@ fn remove(document: &mut Value, pointer: &str) -> bool {
     }
 }
 
-fn written_at<'w>(root: &'w Written, pointer: &str) -> Option<&'w Written> {
+fn written_at<'w>(root: &'w WrittenText, pointer: &str) -> Option<&'w WrittenText> {
     keys(pointer)
         .ok()?
         .iter()

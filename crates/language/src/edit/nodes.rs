@@ -6,13 +6,13 @@ use windlass_engine::Dialect;
 
 /// An action or node that an author wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct AuthoredNode {
     pub name: String,
     /// The loops around it and its name, with slashes between them.
     pub path: String,
     /// Where it is: a JSON pointer.
     pub pointer: String,
-    /// Where what it stands among is: a map of actions, or a list of nodes.
+    /// Where what it is among is: a map of actions, or a list of nodes.
     pub among: String,
     /// Its type as it is written.
     pub kind: String,
@@ -35,7 +35,7 @@ const INSIDE: [&str; 10] = [
     "template",
 ];
 
-pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<Found> {
+pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<AuthoredNode> {
     let mut found = Vec::new();
     match dialect {
         Dialect::Loom | Dialect::Azure => actions(document, "", "", 0, &mut found),
@@ -46,13 +46,13 @@ pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<Found> {
 }
 
 /// The one that a path or a name means.
-pub(super) fn find(nodes: &[Found], asked: &str) -> Result<Found, String> {
+pub(super) fn find(nodes: &[AuthoredNode], asked: &str) -> Result<AuthoredNode, String> {
     let exact = nodes.iter().find(|node| node.path == asked);
     if let Some(found) = exact {
         return Ok(found.clone());
     }
     let name = asked.rsplit('/').next().unwrap_or(asked);
-    let same = |node: &&Found| node.name.eq_ignore_ascii_case(name);
+    let same = |node: &&AuthoredNode| node.name.eq_ignore_ascii_case(name);
     let mut named = nodes.iter().filter(same);
     match (named.next(), named.next()) {
         (Some(found), None) => Ok(found.clone()),
@@ -78,7 +78,7 @@ pub(super) fn word<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Found>) {
+fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<AuthoredNode>) {
     if depth > MAX_DEPTH {
         return;
     }
@@ -100,7 +100,7 @@ fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Fo
                     let is_loop = loops.contains(&kind.to_lowercase().as_str());
                     let own = below(path, name);
                     let pointer = format!("{at}/{}", escaped(name));
-                    found.push(Found {
+                    found.push(AuthoredNode {
                         name: name.clone(),
                         path: own.clone(),
                         pointer: pointer.clone(),
@@ -126,7 +126,14 @@ fn actions(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Fo
     }
 }
 
-fn steps(value: &Value, at: &str, path: &str, keys: &[&str], depth: usize, found: &mut Vec<Found>) {
+fn steps(
+    value: &Value,
+    at: &str,
+    path: &str,
+    keys: &[&str],
+    depth: usize,
+    found: &mut Vec<AuthoredNode>,
+) {
     for key in keys {
         let nodes = value
             .get(key)
@@ -141,7 +148,7 @@ fn steps(value: &Value, at: &str, path: &str, keys: &[&str], depth: usize, found
             let kind = [word(node, "type"), word(node, "uses")];
             let kind = kind.into_iter().find(|kind| !kind.is_empty());
             if depth < MAX_DEPTH {
-                found.push(Found {
+                found.push(AuthoredNode {
                     name,
                     path: own.clone(),
                     pointer: pointer.clone(),
@@ -154,7 +161,7 @@ fn steps(value: &Value, at: &str, path: &str, keys: &[&str], depth: usize, found
     }
 }
 
-fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Found>) {
+fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<AuthoredNode>) {
     let nodes: Vec<&Value> = value
         .get("nodes")
         .and_then(Value::as_array)
@@ -181,7 +188,7 @@ fn graph(value: &Value, at: &str, path: &str, depth: usize, found: &mut Vec<Foun
         };
         let among = format!("{at}/nodes");
         let pointer = format!("{among}/{index}");
-        found.push(Found {
+        found.push(AuthoredNode {
             name,
             path: own.clone(),
             pointer: pointer.clone(),

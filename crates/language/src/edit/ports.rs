@@ -110,7 +110,7 @@ pub(super) fn nodes_of(graph: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The inputs that edges bring to a node.
-pub(super) fn wired(graph: &Value, node: &str) -> Vec<Port> {
+pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<Port> {
     let edges = graph.get("edges").and_then(Value::as_array);
     let edges = edges
         .into_iter()
@@ -120,8 +120,8 @@ pub(super) fn wired(graph: &Value, node: &str) -> Vec<Port> {
     names.map(|name| Port::new(node, name, "any")).collect()
 }
 
-/// The ports of the graph that the node of this path stands in.
-pub(super) fn beside(graph: &Value, path: &str) -> Vec<PortOf> {
+/// The ports of the graph that has the node of this path.
+pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
     let above = path.rsplit_once('/').map(|(above, _)| above);
     let of = |port: Port, side: &str| PortOf {
         node: match above {

@@ -1,6 +1,6 @@
 //! A node's new name, also where the text refers to it.
 
-use super::nodes::{Found, find, word};
+use super::nodes::{AuthoredNode, find, word};
 use super::{Document, keys};
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn rename(document: &mut Document, asked: &str, name: &str) -> Result
         return Err(String::from("rename the node"));
     }
     let all = document.nodes();
-    let others = |one: &&Found| one.pointer != found.pointer;
+    let others = |one: &&AuthoredNode| one.pointer != found.pointer;
     if all
         .iter()
         .filter(others)
@@ -52,7 +52,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
 
-fn loom(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
     // In the order of their length, the keys inside stay where they are.
     let mut after = Vec::new();
     let actions = document.at(&found.among).and_then(Value::as_object);
@@ -96,7 +96,7 @@ fn loom(document: &mut Document, found: &Found, name: &str) -> Result<(), String
     document.become_value(value)
 }
 
-fn tea(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+fn tea(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
     const NAMED: [&str; 7] = [
         "from",
         "to",
@@ -130,7 +130,7 @@ fn tea(document: &mut Document, found: &Found, name: &str) -> Result<(), String>
     document.become_value(value)
 }
 
-fn canvas(document: &mut Document, found: &Found, name: &str) -> Result<(), String> {
+fn canvas(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(), String> {
     let mut value = document.value.clone();
     let old = found.name.clone();
     let among = keys(&found.among)?;

@@ -1,10 +1,10 @@
 //! From a text that says one value to a text that says another one, with as few changes as it takes:
 //! what stays the same is not touched, in its quotes, its layout and its comments.
 
-use super::write::{Manner, behind, block, item_text, line, scalar};
+use super::write::{WriteStyle, block, item_text, line, scalar, value_after_key};
 use serde_json::{Map, Value};
 use std::ops::Range;
-use windlass_source::source::{Form, Style, Written, WrittenEntry};
+use windlass_source::source::{Form, Style, WrittenEntry, WrittenText};
 
 /// Changes of a text, by bytes.
 pub(super) struct Rewrite<'t> {
@@ -13,21 +13,20 @@ pub(super) struct Rewrite<'t> {
     patches: Vec<(Range<usize>, String)>,
 }
 
-/// Where a value stands.
+/// Where a value is.
 #[derive(Clone, Copy)]
-struct Place {
+struct InsertPoint {
     /// Inside of brackets.
     flow: bool,
     /// The indentation of its key or dash.
     indent: usize,
-    /// The end of its key.
     key_end: Option<usize>,
 }
 
 /// The text with one value in place of another.
 pub(super) fn rewrite(
     text: &str,
-    written: &Written,
+    written: &WrittenText,
     json: bool,
     old: &Value,
     new: &Value,
@@ -37,18 +36,18 @@ pub(super) fn rewrite(
         json,
         patches: Vec::new(),
     };
-    let place = Place {
+    let place = InsertPoint {
         flow: json,
         indent: 0,
         key_end: None,
     };
     rewrite.change(written, old, new, place);
-    rewrite.done()
+    rewrite.into_text()
 }
 
 /// The text with another key.
 pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) -> String {
-    let manner = Manner { json, flow: true };
+    let manner = WriteStyle { json, flow: true };
     let mut text = text.to_owned();
     if text.get(entry.key_range.clone()).is_some() {
         text.replace_range(entry.key_range.clone(), &scalar(key, manner));
@@ -57,7 +56,7 @@ pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) 
 }
 
 impl<'t> Rewrite<'t> {
-    fn done(mut self) -> String {
+    fn into_text(mut self) -> String {
         // What is put at the same place stays in its order.
         self.patches.sort_by_key(|(range, _)| range.start);
         let mut out = String::with_capacity(self.text.len());
@@ -75,8 +74,8 @@ impl<'t> Rewrite<'t> {
         out
     }
 
-    fn manner(&self, flow: bool) -> Manner {
-        Manner {
+    fn manner(&self, flow: bool) -> WriteStyle {
+        WriteStyle {
             json: self.json,
             flow: flow && !self.json,
         }
@@ -114,7 +113,7 @@ impl<'t> Rewrite<'t> {
         before.unwrap_or_default().trim().is_empty()
     }
 
-    fn change(&mut self, written: &Written, old: &Value, new: &Value, place: Place) {
+    fn change(&mut self, written: &WrittenText, old: &Value, new: &Value, place: InsertPoint) {
         if old == new {
             return;
         }
@@ -142,7 +141,7 @@ impl<'t> Rewrite<'t> {
     /// False, and nothing done: it cannot be done entry by entry.
     fn map(
         &mut self,
-        written: &Written,
+        written: &WrittenText,
         entries: &[WrittenEntry],
         flow: bool,
         before: &Map<String, Value>,
@@ -164,7 +163,7 @@ impl<'t> Rewrite<'t> {
         for (index, entry) in entries.iter().enumerate() {
             match (before.get(&entry.key), after.get(&entry.key)) {
                 (Some(old), Some(new)) => {
-                    let place = Place {
+                    let place = InsertPoint {
                         flow,
                         indent,
                         key_end: Some(entry.key_range.end),
@@ -180,7 +179,7 @@ impl<'t> Rewrite<'t> {
                 (None, Some(_)) => {}
             }
         }
-        // Behind which entry the next new one stands.
+        // Behind which entry the next new one is.
         let mut behind_entry: Option<usize> = None;
         for (key, value) in after {
             let place = entries.iter().position(|entry| entry.key == *key);
@@ -192,7 +191,7 @@ impl<'t> Rewrite<'t> {
             let name = scalar(key, manner);
             let text = match flow {
                 true => format!("{name}: {}", self.in_flow(value, &spans, written)),
-                false => format!("{name}:{}", behind(value, manner, indent)),
+                false => format!("{name}:{}", value_after_key(value, manner, indent)),
             };
             self.insert(&spans, behind_entry, text, flow, indent);
         }
@@ -201,8 +200,8 @@ impl<'t> Rewrite<'t> {
 
     fn list(
         &mut self,
-        written: &Written,
-        items: &[Written],
+        written: &WrittenText,
+        items: &[WrittenText],
         flow: bool,
         before: &[Value],
         after: &[Value],
@@ -239,7 +238,7 @@ impl<'t> Rewrite<'t> {
                     item,
                     old,
                     new,
-                    Place {
+                    InsertPoint {
                         flow,
                         indent,
                         key_end,
@@ -255,7 +254,7 @@ impl<'t> Rewrite<'t> {
         }
         let last = (head + pairs).checked_sub(1);
         // In the manner of those that are there.
-        let is_flow = |item: &Written| {
+        let is_flow = |item: &WrittenText| {
             matches!(
                 item.form,
                 Form::Map { flow: true, .. } | Form::List { flow: true, .. }
@@ -282,7 +281,7 @@ impl<'t> Rewrite<'t> {
     }
 
     /// A value among others in brackets: on one line, or where those have lines of their own, in lines.
-    fn in_flow(&self, value: &Value, spans: &[Range<usize>], written: &Written) -> String {
+    fn in_flow(&self, value: &Value, spans: &[Range<usize>], written: &WrittenText) -> String {
         match spans.first() {
             Some(first) if self.json && self.has_lines(written, first) => {
                 item_text(value, self.manner(true), self.column(first.start))
@@ -292,18 +291,17 @@ impl<'t> Rewrite<'t> {
     }
 
     /// Whether the values in brackets have lines of their own.
-    fn has_lines(&self, written: &Written, first: &Range<usize>) -> bool {
+    fn has_lines(&self, written: &WrittenText, first: &Range<usize>) -> bool {
         let opening = self.text.get(written.range.start..first.start);
         opening.is_some_and(|opening| opening.contains('\n'))
     }
 
-    /// The dash of an item.
     fn dash(&self, item: usize) -> usize {
         let before = self.text.get(..item).unwrap_or_default();
         before.rfind('-').unwrap_or(item)
     }
 
-    /// Takes away an entry or an item; false: it is all that stands there, or stands beside others.
+    /// Takes away an entry or an item; false: it is all that is there, or is next to others.
     fn remove(&mut self, spans: &[Range<usize>], index: usize, flow: bool) -> bool {
         let Some(span) = spans.get(index).cloned() else {
             return false;
@@ -375,7 +373,7 @@ impl<'t> Rewrite<'t> {
         }
     }
 
-    fn replace(&mut self, written: &Written, new: &Value, place: Place) {
+    fn replace(&mut self, written: &WrittenText, new: &Value, place: InsertPoint) {
         let range = written.range.clone();
         let manner = self.manner(place.flow);
         let current = self.text.get(range.clone()).unwrap_or_default();
@@ -403,7 +401,7 @@ impl<'t> Rewrite<'t> {
         };
         let between = self.text.get(key_end..range.start).unwrap_or_default();
         let colon = between.find(':').map_or(range.start, |at| key_end + at + 1);
-        let text = behind(new, manner, place.indent);
+        let text = value_after_key(new, manner, place.indent);
         // Anchors and comments stay where the value does.
         let between = self.text.get(colon..range.start).unwrap_or_default();
         if text.starts_with(' ') && !between.contains('\n') {
@@ -419,7 +417,13 @@ impl<'t> Rewrite<'t> {
     }
 
     /// A text in the quotes that stood there.
-    fn in_style(&self, style: Style, text: &str, current: &str, place: Place) -> Option<String> {
+    fn in_style(
+        &self,
+        style: Style,
+        text: &str,
+        current: &str,
+        place: InsertPoint,
+    ) -> Option<String> {
         let control = text.chars().any(char::is_control);
         match style {
             Style::Double => Some(super::write::double(text)),

@@ -1,11 +1,11 @@
 //! Nodes that are added and taken away, with the order that leads through them.
 
-use super::nodes::{Found, word};
+use super::nodes::{AuthoredNode, word};
 use super::{Document, Edit, Where, keys, remove, set, types};
 use serde_json::{Map, Value, json};
 use windlass_engine::Dialect;
 
-/// Adds a node; gives its path.
+/// Adds a node; returns its path.
 pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String> {
     let Edit::Add {
         place,
@@ -46,10 +46,10 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
         }
     };
     if value.is_none() {
-        settle(document, &mut new, &name);
+        assign_inner_names(document, &mut new, &name);
     }
     let mut value = document.value.clone();
-    let among = among(document, &value, beside.as_ref(), *place)?;
+    let among = insert_pointer(document, &value, beside.as_ref(), *place)?;
     match document.dialect {
         Dialect::Loom | Dialect::Azure => {
             add_action(&mut value, &among, beside.as_ref(), *place, &name, new)?;
@@ -78,7 +78,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
                 && among.ends_with("/nodes")
                 && !among.contains(&format!("{}/data/", beside.pointer))
             {
-                // The inside of a drawn loop lies beside it.
+                // The inside of a drawn loop lies next to it.
                 prepend(&mut new, "parentId", Value::from(beside.name.clone()));
             }
             add_item(&mut value, &among, beside.as_ref(), *place, new)?;
@@ -93,7 +93,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
 }
 
 /// Gives what is in a smallest node names of its own, and a corrector that is there.
-fn settle(document: &Document, new: &mut Value, name: &str) {
+fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
     for inside in ["/actions", "/default/actions"] {
         if let Some(actions) = new.pointer_mut(inside).and_then(Value::as_object_mut) {
             let inner = std::mem::take(actions).into_iter();
@@ -117,10 +117,10 @@ fn settle(document: &Document, new: &mut Value, name: &str) {
 }
 
 /// Where the new one is to be: a map or a list.
-fn among(
+fn insert_pointer(
     document: &Document,
     value: &Value,
-    beside: Option<&Found>,
+    beside: Option<&AuthoredNode>,
     place: Where,
 ) -> Result<String, String> {
     let Some(beside) = beside else {
@@ -180,7 +180,7 @@ fn prepend(value: &mut Value, key: &str, first: Value) {
 fn add_action(
     value: &mut Value,
     among: &str,
-    beside: Option<&Found>,
+    beside: Option<&AuthoredNode>,
     place: Where,
     name: &str,
     mut new: Value,
@@ -235,7 +235,7 @@ fn add_action(
 fn add_item(
     value: &mut Value,
     among: &str,
-    beside: Option<&Found>,
+    beside: Option<&AuthoredNode>,
     place: Where,
     new: Value,
 ) -> Result<(), String> {

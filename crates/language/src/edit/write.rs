@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What is longer than this stands in lines of its own.
+/// What is longer than this is in lines of its own.
 const WIDTH: usize = 88;
 
 /// Text that is a boolean or null to some reader of YAML, whatever its case.
@@ -11,15 +11,14 @@ const WORDS: [&str; 9] = ["yes", "no", "on", "off", "true", "false", "null", "~"
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct WriteStyle {
     pub json: bool,
     /// Inside of brackets.
     pub flow: bool,
 }
 
-/// A value on one line.
-pub(super) fn line(value: &Value, manner: Manner) -> String {
-    let inner = Manner {
+pub(super) fn line(value: &Value, manner: WriteStyle) -> String {
+    let inner = WriteStyle {
         flow: true,
         ..manner
     };
@@ -41,12 +40,12 @@ pub(super) fn line(value: &Value, manner: Manner) -> String {
     }
 }
 
-fn entry(key: &str, value: &Value, manner: Manner) -> String {
+fn entry(key: &str, value: &Value, manner: WriteStyle) -> String {
     format!("{}: {}", scalar(key, manner), line(value, manner))
 }
 
 /// A text or a key, in quotes where anybody could take it for something else.
-pub(super) fn scalar(text: &str, manner: Manner) -> String {
+pub(super) fn scalar(text: &str, manner: WriteStyle) -> String {
     if manner.json {
         return double(text);
     }
@@ -102,8 +101,8 @@ pub(super) fn block(text: &str, indent: usize) -> Option<String> {
     Some(out)
 }
 
-/// Whether a value stands on one line.
-pub(super) fn is_line(value: &Value, manner: Manner) -> bool {
+/// Whether a value is on one line.
+pub(super) fn is_line(value: &Value, manner: WriteStyle) -> bool {
     match value {
         Value::Object(members) if !members.is_empty() => {}
         Value::Array(items) if !items.is_empty() => {}
@@ -124,7 +123,7 @@ fn has_lines(value: &Value) -> bool {
 
 /// A map or a list in lines of its own. The first one begins where the text ends, the others have this
 /// indentation. No line break is at its end.
-pub(super) fn lines(value: &Value, manner: Manner, indent: usize) -> String {
+pub(super) fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String {
     if manner.json {
         return json(value, manner, indent);
     }
@@ -137,7 +136,7 @@ pub(super) fn lines(value: &Value, manner: Manner, indent: usize) -> String {
                 }
                 out.push_str(&scalar(key, manner));
                 out.push(':');
-                out.push_str(&behind(value, manner, indent));
+                out.push_str(&value_after_key(value, manner, indent));
             }
         }
         Value::Array(items) => {
@@ -154,8 +153,8 @@ pub(super) fn lines(value: &Value, manner: Manner, indent: usize) -> String {
     out
 }
 
-/// What stands behind a key of this indentation and its colon.
-pub(super) fn behind(value: &Value, manner: Manner, indent: usize) -> String {
+/// What is behind a key of this indentation and its colon.
+pub(super) fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) -> String {
     let inner = indent + 2;
     match value {
         Value::String(text) if !manner.json => match block(text, inner) {
@@ -169,8 +168,8 @@ pub(super) fn behind(value: &Value, manner: Manner, indent: usize) -> String {
     }
 }
 
-/// What stands behind a dash of this indentation.
-pub(super) fn item_text(value: &Value, manner: Manner, indent: usize) -> String {
+/// What is behind a dash of this indentation.
+pub(super) fn item_text(value: &Value, manner: WriteStyle, indent: usize) -> String {
     match value {
         Value::String(text) if !manner.json => {
             block(text, indent + 2).unwrap_or_else(|| line(value, manner))
@@ -181,7 +180,7 @@ pub(super) fn item_text(value: &Value, manner: Manner, indent: usize) -> String 
     }
 }
 
-fn json(value: &Value, manner: Manner, indent: usize) -> String {
+fn json(value: &Value, manner: WriteStyle, indent: usize) -> String {
     if is_line(value, manner) {
         return line(value, manner);
     }

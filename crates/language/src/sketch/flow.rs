@@ -1,13 +1,13 @@
 //! Lists and maps in brackets: all of JSON, and a part of YAML.
 
 use super::reader::{MAX_DEPTH, Reader};
-use super::{Kind, Member, Part, Scalar, Style};
+use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
 impl Reader<'_> {
     /// A list or map in brackets. In YAML it ends, closed or not, where a line is indented by no
     /// more than `indent`.
-    pub(super) fn flow(&mut self, indent: Option<usize>) -> Part {
+    pub(super) fn flow(&mut self, indent: Option<usize>) -> SketchNode {
         let start = self.at;
         let is_map = self.byte(start) == Some(b'{');
         self.at += 1;
@@ -27,13 +27,13 @@ impl Reader<'_> {
                 _ if is_map => members.push(self.flow_member(indent)),
                 _ => items.push(self.flow_value(indent)),
             }
-            // Nothing may stand still.
+            // The parser must advance.
             if self.at <= at {
                 self.at = self.after(at);
             }
         }
         self.depth -= 1;
-        Part {
+        SketchNode {
             range: start..self.at,
             kind: match is_map {
                 true => Kind::Map(members),
@@ -96,26 +96,26 @@ impl Reader<'_> {
             name: self.text.get(key.clone()).unwrap_or_default().to_owned(),
             quoted,
             complete: value.is_some(),
-            value: value.unwrap_or_else(|| Part::nothing(key.end)),
+            value: value.unwrap_or_else(|| SketchNode::nothing(key.end)),
             key,
         }
     }
 
-    fn flow_value(&mut self, indent: Option<usize>) -> Part {
+    fn flow_value(&mut self, indent: Option<usize>) -> SketchNode {
         let before = self.at;
         let Some(at) = self.flow_next(indent) else {
-            return Part::nothing(before);
+            return SketchNode::nothing(before);
         };
         match self.byte(at) {
             Some(b'{' | b'[') => self.flow(indent),
             Some(b'"' | b'\'') => self.quoted(indent),
             Some(b',' | b'}' | b']') => {
                 self.at = before;
-                Part::nothing(before)
+                SketchNode::nothing(before)
             }
             _ => {
                 let inner = self.flow_plain(false);
-                Part {
+                SketchNode {
                     range: inner.clone(),
                     kind: Kind::Text(Scalar {
                         inner,

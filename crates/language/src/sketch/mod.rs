@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A part of the tree.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct SketchNode {
     /// Its bytes, quotes and brackets included.
     pub range: Range<usize>,
     pub kind: Kind,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Nothing,
     Text(Scalar),
     Map(Vec<Member>),
-    List(Vec<Part>),
+    List(Vec<SketchNode>),
 }
 
 /// A text, number or word.
@@ -48,10 +48,10 @@ pub(super) struct Member {
     pub quoted: bool,
     /// Whether a colon follows: a word without one is still being typed.
     pub complete: bool,
-    pub value: Part,
+    pub value: SketchNode,
 }
 
-impl Part {
+impl SketchNode {
     fn nothing(at: usize) -> Self {
         Self {
             range: at..at,
@@ -66,14 +66,14 @@ impl Part {
         }
     }
 
-    pub fn items(&self) -> &[Part] {
+    pub fn items(&self) -> &[SketchNode] {
         match &self.kind {
             Kind::List(items) => items,
             _ => &[],
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<&Part> {
+    pub fn get(&self, key: &str) -> Option<&SketchNode> {
         let mut members = self.members().iter();
         members
             .find(|member| member.name == key)
@@ -81,7 +81,7 @@ impl Part {
     }
 
     /// The same without regard to case.
-    pub fn get_any_case(&self, key: &str) -> Option<&Part> {
+    pub fn get_any_case(&self, key: &str) -> Option<&SketchNode> {
         let mut members = self.members().iter();
         let found = members.find(|member| member.name.eq_ignore_ascii_case(key));
         found.map(|member| &member.value)
@@ -109,19 +109,19 @@ pub(super) enum Step {
 }
 
 /// Where a byte is in the tree.
-pub(super) struct Spot<'p> {
+pub(super) struct SketchLocation<'p> {
     /// The steps from the root, and the part before each.
-    pub path: Vec<(&'p Part, Step)>,
-    pub at: At<'p>,
+    pub path: Vec<(&'p SketchNode, Step)>,
+    pub at: LocationKind<'p>,
 }
 
-pub(super) enum At<'p> {
+pub(super) enum LocationKind<'p> {
     /// In the name of a member of the last part of the path.
     Key(&'p Member),
-    Value(&'p Part),
+    Value(&'p SketchNode),
 }
 
-impl Spot<'_> {
+impl SketchLocation<'_> {
     /// The names on the way, from outside.
     pub fn keys(&self) -> Vec<&str> {
         let keys = self.path.iter().filter_map(|(_, step)| match step {
@@ -133,7 +133,7 @@ impl Spot<'_> {
 }
 
 /// The innermost part at a byte; of one between parts, what is around it.
-pub(super) fn spot(root: &Part, at: usize) -> Spot<'_> {
+pub(super) fn spot(root: &SketchNode, at: usize) -> SketchLocation<'_> {
     let mut path = Vec::new();
     let mut part = root;
     loop {
@@ -142,8 +142,8 @@ pub(super) fn spot(root: &Part, at: usize) -> Spot<'_> {
             Kind::Map(members) => {
                 if let Some(member) = members.iter().find(|member| covers(&member.key)) {
                     path.push((part, Step::Key(member.name.clone())));
-                    let at = At::Key(member);
-                    return Spot { path, at };
+                    let at = LocationKind::Key(member);
+                    return SketchLocation { path, at };
                 }
                 // What begins where another one ends is nearer.
                 let mut found = members.iter().rev();
@@ -168,6 +168,6 @@ pub(super) fn spot(root: &Part, at: usize) -> Spot<'_> {
             Kind::Text(_) | Kind::Nothing => break,
         }
     }
-    let at = At::Value(part);
-    Spot { path, at }
+    let at = LocationKind::Value(part);
+    SketchLocation { path, at }
 }

@@ -1,22 +1,21 @@
 //! Blocks of YAML by their indentation.
 
-use super::{Kind, Member, Part, Scalar, Style};
+use super::{Kind, Member, Scalar, SketchNode, Style};
 use std::ops::Range;
 
 /// Deeper parts are read as text.
 pub(super) const MAX_DEPTH: usize = 128;
-/// A text in quotes that is not closed on its line is looked for on so many lines.
+/// A text in quotes that is not closed on its line is looked for on this many lines.
 const MAX_QUOTED: usize = 200;
 
-/// Reads a text.
-pub(crate) fn read(text: &str) -> Part {
+pub(crate) fn read(text: &str) -> SketchNode {
     let mut reader = Reader {
         text,
         at: 0,
         depth: 0,
     };
     let json = text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{");
-    let mut root = Part::nothing(0);
+    let mut root = SketchNode::nothing(0);
     while let Some(at) = reader.next() {
         let more = match json && matches!(root.kind, Kind::Nothing) {
             true => reader.flow(None),
@@ -25,16 +24,16 @@ pub(crate) fn read(text: &str) -> Part {
         root = match (root.kind, more.kind) {
             (Kind::Map(mut members), Kind::Map(others)) => {
                 members.extend(others);
-                Part {
+                SketchNode {
                     range: root.range.start..more.range.end,
                     kind: Kind::Map(members),
                 }
             }
-            (Kind::Nothing, kind) => Part {
+            (Kind::Nothing, kind) => SketchNode {
                 range: more.range,
                 kind,
             },
-            (kind, _) => Part {
+            (kind, _) => SketchNode {
                 range: root.range,
                 kind,
             },
@@ -83,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes to the next sign that is no blank, break or comment.
+    /// Goes to the next sign that is not a blank, break or comment.
     pub(super) fn next(&mut self) -> Option<usize> {
         loop {
             self.skip_blanks();
@@ -162,13 +161,13 @@ impl Reader<'_> {
     }
 
     /// What begins here or on a later line, indented by at least so much.
-    fn block(&mut self, least: usize) -> Part {
+    fn block(&mut self, least: usize) -> SketchNode {
         let Some(at) = self.next() else {
-            return Part::nothing(self.at);
+            return SketchNode::nothing(self.at);
         };
         let column = self.column(at);
         if column < least {
-            return Part::nothing(self.at);
+            return SketchNode::nothing(self.at);
         }
         self.depth += 1;
         let part = if self.depth > MAX_DEPTH {
@@ -184,7 +183,7 @@ impl Reader<'_> {
         part
     }
 
-    /// Whether a word stands above the keys of a map: its next key, still without a colon.
+    /// Whether a word is above the keys of a map: its next key, still without a colon.
     fn key_follows(&mut self, at: usize) -> bool {
         let word = self.text.get(at..self.line_end(at)).unwrap_or_default();
         if word.starts_with(['"', '\'', '{', '[', '|', '>', '*', '&', '!', '@']) {
@@ -199,7 +198,7 @@ impl Reader<'_> {
         })
     }
 
-    fn map(&mut self, indent: usize) -> Part {
+    fn map(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let mut end = start;
         let mut members: Vec<Member> = Vec::new();
@@ -217,7 +216,7 @@ impl Reader<'_> {
                 end = end.max(part.range.end);
                 match (members.last_mut(), part.kind) {
                     (Some(last), kind) if matches!(last.value.kind, Kind::Nothing) => {
-                        last.value = Part {
+                        last.value = SketchNode {
                             range: part.range,
                             kind,
                         };
@@ -247,7 +246,7 @@ impl Reader<'_> {
                 }
             };
             let complete = value.is_some();
-            let value = value.unwrap_or_else(|| Part::nothing(key.end));
+            let value = value.unwrap_or_else(|| SketchNode::nothing(key.end));
             end = end.max(value.range.end).max(key.end);
             members.push(Member {
                 name: self.text.get(key.clone()).unwrap_or_default().to_owned(),
@@ -257,21 +256,21 @@ impl Reader<'_> {
                 value,
             });
         }
-        Part {
+        SketchNode {
             range: start..end,
             kind: Kind::Map(members),
         }
     }
 
-    /// What stands behind the colon of a key at this column.
-    fn member_value(&mut self, indent: usize) -> Part {
+    /// What is behind the colon of a key at this column.
+    fn member_value(&mut self, indent: usize) -> SketchNode {
         let after = self.at;
         self.skip_blanks();
         self.skip_properties();
         match self.byte(self.at) {
             None | Some(b'\n' | b'#') => {
                 let Some(next) = self.next() else {
-                    return Part::nothing(after);
+                    return SketchNode::nothing(after);
                 };
                 let column = self.column(next);
                 if column > indent {
@@ -281,7 +280,7 @@ impl Reader<'_> {
                     return self.list(column);
                 }
                 self.at = self.line_start(next);
-                Part::nothing(after)
+                SketchNode::nothing(after)
             }
             Some(_) => {
                 let column = indent + 1;
@@ -300,10 +299,10 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, indent: usize) -> Part {
+    fn list(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let mut end = start;
-        let mut items: Vec<Part> = Vec::new();
+        let mut items: Vec<SketchNode> = Vec::new();
         while let Some(at) = self.next() {
             let column = self.column(at);
             if column < indent || (column == indent && !self.is_dash(at)) {
@@ -330,7 +329,7 @@ impl Reader<'_> {
                     let next = self.next().filter(|next| self.column(*next) > indent);
                     match next {
                         Some(_) => self.block(indent + 1),
-                        None => Part::nothing(at + 1),
+                        None => SketchNode::nothing(at + 1),
                     }
                 }
                 Some(_) => {
@@ -346,14 +345,14 @@ impl Reader<'_> {
             end = end.max(item.range.end).max(at + 1);
             items.push(item);
         }
-        Part {
+        SketchNode {
             range: start..end,
             kind: Kind::List(items),
         }
     }
 
     /// A value that begins here; its other lines are indented by more than `indent`.
-    fn value(&mut self, indent: usize, column: usize) -> Part {
+    fn value(&mut self, indent: usize, column: usize) -> SketchNode {
         match self.byte(self.at) {
             Some(b'{' | b'[') if !self.rest(self.at).starts_with("{{") => self.flow(Some(indent)),
             Some(b'"' | b'\'') => self.quoted(Some(indent)),
@@ -378,7 +377,7 @@ impl Reader<'_> {
     }
 
     /// Text without quotes, over the lines that are indented by more than `indent`.
-    fn plain(&mut self, indent: usize) -> Part {
+    fn plain(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let mut end = self.plain_end(start);
         self.at = self.line_end(start);
@@ -391,7 +390,7 @@ impl Reader<'_> {
             end = self.plain_end(next);
             self.at = self.line_end(next);
         }
-        Part {
+        SketchNode {
             range: start..end,
             kind: Kind::Text(Scalar {
                 inner: start..end,
@@ -409,7 +408,7 @@ impl Reader<'_> {
     }
 
     /// Text in quotes. One that is not closed ends with its line.
-    pub(super) fn quoted(&mut self, indent: Option<usize>) -> Part {
+    pub(super) fn quoted(&mut self, indent: Option<usize>) -> SketchNode {
         let start = self.at;
         let style = match self.byte(start) {
             Some(b'\'') => Style::Single,
@@ -440,14 +439,14 @@ impl Reader<'_> {
             None => (start + 1..line_end.max(start + 1), line_end.max(start + 1)),
         };
         self.at = end;
-        Part {
+        SketchNode {
             range: start..end,
             kind: Kind::Text(Scalar { inner, style }),
         }
     }
 
     /// The lines behind `|` or `>`.
-    fn literal(&mut self, indent: usize) -> Part {
+    fn literal(&mut self, indent: usize) -> SketchNode {
         let start = self.at;
         let from = (self.line_end(start) + 1).min(self.text.len());
         let mut end = from;
@@ -463,7 +462,7 @@ impl Reader<'_> {
             at += line.len();
         }
         self.at = at.max(from);
-        Part {
+        SketchNode {
             range: start..end.max(from.min(self.text.len())),
             kind: Kind::Text(Scalar {
                 inner: from.min(end)..end,

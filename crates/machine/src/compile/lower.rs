@@ -45,11 +45,11 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
     };
     let silent = workflow.on_failure.is_empty() && workflow.on_finish.is_empty();
     let (entry, ending) = match silent {
-        true => (to.whole(root, end, outputs), None),
+        true => (to.lower_body(root, end, outputs), None),
         false => to.ending(root, end, outputs),
     };
     to.begin(root, entry, end);
-    to.adopt(root, &[&workflow.body]);
+    to.set_children(root, &[&workflow.body]);
     if to.mistakes.is_empty() {
         Ok(Lowered {
             entry,
@@ -89,14 +89,14 @@ impl Lowerer<'_> {
         id
     }
 
-    fn leads_to(&mut self, state: StateId, next: StateId) -> StateId {
+    fn set_next(&mut self, state: StateId, next: StateId) -> StateId {
         if let Some(state) = self.states.get_mut(state.index()) {
             state.next = next;
         }
         state
     }
 
-    fn writes(&mut self, state: StateId, action: Option<ActionId>) -> StateId {
+    fn set_record_action(&mut self, state: StateId, action: Option<ActionId>) -> StateId {
         if let Some(state) = self.states.get_mut(state.index()) {
             state.action = action;
         }
@@ -126,7 +126,7 @@ impl Lowerer<'_> {
     }
 
     /// The scope is the inside of an action: it writes the action's record when it ends.
-    fn belongs(&mut self, scope: ScopeId, action: Option<ActionId>) {
+    fn set_owner(&mut self, scope: ScopeId, action: Option<ActionId>) {
         let inner = action.map_or(0..0, |action| self.names.inner(action));
         if let Some(scope) = self.scopes.get_mut(scope.index()) {
             scope.action = action;
@@ -134,7 +134,7 @@ impl Lowerer<'_> {
         }
     }
 
-    fn adopt(&mut self, scope: ScopeId, blocks: &[&Block]) {
+    fn set_children(&mut self, scope: ScopeId, blocks: &[&Block]) {
         let steps = blocks.iter().flat_map(|block| block.steps());
         let children = steps.filter_map(|step| self.names.id(step)).collect();
         self.children.push((scope, children));
@@ -143,8 +143,8 @@ impl Lowerer<'_> {
     fn enter(&mut self, step: &Step, at: ScopeId, inner: ScopeId, next: StateId) -> StateId {
         let enter = self.state(&step.name, at, Op::Enter(inner), step.span);
         let action = self.names.id(step);
-        self.writes(enter, action);
-        self.leads_to(enter, next)
+        self.set_record_action(enter, action);
+        self.set_next(enter, next)
     }
 
     fn block(
@@ -204,7 +204,7 @@ impl Lowerer<'_> {
                 }
                 let enter = self.state(name, scope, Op::Enter(dag), span);
                 self.begin(dag, enter, next);
-                self.leads_to(enter, next)
+                self.set_next(enter, next)
             }
             Block::Graph(graph) => self.graph(graph, name, span, scope, next),
         }
@@ -246,7 +246,7 @@ impl Lowerer<'_> {
             let choice = self.edges(&node.edges, &node.step, inside, end, &visits);
             let entry = self.step(&node.step, inside, choice);
             if let Some(visit) = visits.get(&node.step.name) {
-                self.leads_to(*visit, entry);
+                self.set_next(*visit, entry);
             }
         }
         let entry = match &graph.entry {
@@ -258,7 +258,7 @@ impl Lowerer<'_> {
         };
         let enter = self.state(name, scope, Op::Enter(inside), span);
         self.begin(inside, entry, next);
-        self.leads_to(enter, next)
+        self.set_next(enter, next)
     }
 
     fn edges(
@@ -298,43 +298,43 @@ impl Lowerer<'_> {
             return otherwise;
         }
         let choice = self.state(&from.name, scope, Op::Branch(arms), from.span);
-        self.leads_to(choice, otherwise)
+        self.set_next(choice, otherwise)
     }
 
     fn step(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
-        let after = self.jumps(step, scope, next);
+        let after = self.lower_jumps(step, scope, next);
         let Some(handler) = &step.catch else {
-            return self.bounded(step, scope, after);
+            return self.lower_deadline(step, scope, after);
         };
         let handle = match handler.is_empty() {
             true => next,
-            false => self.apart(handler, step, scope, next, ScopeKind::Block),
+            false => self.lower_handler(handler, step, scope, next, ScopeKind::Block),
         };
         let kind = ScopeKind::Try {
             retry: None,
             catch: Some((Name::from(""), handle)),
         };
-        self.wrapped(step, scope, after, kind, |to, inside, leave| {
-            to.bounded(step, inside, leave)
+        self.wrap_in_scope(step, scope, after, kind, |to, inside, leave| {
+            to.lower_deadline(step, inside, leave)
         })
     }
 
-    fn bounded(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+    fn lower_deadline(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let Some(after) = &step.timeout else {
-            return self.retried(step, scope, next);
+            return self.lower_retry(step, scope, next);
         };
         let kind = ScopeKind::Deadline {
             after: after.clone(),
         };
-        self.wrapped(step, scope, next, kind, |to, inside, leave| {
-            to.belongs(inside, to.names.id(step));
-            to.retried(step, inside, leave)
+        self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
+            to.set_owner(inside, to.names.id(step));
+            to.lower_retry(step, inside, leave)
         })
     }
 
-    fn retried(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+    fn lower_retry(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let Some(policy) = &step.retry else {
-            return self.kind(step, scope, next);
+            return self.lower_kind(step, scope, next);
         };
         let retry = Retry {
             backoff: policy.backoff.clone(),
@@ -347,13 +347,13 @@ impl Lowerer<'_> {
             retry: Some(retry),
             catch: None,
         };
-        self.wrapped(step, scope, next, kind, |to, inside, leave| {
-            to.kind(step, inside, leave)
+        self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
+            to.lower_kind(step, inside, leave)
         })
     }
 
     /// A scope around one step that is not the step's own: a deadline, a retry.
-    fn wrapped(
+    fn wrap_in_scope(
         &mut self,
         step: &Step,
         scope: ScopeId,
@@ -366,11 +366,11 @@ impl Lowerer<'_> {
         let entry = body(self, inside, leave);
         self.begin(inside, entry, next);
         let enter = self.state(&step.name, scope, Op::Enter(inside), step.span);
-        self.leads_to(enter, next)
+        self.set_next(enter, next)
     }
 
-    /// `break_when` and `continue_when`, looked at after the step.
-    fn jumps(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+    /// `break_when` and `continue_when`, checked after the step.
+    fn lower_jumps(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         if step.break_when.is_none() && step.continue_when.is_none() {
             return next;
         }
@@ -395,15 +395,15 @@ impl Lowerer<'_> {
         ];
         let arms = arms.into_iter().flatten().collect();
         let choice = self.state(&step.name, scope, Op::Branch(arms), step.span);
-        self.leads_to(choice, next)
+        self.set_next(choice, next)
     }
 
-    fn kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+    fn lower_kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let next = match (&step.expect, self.names.id(step)) {
             (Some(expect), Some(action)) => {
                 let op = Op::Expect(action, expect.clone());
                 let check = self.state(&step.name, scope, op, step.span);
-                self.leads_to(check, next)
+                self.set_next(check, next)
             }
             _ => next,
         };
@@ -428,7 +428,7 @@ impl Lowerer<'_> {
             StepKind::Nothing => Op::Compose(Template::constant(Value::Null)),
             StepKind::Block(block) => return self.steps(step, scope, next, block),
             StepKind::If { arms, otherwise } => {
-                return self.inside(step, scope, next, |to, inside, leave| {
+                return self.lower_inside(step, scope, next, |to, inside, leave| {
                     let arms = arms
                         .iter()
                         .map(|(when, block)| {
@@ -440,11 +440,11 @@ impl Lowerer<'_> {
                         .collect();
                     let otherwise = to.block(otherwise, &step.name, step.span, inside, leave);
                     let choice = to.state(&step.name, inside, Op::Branch(arms), step.span);
-                    to.leads_to(choice, otherwise)
+                    to.set_next(choice, otherwise)
                 });
             }
             StepKind::Switch { on, cases, default } => {
-                return self.inside(step, scope, next, |to, inside, leave| {
+                return self.lower_inside(step, scope, next, |to, inside, leave| {
                     let cases = cases
                         .iter()
                         .map(|(value, block)| {
@@ -460,7 +460,7 @@ impl Lowerer<'_> {
                         cases,
                     };
                     let choice = to.state(&step.name, inside, op, step.span);
-                    to.leads_to(choice, default)
+                    to.set_next(choice, default)
                 });
             }
             StepKind::Catch {
@@ -468,19 +468,19 @@ impl Lowerer<'_> {
                 error,
                 handler,
             } => {
-                return self.inside(step, scope, next, |to, inside, leave| {
+                return self.lower_inside(step, scope, next, |to, inside, leave| {
                     let handle = to.block(handler, &step.name, step.span, inside, leave);
                     let catch = Some((error.clone(), handle));
                     let kind = ScopeKind::Try { retry: None, catch };
-                    to.wrapped(step, inside, leave, kind, |to, tried, leave| {
+                    to.wrap_in_scope(step, inside, leave, kind, |to, tried, leave| {
                         to.block(body, &step.name, step.span, tried, leave)
                     })
                 });
             }
-            StepKind::Loop(spec) => return self.repeat(step, spec, scope, next),
+            StepKind::Loop(spec) => return self.lower_loop(step, spec, scope, next),
             StepKind::ForEach(spec) => {
                 let each = self.scope(&step.name, Some(scope), ScopeKind::Block);
-                self.belongs(each, self.names.id(step));
+                self.set_owner(each, self.names.id(step));
                 let stop = self.state(&step.name, each, Op::Break, step.span);
                 let branch = self.branch(&step.name, step.span, each, |to, branch, join| {
                     to.loops.push((stop, join));
@@ -498,18 +498,18 @@ impl Lowerer<'_> {
                     };
                 }
                 self.begin(each, stop, next);
-                self.adopt(each, &[&spec.body]);
+                self.set_children(each, &[&spec.body]);
                 return self.enter(step, scope, each, next);
             }
             StepKind::Parallel { branches, isolated } => {
                 let fork = self.scope(&step.name, Some(scope), ScopeKind::Block);
-                self.belongs(fork, self.names.id(step));
+                self.set_owner(fork, self.names.id(step));
                 let mut lowered = Vec::with_capacity(branches.len());
                 for (name, block) in branches {
                     let branch = self.branch(name, step.span, fork, |to, branch, join| {
                         to.block(block, name, step.span, branch, join)
                     });
-                    self.adopt(branch, &[block]);
+                    self.set_children(branch, &[block]);
                     lowered.push((name.clone(), branch));
                 }
                 if let Some(fork) = self.scopes.get_mut(fork.index()) {
@@ -523,7 +523,7 @@ impl Lowerer<'_> {
                 // After the branches: an action belongs to the innermost, and to the whole for
                 // `result('…')`.
                 let blocks: Vec<&Block> = branches.iter().map(|(_, block)| block).collect();
-                self.adopt(fork, &blocks);
+                self.set_children(fork, &blocks);
                 return enter;
             }
         };
@@ -536,8 +536,8 @@ impl Lowerer<'_> {
         );
         let state = self.state(&step.name, scope, op, step.span);
         let action = self.names.id(step);
-        self.writes(state, action);
-        self.leads_to(state, next);
+        self.set_record_action(state, action);
+        self.set_next(state, next);
         match succeeds {
             true => self.at_success(scope, state, Vec::new(), step.span),
             false => state,
@@ -569,17 +569,17 @@ impl Lowerer<'_> {
         call.inputs = Template::binding(Binding::Checked(outputs, call.inputs));
         let name = Name::from("$at_success");
         let state = self.state(&name, scope, Op::Call(call), span);
-        self.leads_to(state, end)
+        self.set_next(state, end)
     }
 
     fn steps(&mut self, step: &Step, scope: ScopeId, next: StateId, block: &Block) -> StateId {
-        self.inside(step, scope, next, |to, inside, leave| {
+        self.lower_inside(step, scope, next, |to, inside, leave| {
             to.block(block, &step.name, step.span, inside, leave)
         })
     }
 
     /// The scope that is the inside of a step.
-    fn inside(
+    fn lower_inside(
         &mut self,
         step: &Step,
         scope: ScopeId,
@@ -587,15 +587,15 @@ impl Lowerer<'_> {
         body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
     ) -> StateId {
         let inside = self.scope(&step.name, Some(scope), ScopeKind::Block);
-        self.belongs(inside, self.names.id(step));
+        self.set_owner(inside, self.names.id(step));
         let leave = self.state(&step.name, inside, Op::Leave, step.span);
         let entry = body(self, inside, leave);
         self.begin(inside, entry, next);
-        self.adopt(inside, &step.kind.blocks());
+        self.set_children(inside, &step.kind.blocks());
         self.enter(step, scope, inside, next)
     }
 
-    fn repeat(&mut self, step: &Step, spec: &Loop, scope: ScopeId, next: StateId) -> StateId {
+    fn lower_loop(&mut self, step: &Step, spec: &Loop, scope: ScopeId, next: StateId) -> StateId {
         let mut keep = Vec::with_capacity(spec.keep.len());
         for one in &spec.keep {
             match self.names.find(&one.of) {
@@ -629,14 +629,14 @@ impl Lowerer<'_> {
         });
         let name = spec.name.as_ref().unwrap_or(&step.name);
         let inside = self.scope(name, Some(scope), kind);
-        self.belongs(inside, self.names.id(step));
+        self.set_owner(inside, self.names.id(step));
         let repeat = self.state(&step.name, inside, Op::Repeat, step.span);
         let stop = self.state(&step.name, inside, Op::Break, step.span);
         self.loops.push((stop, repeat));
         let body = self.block(&spec.body, &step.name, step.span, inside, repeat);
         self.loops.pop();
         self.begin(inside, body, next);
-        self.adopt(inside, &[&spec.body]);
+        self.set_children(inside, &[&spec.body]);
         self.enter(step, scope, inside, next)
     }
 

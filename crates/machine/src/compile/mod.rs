@@ -1,5 +1,5 @@
 //! `hir` to `program`: names become ids, structure becomes states and scopes, and the result is
-//! verified. This room never looks at a file and never runs anything.
+//! verified. This room never reads a file and never runs anything.
 
 mod lower;
 mod names;

@@ -22,7 +22,7 @@ use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
 /// A run in the memory of a host.
-pub struct Hosted {
+pub struct RunHost {
     program: Arc<Program>,
     state: RunState,
     /// The time of its last event.
@@ -34,7 +34,7 @@ pub struct Hosted {
     size: Size,
 }
 
-impl Hosted {
+impl RunHost {
     /// A run that is about to start.
     #[must_use]
     pub fn new(id: Name, program: Arc<Program>) -> Self {
@@ -42,7 +42,7 @@ impl Hosted {
         Self::restored(program, state, Timestamp(i64::MIN), 0)
     }
 
-    /// A run as it was recorded at `at`. A state of so many bytes is weighed again when as much has
+    /// A run as it was recorded at `at`. A state of this many bytes is weighed again when as much has
     /// been recorded; with 0 bytes it is weighed soon.
     #[must_use]
     pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
@@ -56,7 +56,6 @@ impl Hosted {
         }
     }
 
-    /// What it is.
     #[must_use]
     pub fn state(&self) -> &RunState {
         &self.state
@@ -76,11 +75,11 @@ impl Hosted {
 
     /// The time of an event: never before the run's last one, should the clock go back.
     #[must_use]
-    pub fn time(&self, now: Timestamp) -> Timestamp {
+    pub fn event_time(&self, now: Timestamp) -> Timestamp {
         now.max(self.at)
     }
 
-    /// Whether an effect may have been begun by a host that is no more.
+    /// Whether an effect may have been begun by a host that no longer exists.
     #[must_use]
     pub fn is_replayed(&self, id: EffectId) -> bool {
         id < self.first_own
@@ -90,30 +89,30 @@ impl Hosted {
     /// time moved. `changes` is an empty buffer for what changes.
     ///
     /// # Errors
-    /// The run contradicts itself. What is in memory of it is of no use any more.
-    pub fn on(
+    /// The run contradicts itself. What is in memory of it is no longer valid.
+    pub fn handle_event(
         &mut self,
         changes: Vec<Change>,
         event: Event,
         now: Timestamp,
     ) -> Result<Transition, Bug> {
-        self.on_within(changes, event, now, &Budget::default())
+        self.handle_event_within(changes, event, now, &Budget::default())
     }
 
     /// The same with another budget. Where that is exceeded for good, what this gives is of no use, and what is in
-    /// memory of the run neither: [`Hosted::take_over`].
+    /// memory of the run neither: [`RunHost::take_over`].
     ///
     /// # Errors
-    /// As [`Hosted::on`].
-    pub fn on_within(
+    /// As [`RunHost::handle_event`].
+    pub fn handle_event_within(
         &mut self,
         changes: Vec<Change>,
         event: Event,
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Transition, Bug> {
-        let now = self.time(now);
-        self.arrived(&event);
+        let now = self.event_time(now);
+        self.forget_completed(&event);
         if let Event::TimerFired { id } = &event {
             let timer = self.state.timers.get(id);
             if timer.is_some_and(|timer| timer.due_at > now) {
@@ -126,7 +125,7 @@ impl Hosted {
         step
     }
 
-    fn arrived(&mut self, event: &Event) {
+    fn forget_completed(&mut self, event: &Event) {
         if let Event::EffectCompleted { id, .. } = event {
             self.in_flight.remove(id);
             if self.in_flight.is_empty() {
@@ -138,7 +137,7 @@ impl Hosted {
 
     /// Lends its state to someone who carries out an event elsewhere.
     pub fn lend_for(&mut self, event: &Event) -> RunState {
-        self.arrived(event);
+        self.forget_completed(event);
         self.into_state()
     }
 
@@ -148,20 +147,20 @@ impl Hosted {
         std::mem::replace(&mut self.state, none)
     }
 
-    /// Goes on with a state that was advanced elsewhere.
+    /// Continues with a state that was advanced elsewhere.
     pub fn take_over(&mut self, state: RunState, at: Timestamp) {
         self.state = state;
-        self.at = self.time(at);
+        self.at = self.event_time(at);
     }
 
     /// What a host must do now that a step is durable: nothing that it does already.
     pub fn release(&mut self, step: Transition, durable: &impl Durable) -> Vec<Effect> {
-        self.taken(step.release(durable))
+        self.track_in_flight(step.release(durable))
     }
 
     /// Whether an event comes again, and says the same, if its step is lost: a timer, or that rows are in a file.
     #[must_use]
-    pub fn comes_again(&self, event: &Event) -> bool {
+    pub fn is_redelivered(&self, event: &Event) -> bool {
         match event {
             Event::TimerFired { .. } => true,
             Event::EffectCompleted { id, result } if result.is_ok() => {
@@ -172,33 +171,37 @@ impl Hosted {
         }
     }
 
-    /// Whether what an event tells changed nothing anywhere, so that it may happen again with another outcome: a
+    /// Whether what an event reports changed nothing anywhere, so that it may happen again with another outcome: a
     /// timer, the answer to a safe request, that rows are in a file, or the next boundary of a loop.
     #[must_use]
-    pub fn is_harmless(&self, event: &Event) -> bool {
+    pub fn is_side_effect_free(&self, event: &Event) -> bool {
         match event {
             Event::Continued => true,
             Event::EffectCompleted { id, .. } => {
                 let effect = self.state.effects.get(id);
-                effect.is_some_and(|effect| effect.request.is_safe()) || self.comes_again(event)
+                effect.is_some_and(|effect| effect.request.is_safe()) || self.is_redelivered(event)
             }
-            _ => self.comes_again(event),
+            _ => self.is_redelivered(event),
         }
     }
 
-    /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_safe`].
-    pub fn release_safe(&mut self, step: &mut Transition, until: Timestamp) -> Option<Vec<Effect>> {
-        let safe = step.take_safe(until)?;
-        Some(self.taken(safe))
+    /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_idempotent`].
+    pub fn release_idempotent(
+        &mut self,
+        step: &mut Transition,
+        until: Timestamp,
+    ) -> Option<Vec<Effect>> {
+        let safe = step.take_idempotent(until)?;
+        Some(self.track_in_flight(safe))
     }
 
     /// What a host must do that has just taken over a run: all that is in flight or armed.
     pub fn outstanding(&mut self) -> Vec<Effect> {
         let outstanding = self.state.outstanding().collect();
-        self.taken(outstanding)
+        self.track_in_flight(outstanding)
     }
 
-    fn taken(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
+    fn track_in_flight(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
         effects.retain(|effect| match effect {
             Effect::Start { id, .. } => self.in_flight.insert(*id),
             Effect::Abort { id } => self.in_flight.remove(id),
@@ -211,13 +214,13 @@ impl Hosted {
         effects
     }
 
-    /// So many bytes were recorded for its steps.
-    pub fn recorded(&mut self, bytes: u64) {
-        self.size.grew(bytes);
+    /// This many bytes were recorded for its steps.
+    pub fn add_recorded_bytes(&mut self, bytes: u64) {
+        self.size.add(bytes);
     }
 
-    /// Its whole state was recorded, in so many bytes.
-    pub fn recorded_whole(&mut self, bytes: u64) {
+    /// Its whole state was recorded, in this many bytes.
+    pub fn set_snapshot_bytes(&mut self, bytes: u64) {
         self.size = Size::of(bytes);
     }
 
@@ -229,7 +232,7 @@ impl Hosted {
 
     /// The event that ends a run whose state has more bytes than `limit`, as far as it was weighed.
     #[must_use]
-    pub fn too_large(&self, limit: u64) -> Option<Event> {
+    pub fn state_too_large_event(&self, limit: u64) -> Option<Event> {
         let bytes = self.size.bytes();
         let ends = bytes > limit && !self.status().is_final();
         ends.then_some(Event::StateTooLarge { bytes, limit })

@@ -4,7 +4,7 @@
 use crate::RunState;
 use bincode::enc::write::SizeWriter;
 
-/// Below so many bytes nobody asks how large a state is.
+/// The size of a state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
 
 /// The size of a state, as it was weighed last.
@@ -26,7 +26,7 @@ impl Size {
         self.bytes
     }
 
-    pub fn grew(&mut self, bytes: u64) {
+    pub fn add(&mut self, bytes: u64) {
         self.unweighed = self.unweighed.saturating_add(bytes);
     }
 

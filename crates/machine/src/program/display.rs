@@ -93,16 +93,16 @@ impl Scope {
                     "{} {}, at most {} times",
                     spec.label,
                     spec.condition_text,
-                    shown(&spec.count)
+                    template_text(&spec.count)
                 );
                 if let Some(timeout) = &spec.timeout {
-                    title.push_str(&format!(" in {}", shown_time(timeout)));
+                    title.push_str(&format!(" in {}", duration_text(timeout)));
                 }
                 if let Some(unchanged) = &spec.unchanged {
                     title.push_str(&format!(", at most {}", unchanged.title()));
                 }
                 if let Some(pages) = &spec.pages {
-                    title.push_str(&format!(", over pages {}", shown(&pages.token)));
+                    title.push_str(&format!(", over pages {}", template_text(&pages.token)));
                 }
                 if let Some(delay) = &spec.delay {
                     title.push_str(&format!(", {}", delay.title()));
@@ -118,11 +118,11 @@ impl Scope {
                 retry: Some(retry), ..
             } => retry.title(),
             ScopeKind::Try { retry: None, .. } => String::from("catch"),
-            ScopeKind::Deadline { after } => format!("abort after {}", shown_time(after)),
+            ScopeKind::Deadline { after } => format!("abort after {}", duration_text(after)),
             ScopeKind::ForEach {
                 items, concurrency, ..
             } => {
-                format!("foreach {}, {concurrency} at a time", shown(items))
+                format!("foreach {}, {concurrency} at a time", template_text(items))
             }
             ScopeKind::Parallel { branches, isolated } => {
                 let own = if *isolated {
@@ -140,7 +140,7 @@ impl Scope {
 impl Retry {
     pub fn title(&self) -> String {
         let backoff = self.backoff.title();
-        format!("retry {} times, {backoff}", shown(&self.count))
+        format!("retry {} times, {backoff}", template_text(&self.count))
     }
 }
 
@@ -174,7 +174,7 @@ impl State {
                     .iter()
                     .map(|(case, to)| format!("{} → {to}", case.to_json()))
                     .collect();
-                format!("switch {}: {}, else", shown(on), cases.join(", "))
+                format!("switch {}: {}, else", template_text(on), cases.join(", "))
             }
             Op::Enter(scope) => format!("enter {scope}"),
             Op::Visit => String::from("visit"),
@@ -182,8 +182,8 @@ impl State {
             Op::Break => String::from("break"),
             Op::Leave => String::from("leave"),
             Op::Join => String::from("join"),
-            Op::Sleep(Sleep::For(time)) => format!("sleep {}", shown_time(time)),
-            Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", shown(time)),
+            Op::Sleep(Sleep::For(time)) => format!("sleep {}", duration_text(time)),
+            Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", template_text(time)),
             Op::AwaitSignal(name) => format!("await signal {name}"),
             Op::Expect(_, Expect::Json) => String::from("expect json"),
             Op::Expect(_, Expect::That(that)) => format!("expect {}", that.text()),
@@ -196,11 +196,11 @@ impl State {
 }
 
 /// The same of a duration, for people.
-pub fn shown_time(template: &Template) -> String {
-    shown_duration(&shown(template))
+pub fn duration_text(template: &Template) -> String {
+    shown_duration(&template_text(template))
 }
 
 /// A template as its author wrote it.
-pub fn shown(template: &Template) -> String {
+pub fn template_text(template: &Template) -> String {
     template.source_text()
 }

@@ -7,7 +7,7 @@ mod display;
 mod ids;
 mod verify;
 
-pub use display::{shown, shown_time};
+pub use display::{duration_text, template_text};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
 pub use windlass_model::model::{Outputs, Sleep};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::model::{
     AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
-    OnMissing, Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
+    OnMissing, Pages, NamedSpans, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
     Unchanged,
 };
 use windlass_source::source::Span;
@@ -50,14 +50,14 @@ pub struct Program {
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
     /// Where variables and outputs are written.
-    pub places: Places,
+    pub places: NamedSpans,
     /// What a variable may hold, where that was declared: names without case.
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, where the file says: its input is what that delivers.
     pub trigger: Option<Trigger>,
-    /// When runs start by themselves.
+    /// When runs start automatically.
     pub schedule: Option<Schedule>,
     /// What the caller gives.
     pub inputs: Vec<Input>,
@@ -67,7 +67,7 @@ pub struct Program {
     pub handlers: Vec<Handler>,
     /// Which values go from where to where, for people.
     pub links: Vec<Link>,
-    /// The variables of the environment that are kept with a run, as they were when it began.
+    /// The variables of the environment that are stored with a run, as they were when it began.
     pub environment: Vec<Name>,
     /// Those that only actions read, and nothing keeps.
     pub environment_secrets: Vec<Name>,
@@ -80,11 +80,10 @@ pub struct Program {
 /// What is done when the body of a workflow has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// The body.
     pub body: ScopeId,
-    /// Where it goes on when the body failed.
+    /// Where it continues when the body failed.
     pub failed: StateId,
-    /// Where it goes on when it did not.
+    /// Where it continues when it did not.
     pub ended: StateId,
 }
 
@@ -110,11 +109,11 @@ pub struct Action {
     pub output: Option<Template>,
     /// The scope it is directly in.
     pub scope: ScopeId,
-    /// Named by the dialect, not by the author: its output stands for that of what holds it.
+    /// Named by the dialect, not by the author: its output represents that of what holds it.
     pub anonymous: bool,
     /// Its output is what it was given.
     pub gives_inputs: bool,
-    /// What of it nobody is to see.
+    /// Which parts of it are secure.
     pub secure: Secured,
     /// Where it is written.
     pub span: Span,
@@ -155,9 +154,7 @@ pub enum Op {
     Branch(Vec<(Condition, StateId)>),
     /// Goes to the case that equals, else to `next`.
     Switch {
-        /// The value.
         on: Template,
-        /// The cases.
         cases: Vec<(Value, StateId)>,
     },
     /// Pushes a frame and goes to the scope's body; `next` is where the scope leads.
@@ -179,15 +176,10 @@ pub enum Op {
     /// Raises a fault unless the output of an action is what it must be.
     Expect(ActionId, Expect),
     /// Raises a fault.
-    Raise {
-        /// Its kind.
-        kind: Name,
-        /// Its message.
-        message: Template,
-    },
+    Raise { kind: Name, message: Template },
     /// Records the run's response.
     Respond(Template),
-    /// Ends the run as told.
+    /// Ends the run as specified.
     Terminate {
         /// Succeeded, Failed or Cancelled.
         status: Status,
@@ -201,9 +193,7 @@ pub enum Op {
 /// An effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The executor.
     pub executor: Name,
-    /// Its inputs.
     pub inputs: Template,
     /// How long one attempt may take.
     pub attempt_timeout: Option<Template>,
@@ -213,18 +203,15 @@ pub struct Call {
     pub secrets: Vec<Name>,
 }
 
-/// An assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
-    /// The variable.
     pub variable: Name,
     /// How the value gets there.
     pub op: AssignOp,
-    /// The value.
     pub value: Template,
 }
 
-/// A scope: what one frame stands for.
+/// A scope: what one frame represents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
     /// The step it belongs to, for people.
@@ -261,7 +248,6 @@ pub enum ScopeKind {
     Loop(LoopSpec),
     /// Retries and catches.
     Try {
-        /// When and how to retry.
         retry: Option<Retry>,
         /// The variable for the fault, and where to go with it.
         catch: Option<(Name, StateId)>,
@@ -273,7 +259,6 @@ pub enum ScopeKind {
     },
     /// Runs its branch once per item.
     ForEach {
-        /// The items.
         items: Template,
         /// How many of them at most.
         count: Option<Template>,
@@ -281,21 +266,16 @@ pub enum ScopeKind {
         concurrency: u32,
         /// What an item that fails does to the others.
         on_error: OnError,
-        /// The branch scope.
         branch: ScopeId,
     },
     /// Runs all its branches at once.
     Parallel {
-        /// Their names and scopes.
         branches: Vec<(Name, ScopeId)>,
         /// Whether each has a copy of the variables to itself.
         isolated: bool,
     },
     /// Runs its nodes as their predecessors end.
-    Dag {
-        /// The nodes.
-        nodes: Vec<DagNode>,
-    },
+    Dag { nodes: Vec<DagNode> },
     /// One branch of a fork: the bottom frame of a cursor of its own.
     Branch,
 }
@@ -305,7 +285,7 @@ pub enum ScopeKind {
 pub struct LoopSpec {
     /// The authored type: `until`, `while`, …
     pub label: Name,
-    /// When the condition is looked at.
+    /// When the condition is checked.
     pub test: Test,
     /// The loop stops when it holds.
     pub stop_when: Condition,
@@ -325,21 +305,21 @@ pub struct LoopSpec {
     pub on_limit: OnLimit,
     /// What a passed deadline does.
     pub on_timeout: OnLimit,
-    /// Whether the condition is looked at once more when the count is spent.
+    /// Whether the condition is checked once more when the count is spent.
     pub test_when_spent: bool,
-    /// Whether a failed body lets the loop go on.
+    /// Whether a failed body allows the loop to continue.
     pub survives_failure: bool,
-    /// What is kept of every iteration that succeeded.
+    /// What is stored of every iteration that succeeded.
     pub keep: Vec<Keep>,
-    /// What tells its pages apart, when it reads pages.
+    /// What distinguishes its pages, when it reads pages.
     pub pages: Option<Pages>,
-    /// When it stands still, which is a limit too.
+    /// When it makes no progress, which is a limit too.
     pub unchanged: Option<Unchanged>,
     /// Whether the next iteration may ask what the condition read: `loopFeedback`.
     pub feedback: bool,
 }
 
-/// A value kept of a loop's iterations.
+/// A value stored of a loop's iterations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     /// Its name under `kept`.
@@ -348,7 +328,6 @@ pub struct Keep {
     pub take: Take,
     /// The action of the body that it comes from.
     pub of: ActionId,
-    /// The value.
     pub value: Template,
 }
 
@@ -367,12 +346,9 @@ pub struct Retry {
     pub is_default: bool,
 }
 
-/// A node of a DAG.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DagNode {
-    /// Its action.
     pub action: ActionId,
-    /// Its branch scope.
     pub branch: ScopeId,
     /// Predecessors, as indices into the DAG's nodes, and the statuses that let it run.
     pub after: Vec<(usize, Vec<Status>)>,
@@ -381,7 +357,7 @@ pub struct DagNode {
 }
 
 impl Program {
-    /// Whether a foreach of it goes on after items that failed, and lists them.
+    /// Whether a foreach of it continues after items that failed, and lists them.
     #[must_use]
     pub fn lists_failed_items(&self) -> bool {
         let lists = |scope: &Scope| {
@@ -393,19 +369,16 @@ impl Program {
         self.scopes.iter().any(lists)
     }
 
-    /// A state by id.
     #[must_use]
     pub fn state(&self, id: StateId) -> Option<&State> {
         self.states.get(id.index())
     }
 
-    /// A scope by id.
     #[must_use]
     pub fn scope(&self, id: ScopeId) -> Option<&Scope> {
         self.scopes.get(id.index())
     }
 
-    /// An action by id.
     #[must_use]
     pub fn action(&self, id: ActionId) -> Option<&Action> {
         self.actions.get(id.index())

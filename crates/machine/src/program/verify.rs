@@ -7,7 +7,7 @@ use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 ///
 /// The rules: every id exists; what follows a state is in the same scope, and only a branch may
 /// lead to a scope around it (never into one, which only `Enter` does); a scope begins inside
-/// itself and is left to the scope around it; what ends a scope stands in a scope of that kind.
+/// itself and is left to the scope around it; what ends a scope is in a scope of that kind.
 #[must_use]
 pub fn verify(program: &Program) -> Vec<String> {
     let mut broken = Vec::new();

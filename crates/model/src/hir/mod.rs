@@ -3,7 +3,7 @@
 
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
-    Name, OnError, OnLimit, OnMissing, Pages, Places, RetryOn, Rules, Schedule, Secured, Status,
+    Name, OnError, OnLimit, OnMissing, Pages, NamedSpans, RetryOn, Rules, Schedule, Secured, Status,
     Take, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
@@ -30,7 +30,7 @@ pub struct Workflow {
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, when the file says (Azure).
     pub trigger: Option<Trigger>,
-    /// When runs start by themselves.
+    /// When runs start automatically.
     pub schedule: Option<Schedule>,
     /// What is done.
     pub body: Block,
@@ -53,7 +53,7 @@ pub struct Workflow {
     /// The steps of which something is secure, and all steps in them with them.
     pub secure: Vec<Secure>,
     /// Where its values are.
-    pub places: Places,
+    pub places: NamedSpans,
     /// Where it begins in the file.
     pub span: Span,
 }
@@ -61,32 +61,28 @@ pub struct Workflow {
 /// A variable of the environment that a workflow reads.
 #[derive(Clone, Debug)]
 pub struct EnvironmentRead {
-    /// Its name.
     pub name: Name,
     /// It is a key or the like: only what an action is given may hold it, and nothing keeps it.
-    /// Others are kept with the run, as they were when it began.
+    /// Others are stored with the run, as they were when it began.
     pub secret: bool,
     /// Where it is read first.
     pub span: Span,
 }
 
-/// A step of which something is for nobody to see.
+/// A step of which something is for no one to see.
 #[derive(Clone, Debug)]
 pub struct Secure {
-    /// The step.
     pub step: Name,
-    /// What of it.
     pub what: Secured,
     /// Where that is written.
     pub span: Span,
 }
 
-/// A script as it is written, so that it can be looked at before anything runs.
+/// A script as it is written, so that it can be checked before anything runs.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// What runs it: `python`, `lua`, `prolog`.
     pub executor: &'static str,
-    /// The code.
     pub code: String,
     /// Where each line of it is in the file.
     pub lines: Vec<Span>,
@@ -256,7 +252,6 @@ impl Block {
     }
 }
 
-/// A step of a DAG.
 #[derive(Clone, Debug)]
 pub struct DagStep {
     /// What is done.
@@ -281,7 +276,6 @@ pub struct After {
 pub struct Graph {
     /// The node to start with; none: an empty graph, which ends at once.
     pub entry: Option<Name>,
-    /// All nodes.
     pub nodes: Vec<Node>,
     /// How many nodes may be entered in all; spent: a fault of kind `limit`.
     pub max_steps: u32,
@@ -316,7 +310,7 @@ pub struct Step {
     pub label: Name,
     /// What people call it, where that is not the name.
     pub title: Option<Name>,
-    /// The dialect made the name: the step's output stands for that of the block it is alone in.
+    /// The dialect made the name: the step's output represents that of the block it is alone in.
     pub anonymous: bool,
     /// What is done.
     pub kind: StepKind,
@@ -334,7 +328,7 @@ pub struct Step {
     pub catch: Option<Block>,
     /// After the step: ends the innermost loop around it.
     pub break_when: Option<Condition>,
-    /// After the step: goes on with the next iteration of the innermost loop around it.
+    /// After the step: continues with the next iteration of the innermost loop around it.
     pub continue_when: Option<Condition>,
     /// Where it is written: the name.
     pub span: Span,
@@ -350,7 +344,6 @@ pub enum StepKind {
     /// Several assignments in one go; the record's output is `output`, else the new value of the
     /// last one.
     Assign(Assign),
-    /// Waits.
     Wait(Wait),
     /// Waits for a signal's payload; `timeout` on the step bounds it.
     AwaitSignal(Name),
@@ -365,7 +358,6 @@ pub enum StepKind {
     },
     /// The case that equals.
     Switch {
-        /// The value.
         on: Template,
         /// Cases, compared as `equals` does; in loom, `1` written as a key is the text `1` and
         /// equals the number too.
@@ -373,7 +365,6 @@ pub enum StepKind {
         /// What to do when none equals.
         default: Block,
     },
-    /// A loop.
     Loop(Box<Loop>),
     /// Once per item.
     ForEach(Box<ForEach>),
@@ -382,7 +373,7 @@ pub enum StepKind {
         /// Their names and steps.
         branches: Vec<(Name, Block)>,
         /// Each has a copy of the variables to itself, and what it makes of it is gone when it
-        /// ends. Gives a list of the branches' results then, else a map.
+        /// ends. Returns a list of the branches' results then, else a map.
         isolated: bool,
     },
     /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
@@ -412,7 +403,6 @@ pub enum StepKind {
         /// The fault's message, text.
         message: Template,
     },
-    /// Nothing.
     Nothing,
 }
 
@@ -457,9 +447,9 @@ pub struct Loop {
     /// What it is called in paths, where that is not the name of its step. No other loop of the
     /// workflow is called so.
     pub name: Option<Name>,
-    /// When the condition is looked at.
+    /// When the condition is checked.
     pub test: Test,
-    /// The loop stops when this is true; already negated for loops that go on while it is.
+    /// The loop stops when this is true; already negated for loops that continue while it is.
     pub stop_when: Condition,
     /// What the author wrote, for status and diagrams: the condition before any negation.
     pub condition_text: String,
@@ -479,24 +469,23 @@ pub struct Loop {
     pub on_limit: OnLimit,
     /// What a passed deadline does.
     pub on_timeout: OnLimit,
-    /// Whether the condition is looked at once more when the count is spent: true everywhere but
+    /// Whether the condition is checked once more when the count is spent: true everywhere but
     /// in TEA.
     pub test_when_spent: bool,
     /// Azure: a failed body does not stop the loop; the last iteration's status counts.
     pub survives_failure: bool,
-    /// What is kept of every iteration that succeeded.
+    /// What is stored of every iteration that succeeded.
     pub keep: Vec<Keep>,
-    /// What tells its pages apart, when it reads pages.
+    /// What reports its pages apart, when it reads pages.
     pub pages: Option<Pages>,
-    /// When it stands still, which is a limit too.
+    /// When it is paused, which is a limit too.
     pub unchanged: Option<Unchanged>,
     /// Whether the next iteration may ask what the condition read: `loopFeedback`.
     pub feedback: bool,
-    /// The body.
     pub body: Block,
 }
 
-/// A value kept of the iterations of a loop, for the output of its step.
+/// A value stored of the iterations of a loop, for the output of its step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     /// Its name under `kept`.
@@ -521,7 +510,6 @@ pub struct ForEach {
     pub concurrency: u32,
     /// What an item that fails does to the others.
     pub on_error: OnError,
-    /// The body.
     pub body: Block,
 }
 

@@ -1,4 +1,4 @@
-//! Stands for `cron` in a build without the feature `server`: a server fires schedules, so that their
+//! A stand-in for `cron` in a build without the feature `server`: a server fires schedules, so that their
 //! patterns are neither checked nor used.
 
 use chrono::{DateTime, TimeZone};

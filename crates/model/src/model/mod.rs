@@ -21,7 +21,7 @@ pub use request::{
     ANSWER_ERRORS, CONNECTOR_HOST, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, NOT_CONNECTED,
     OWN_KEYS, Request, WHOLE_STATE, fault_kind, overrides_method,
 };
-pub use rules::{NotRun, Rules};
+pub use rules::{Rules, UnrunActionValue};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 pub use trace::{SpanOf, trace_id, traceparent};
 
@@ -51,13 +51,12 @@ pub enum Dialect {
 /// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
 #[derive(Clone, Debug)]
 pub struct Trigger {
-    /// Its name.
     pub name: Name,
-    /// What `workflow()` gives beside its run: an object with `id` and `type`.
+    /// What `workflow()` gives next to its run: an object with `id` and `type`.
     pub workflow: Value,
 }
 
-/// What of an action nobody is to see.
+/// What of an action is secure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secured {
     /// What it is given.
@@ -95,7 +94,6 @@ pub enum InputKind {
     String,
     /// A whole number.
     Integer,
-    /// A number.
     Number,
     /// true or false.
     Boolean,
@@ -106,7 +104,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Whether `value` is of this kind as it stands. A whole number written as `2.0` is an integer.
+    /// Whether `value` is of this kind as it is. A whole number written as `2.0` is an integer.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
@@ -139,7 +137,6 @@ impl InputKind {
 /// One declared input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Its name.
     pub name: Name,
     /// What it must be.
     pub kind: InputKind,
@@ -151,19 +148,17 @@ pub struct Input {
 
 /// Where the values of a workflow are written that belong to no action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct NamedSpans {
     /// Of each variable.
-    pub variables: Vec<Place>,
-    /// Of each output; of one that is no map, under no name.
-    pub outputs: Vec<Place>,
+    pub variables: Vec<NamedSpan>,
+    /// Of each output; of one that is not a map, under no name.
+    pub outputs: Vec<NamedSpan>,
 }
 
 /// Where a named value is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Its name.
+pub struct NamedSpan {
     pub name: Name,
-    /// Where.
     pub span: Span,
 }
 
@@ -196,13 +191,13 @@ pub enum HandlerTarget {
     /// POST of JSON.
     Url(String),
     /// What is said in its place, where nothing else is registered: one answer after the other.
-    Stub(Vec<Answer>),
+    Stub(Vec<StubAnswer>),
 }
 
 /// What a stub says.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum StubAnswer {
     /// What the handler would give.
     Value(Value),
     /// How it would fail.
@@ -253,7 +248,6 @@ pub enum Status {
     Skipped,
     /// A deadline cut it.
     TimedOut,
-    /// It was cancelled.
     Cancelled,
 }
 
@@ -300,15 +294,15 @@ pub enum AssignOp {
     AppendToArray,
     /// Adds text at the end.
     AppendToString,
-    /// Every member of a map becomes a variable of its own; anything that is no map is ignored.
+    /// Every member of a map becomes a variable of its own; anything that is not a map is ignored.
     MergeAll,
-    /// The members of a map become the only variables; anything that is no map is ignored.
+    /// The members of a map become the only variables; anything that is not a map is ignored.
     ReplaceAll,
-    /// The variables named in a list are no more; anything that is no list is ignored.
+    /// The variables named in a list no longer exist; anything that is not a list is ignored.
     RemoveAll,
 }
 
-/// When a loop looks at its condition.
+/// When a loop checks its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Before each iteration: the body may never run.
@@ -319,7 +313,7 @@ pub enum Test {
     AfterAsNext,
 }
 
-/// The variable that tells what a workflow does at its end how its body failed; null when it did not.
+/// The variable that reports what a workflow does at its end how its body failed; null when it did not.
 pub const FAILURE: &str = "failure";
 
 /// What `on_failure` and `on_finish` leave when they fail: a variable with the error, and a label of the run.
@@ -374,7 +368,7 @@ pub enum OnRepeat {
     Stop,
 }
 
-/// What tells one page of a loop from another.
+/// What reports one page of a loop from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pages {
     /// What leads to the page that the next iteration reads: a token, a number, an address.
@@ -383,21 +377,19 @@ pub struct Pages {
     pub on_repeat: OnRepeat,
 }
 
-/// When a loop stands still.
+/// When a loop makes no progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unchanged {
-    /// So many iterations one after the other gave the same.
+    /// This many iterations one after the other gave the same.
     pub times: u64,
     /// What is compared; none: the iterations' results.
     pub of: Option<Template>,
 }
 
-/// Which iterations' values of a loop are kept for what comes after it.
+/// Which iterations' values of a loop are stored for what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// The first one.
     First,
-    /// The last one.
     Last,
     /// One for every iteration, as an array.
     All,
@@ -406,7 +398,7 @@ pub enum Take {
 /// What a link carries; see [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// An output of a step beside it.
+    /// An output of a step next to it.
     Edge,
     /// An input of what is around it.
     Outer,
@@ -437,7 +429,7 @@ pub struct Link {
 /// What lies between the iterations of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
-    /// A duration, computed anew each time.
+    /// A duration, computed again each time.
     Every(Template),
     /// A wait that may grow with each iteration.
     Backoff(Backoff),
@@ -445,7 +437,7 @@ pub enum Delay {
     Server {
         /// Our own wait.
         own: Backoff,
-        /// A duration, computed anew each time.
+        /// A duration, computed again each time.
         asked: Template,
     },
 }
@@ -460,7 +452,6 @@ pub enum Jitter {
     Tenth,
     /// Half of it.
     Equal,
-    /// All of it.
     Full,
 }
 

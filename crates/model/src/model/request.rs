@@ -45,7 +45,7 @@ pub const MODEL_OPTIONS: [&str; 17] = [
     "logit_bias",
 ];
 
-/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/reference/actions.md).
+/// What a question to a model may have next to [`MODEL_OPTIONS`] (docs/reference/actions.md).
 pub const MODEL_KEYS: [&str; 16] = [
     "prompt",
     "messages",
@@ -65,7 +65,7 @@ pub const MODEL_KEYS: [&str; 16] = [
     "shell_provider",
 ];
 
-/// Stands for the whole state of a run at `globals.state` in the stored inputs of a script: the
+/// Represents the whole state of a run at `globals.state` in the stored inputs of a script: the
 /// state is there already, and would be stored again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";
 
@@ -88,7 +88,7 @@ impl Request {
         &*self.executor == "appendFile"
     }
 
-    /// The request as an executor gets it: with the state where [`WHOLE_STATE`] stands for it.
+    /// The request as an executor gets it: with the state where [`WHOLE_STATE`] represents it.
     ///
     /// The state is that of the moment: a format may use the mark only where nothing else changes
     /// variables while a script runs, so that a repetition after a crash is the same request.
@@ -169,7 +169,7 @@ pub mod fault_kind {
     pub const LIMIT: &str = "limit";
     /// An action gave something else than it was to give.
     pub const EXPECT: &str = "expect";
-    /// Items of a foreach failed that goes on all the same.
+    /// Items of a foreach failed that continues all the same.
     pub const ITEMS: &str = "items";
     /// A loop over pages came to a page that it had been at.
     pub const REPEAT: &str = "repeat";
@@ -254,7 +254,7 @@ impl Fault {
         self
     }
 
-    /// The same as records and errors keep it: what the action gave is kept beside it.
+    /// The same as records and errors keep it: what the action gave is stored next to it.
     #[must_use]
     pub fn without_output(&self) -> Self {
         Self {

@@ -21,7 +21,7 @@ pub struct Rules {
     /// A variable may be called `env`.
     pub env_variable: bool,
     /// How an action reads that was not run and never will be.
-    pub not_run: NotRun,
+    pub not_run: UnrunActionValue,
     /// After a foreach, an action of its body reads as the list of what its iterations gave.
     pub lists_iterations: bool,
     /// An action's code is the words of the HTTP status in its output.
@@ -41,11 +41,9 @@ pub struct Rules {
 /// How an action reads that was not run by what is around it, and never will be, because that has
 /// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRun {
-    /// As an error.
+pub enum UnrunActionValue {
     Error,
     /// As cancelled where a time limit ended what is around it; else as an error.
     Cancelled,
-    /// As skipped.
     Skipped,
 }

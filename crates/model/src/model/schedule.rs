@@ -1,4 +1,4 @@
-//! When runs of a workflow start by themselves. Plain data: the times are computed by the engine's
+//! When runs of a workflow start automatically. Plain data: the times are computed by the engine's
 //! calendar.
 
 use super::Name;
@@ -6,15 +6,10 @@ use super::Name;
 /// The unit of a [`Recurrence`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frequency {
-    /// Seconds.
     Second,
-    /// Minutes.
     Minute,
-    /// Hours.
     Hour,
-    /// Days.
     Day,
-    /// Weeks.
     Week,
     /// Calendar months.
     Month,
@@ -38,10 +33,9 @@ impl Frequency {
     }
 }
 
-/// When runs of a workflow start by themselves, and what is done about a time that cannot be kept.
+/// When runs of a workflow start automatically, and what is done about a time that was missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// When.
     pub when: When,
     /// What is done when the run of an earlier time has not ended.
     pub overlap: Overlap,
@@ -83,7 +77,7 @@ pub enum Missed {
     RunOnce,
 }
 
-/// When runs start by themselves (Logic Apps reference, "Recurrence trigger").
+/// When runs start automatically (Logic Apps reference, "Recurrence trigger").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurrence {
     /// The unit.

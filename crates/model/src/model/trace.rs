@@ -1,10 +1,9 @@
 //! The ids of traces and spans, as OpenTelemetry has them. An id follows from what the span is of, so that
-//! every process that goes on with a run tells of the same trace, and nothing is told twice under two ids.
+//! every process that continues with a run reports the same trace, and nothing is reported twice under two ids.
 
 use super::sha256;
 use std::fmt::Write as _;
 
-/// What a span is of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanOf {
     /// The run itself.

@@ -252,7 +252,7 @@ pub struct PruneRuns {
     /// or `status` is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older_than: Option<String>,
-    /// Not the newest so many of each workflow.
+    /// Not the newest of each workflow, up to this many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<usize>,
     /// Only runs of this workflow.
@@ -264,7 +264,7 @@ pub struct PruneRuns {
     /// Only runs that ended so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<RunStatus>,
-    /// Forgets nothing, and tells what would be.
+    /// Forgets nothing, and reports what it would forget.
     #[serde(default)]
     pub dry_run: bool,
 }

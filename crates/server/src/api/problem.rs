@@ -1,4 +1,4 @@
-//! What a client is told when it does not get what it asked for: RFC 9457 problem details.
+//! What a client receives when it does not get what it asked for: RFC 9457 problem details.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

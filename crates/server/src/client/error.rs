@@ -19,7 +19,6 @@ pub enum ClientError {
     Refused {
         /// What kind of reason.
         code: ErrorCode,
-        /// The reason.
         message: String,
     },
     /// It is of a version that speaks differently.

@@ -41,7 +41,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(120);
 /// An owner that is alive says who it is in this time, whatever else it does.
 const PING_TIME: Duration = Duration::from_secs(5);
 
-/// So many runs are asked of a server at a time, and so many rows. An owner gives all there are.
+/// This many runs are asked of a server at a time, and this many rows. An owner gives all there are.
 const PAGE: usize = 1_000;
 const MAX_ROWS: usize = 10_000;
 const ALL: usize = u32::MAX as usize;
@@ -53,17 +53,17 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
-/// Whoever answers about runs in another process.
+/// A caller that answers about runs in another process.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
     /// The owner of a store on this machine; none of a server.
-    owner: Option<Arc<Local>>,
+    owner: Option<Arc<LocalOwner>>,
 }
 
-struct Local {
+struct LocalOwner {
     owner: Owner,
     /// The address of the socket may need it.
     _directory: StateDirectory,
@@ -74,7 +74,7 @@ impl Client {
     ///
     /// # Errors
     /// When the URL is none of http or https, or when the token would go to another machine as plain
-    /// text and nobody allowed that, in words.
+    /// text and no one allowed that, in words.
     pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
         let parsed =
             Url::parse(url).map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
@@ -99,7 +99,7 @@ impl Client {
         })
     }
 
-    /// The owner of the store in a directory; none when nobody owns it, be there a socket left by a
+    /// The owner of the store in a directory; none when no one owns it, be there a socket left by a
     /// crash or not.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Client {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 return match ClientError::of_socket(&error) {
-                    // Nobody listens, or it left while we came.
+                    // No one listens, or it left while we came.
                     ClientError::Lost => Ok(None),
                     error => Err(error),
                 };
@@ -134,7 +134,7 @@ impl Client {
             Err(_) => return Err(ClientError::Silent),
         };
         let owner = read(client.accept(answer).await?).await?;
-        client.owner = Some(Arc::new(Local {
+        client.owner = Some(Arc::new(LocalOwner {
             owner,
             _directory: directory,
         }));
@@ -153,7 +153,7 @@ impl Client {
         self.owner.as_ref().map(|local| &local.owner)
     }
 
-    /// Whether a server takes work; also one without a token is told.
+    /// Whether a server takes work; also one without a token is reported.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::GET, "/readyz"));
         self.send(request).await.map(drop)
@@ -259,8 +259,8 @@ impl Client {
         Ok(report)
     }
 
-    /// Starts a run; gives its id. When it is answered, the run's first step is durable. A server is
-    /// told nothing of the folder.
+    /// Starts a run; returns its id. When it is answered, the run's first step is durable. A server is
+    /// reported nothing of the folder.
     pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
         let mut start = start.clone();
         if self.owner.is_none()
@@ -273,18 +273,18 @@ impl Client {
         Ok(run.run)
     }
 
-    /// Starts a run that ended badly once more; gives the new one's id.
+    /// Starts a run that ended badly once more; returns the new one's id.
     pub async fn retry(&self, run: &str, retry: &RetryRun) -> Result<String, ClientError> {
         let run: RunSummary = self.post(&of_run(run, "/retry")?, retry).await?;
         Ok(run.run)
     }
 
-    /// Pauses a run; gives what it does then, as those below do.
+    /// Pauses a run; returns what it does then, as those below do.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/pause").await
     }
 
-    /// Goes on with a run.
+    /// Continues with a run.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/resume").await
     }
@@ -325,7 +325,7 @@ impl Client {
         Ok(state.status)
     }
 
-    /// Goes on with every run that has not ended, with `paused` also with those that are paused;
+    /// Continues with every run that has not ended, with `paused` also with those that are paused;
     /// gives their ids.
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
@@ -354,7 +354,7 @@ impl Client {
         self.post("/v1/backup", &BackupTo { dir }).await
     }
 
-    /// The workflows that are kept.
+    /// The workflows that are stored.
     pub async fn workflows(&self) -> Result<Vec<WorkflowSummary>, ClientError> {
         let mut workflows = Vec::new();
         let mut after: Option<String> = None;
@@ -370,7 +370,7 @@ impl Client {
         }
     }
 
-    /// A workflow that is kept, as it is now or in a version.
+    /// A workflow that is stored, as it is now or in a version.
     pub async fn workflow(
         &self,
         name: &str,
@@ -383,17 +383,17 @@ impl Client {
         self.get(&of_workflow(name, "")?, &query).await
     }
 
-    /// The versions of a workflow that is kept.
+    /// The versions of a workflow that is stored.
     pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
         self.get(&of_workflow(name, "/versions")?, &()).await
     }
 
-    /// When its runs start by themselves.
+    /// When its runs start automatically.
     pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
         self.get(&of_workflow(name, "/schedule")?, &()).await
     }
 
-    /// Keeps a workflow under a name; gives what it is, and whether there was one before.
+    /// Keeps a workflow under a name; returns what it is, and whether there was one before.
     pub async fn put_workflow(
         &self,
         name: &str,
@@ -412,7 +412,7 @@ impl Client {
         Ok((read(response).await?, replaced))
     }
 
-    /// Forgets a workflow that is kept.
+    /// Forgets a workflow that is stored.
     pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
         self.send(request).await.map(drop)
@@ -431,7 +431,7 @@ impl Client {
             Some(after) => request.query(&[("after", after)]),
             None => request.query(&[("history", false)]),
         };
-        // An owner that is stopped may go on: who follows it waits.
+        // An owner that is stopped may continue: who follows it waits.
         let silence = self.owner.is_none();
         Ok(Notices::new(self.send(request).await?, silence))
     }

@@ -26,7 +26,7 @@ static READS: Semaphore = Semaphore::const_new(8);
 static CHECKS: Semaphore = Semaphore::const_new(2);
 
 /// How many requests compute at a time: those of the operator, those with the token for everything, and those that
-/// may only look. Nobody of the ones keeps the others waiting.
+/// may only look. No one of the ones keeps the others waiting.
 static OPERATOR: Semaphore = Semaphore::const_new(4);
 static FULL: Semaphore = Semaphore::const_new(3);
 static VIEW: Semaphore = Semaphore::const_new(2);
@@ -63,9 +63,9 @@ impl<S: Sync> FromRequestParts<S> for Lane {
 }
 
 /// Calls a computation off when its client has left.
-struct CalledOff(Arc<AtomicBool>);
+struct CancelFlag(Arc<AtomicBool>);
 
-impl Drop for CalledOff {
+impl Drop for CancelFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ pub(crate) struct App {
     pub(super) tickets: Tickets,
     /// Where the console is, if there is one.
     pub(super) console: Option<String>,
-    /// Whether the process stays until it is told to stop.
+    /// Whether the process stays until it is reported to stop.
     pub(super) serves: bool,
 }
 
@@ -126,7 +126,7 @@ impl App {
 
     /// Refuses new work before recovery and once the server stops. For the operator the engine
     /// decides.
-    pub(super) fn takes_work(&self, caller: Caller) -> Result<(), Problem> {
+    pub(super) fn check_accepts_work(&self, caller: Caller) -> Result<(), Problem> {
         let why = match (caller, self.phase()) {
             (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
             (_, Phase::Starting) => "the server is starting",
@@ -139,11 +139,11 @@ impl App {
     pub(super) fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
-            Phase::Ready | Phase::Stopping | Phase::Draining => self.takes_work(caller),
+            Phase::Ready | Phase::Stopping | Phase::Draining => self.check_accepts_work(caller),
         }
     }
 
-    /// Returns when a long request must end because the server stops. Those of the operator go on
+    /// Returns when a long request must end because the server stops. Those of the operator continue
     /// until the engine has stopped.
     pub(super) async fn must_end(mut phase: watch::Receiver<Phase>, caller: Caller) {
         match caller {
@@ -155,7 +155,7 @@ impl App {
     /// Whether the store takes writes.
     pub(super) async fn ready(&self) -> Result<(), Problem> {
         let inspector = self.engine.inspector().clone();
-        on_thread(&CHECKS, move || Ok(inspector.takes_writes()?)).await
+        on_thread(&CHECKS, move || Ok(inspector.check_writable()?)).await
     }
 
     /// Reads the store on a thread that may block.
@@ -176,7 +176,7 @@ where
     F: FnOnce(Budget) -> Result<T, Problem> + Send + 'static,
 {
     let flag = Arc::new(AtomicBool::new(false));
-    let _client = CalledOff(Arc::clone(&flag));
+    let _client = CancelFlag(Arc::clone(&flag));
     on_thread(lane.places(), move || work(Budget::default().until(flag))).await
 }
 
@@ -207,7 +207,7 @@ where
     }
 }
 
-/// Lets a request in, or says why not. The control socket itself lets only the operator in.
+/// Admits a request, or says why not. The control socket itself admits only the operator.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -227,7 +227,7 @@ pub(super) async fn guard(
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
-    // The files of the console say themselves how long they are kept.
+    // The files of the console say themselves how long they are stored.
     if !headers.contains_key(header::ETAG) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -85,9 +85,9 @@ pub(super) fn unreadable(error: serde_json::Error) -> Problem {
 }
 
 /// The parameters behind the question mark.
-pub(super) struct Asked<T>(pub T);
+pub(super) struct ValidatedQuery<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ValidatedQuery<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
@@ -116,13 +116,13 @@ pub(super) fn page(
     caller: Caller,
 ) -> Result<usize, Problem> {
     match asked {
-        Some(0) => Err(outside("limit", 1, caller.at_most(most))),
-        asked => at_most("limit", asked, usual, most, caller),
+        Some(0) => Err(out_of_range("limit", 1, caller.at_most(most))),
+        asked => requested_limit("limit", asked, usual, most, caller),
     }
 }
 
 /// How many of something a request asks for; `most` holds for those that are not the operator.
-pub(super) fn at_most(
+pub(super) fn requested_limit(
     name: &str,
     asked: Option<usize>,
     usual: usize,
@@ -131,20 +131,20 @@ pub(super) fn at_most(
 ) -> Result<usize, Problem> {
     let most = caller.at_most(most);
     match asked.unwrap_or(usual) {
-        asked if asked > most => Err(outside(name, 0, most)),
+        asked if asked > most => Err(out_of_range(name, 0, most)),
         asked => Ok(asked),
     }
 }
 
-fn outside(name: &str, least: usize, most: usize) -> Problem {
+fn out_of_range(name: &str, least: usize, most: usize) -> Problem {
     let detail = format!("`{name}` must be a number from {least} to {most}");
     Problem::new(ErrorCode::BadRequest, detail)
 }
 
 /// The one name in a path.
-pub(super) struct Named(pub String);
+pub(super) struct PathParam(pub String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -35,7 +35,7 @@ pub(super) async fn bulk(
         return Err(Problem::new(ErrorCode::BadRequest, detail));
     }
     if matches!(asked.verb, BulkVerb::Resume | BulkVerb::Retry) {
-        app.takes_work(caller)?;
+        app.check_accepts_work(caller)?;
     }
     let (app, verb) = (&app, asked.verb);
     // One that is named twice is retried once.
@@ -62,7 +62,7 @@ async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> 
     let status = match verb {
         BulkVerb::Pause => engine.pause(run).await?,
         BulkVerb::Resume => engine.resume(run).await?,
-        // Whoever got no answer asks again.
+        // A caller that got no answer asks again.
         BulkVerb::Cancel => engine.cancel_again(run).await?,
         BulkVerb::Retry => {
             let started = engine.retry(run, None, None).await?;

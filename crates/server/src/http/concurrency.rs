@@ -1,4 +1,4 @@
-//! How many connections there may be. When there are too many, the one that has kept the server waiting
+//! How many connections there may be. When there are too many, the one that has made the server wait
 //! for the longest is closed. A few more than the limit are accepted, to ask about health.
 
 use futures_util::task::AtomicWaker;
@@ -45,12 +45,12 @@ struct Slot {
     stalls: bool,
     /// Since when the server waits for the client, if it does.
     since: Instant,
-    ousted: Arc<Ousted>,
+    ousted: Arc<Eviction>,
 }
 
 /// Whether a connection has to leave.
 #[derive(Default)]
-struct Ousted {
+struct Eviction {
     is: AtomicBool,
     waker: AtomicWaker,
 }
@@ -59,11 +59,11 @@ impl Slots {
     /// Whether there is room for one more of a kind, by now.
     fn has_room(&mut self, kind: Kind, limit: usize) -> bool {
         let there = self.taken.values().filter(|slot| slot.kind == kind);
-        there.count() < limit || self.oust(kind)
+        there.count() < limit || self.evict_longest_waiting(kind)
     }
 
-    /// Closes the one that has kept the server waiting for the longest; false: none does.
-    fn oust(&mut self, kind: Kind) -> bool {
+    /// Closes the one that has made the server wait for the longest; false: none does.
+    fn evict_longest_waiting(&mut self, kind: Kind) -> bool {
         let waiting = self
             .taken
             .iter()
@@ -89,7 +89,7 @@ impl Connections {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a connection in; none when there is no room even for one that asks about health.
+    /// Admits a connection; none when there is no room even for one that asks about health.
     pub fn enter(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let mut slots = self.slots();
         let kind = match slots.has_room(Kind::Usual, self.limit) {
@@ -97,7 +97,7 @@ impl Connections {
             false if slots.has_room(Kind::Spare, SPARE) => Kind::Spare,
             false => return None,
         };
-        let ousted = Arc::<Ousted>::default();
+        let ousted = Arc::<Eviction>::default();
         let slot = Slot {
             kind,
             busy: 0,
@@ -117,8 +117,8 @@ impl Connections {
     }
 
     /// Makes room when no file descriptor is left for another connection.
-    pub fn thin(&self) {
-        self.slots().oust(Kind::Usual);
+    pub fn evict_one(&self) {
+        self.slots().evict_longest_waiting(Kind::Usual);
     }
 }
 
@@ -126,7 +126,7 @@ impl Connections {
 pub(super) struct Connection {
     all: Arc<Connections>,
     number: u64,
-    ousted: Arc<Ousted>,
+    ousted: Arc<Eviction>,
 }
 
 impl Drop for Connection {
@@ -147,7 +147,7 @@ impl Connection {
     }
 
     /// Ready when it has to leave.
-    pub fn poll_ousted(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_evicted(&self, cx: &Context<'_>) -> Poll<()> {
         self.ousted.waker.register(cx.waker());
         match self.ousted.is.load(Ordering::Acquire) {
             true => Poll::Ready(()),
@@ -156,7 +156,7 @@ impl Connection {
     }
 
     /// Whether it takes what it is sent.
-    pub fn takes(&self, takes: bool) {
+    pub fn set_takes(&self, takes: bool) {
         self.slot(|slot| {
             if !takes && !slot.stalls {
                 slot.since = Instant::now();
@@ -180,8 +180,8 @@ impl Connection {
     }
 
     /// Counts the connection as one that hears events, until this is dropped; none when there are
-    /// as many as there may be.
-    pub fn stream(self: &Arc<Self>) -> Option<Until> {
+    /// the number that there may be.
+    pub fn stream(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut slots = self.all.slots();
         let streams = slots.taken.values();
         let streams = streams.filter(|slot| slot.kind == Kind::Stream).count();
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// A request is being answered until this is dropped.
-    pub fn busy(self: &Arc<Self>) -> Until {
+    pub fn busy(self: &Arc<Self>) -> ActivityGuard {
         self.slot(|slot| slot.busy += 1);
         self.until(|slot| {
             slot.since = Instant::now();
@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// A body is waited for until this is dropped.
-    pub fn sends(self: &Arc<Self>) -> Until {
+    pub fn sends(self: &Arc<Self>) -> ActivityGuard {
         self.slot(|slot| {
             slot.since = Instant::now();
             slot.sends = true;
@@ -213,15 +213,15 @@ impl Connection {
         self.until(|slot| slot.sends = false)
     }
 
-    fn until(self: &Arc<Self>, end: fn(&mut Slot)) -> Until {
-        Until(Arc::clone(self), end)
+    fn until(self: &Arc<Self>, end: fn(&mut Slot)) -> ActivityGuard {
+        ActivityGuard(Arc::clone(self), end)
     }
 }
 
 /// What a connection does until this is dropped.
-pub(super) struct Until(Arc<Connection>, fn(&mut Slot));
+pub(super) struct ActivityGuard(Arc<Connection>, fn(&mut Slot));
 
-impl Drop for Until {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         self.0.slot(self.1);
     }

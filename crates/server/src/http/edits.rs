@@ -14,7 +14,9 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_engine::report::ScheduleReport;
 use windlass_engine::{Bundle, Dialect, ErrorCode, LoadOptions, Value, dialect_of, now, stubs_of};
-use windlass_language::{Edit, Edited, Given, NodeType, Panel, Tried, past, try_action};
+use windlass_language::{
+    DryRunInput, DryRunResult, Edit, Edited, NodeType, Panel, load_iteration_context, try_action,
+};
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -85,7 +87,7 @@ pub(super) struct TryOf {
 /// Tries one action of a text, and sends nothing: what would leave, or what it gives.
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
-        (status = 200, description = "What it would do", body = Tried),
+        (status = 200, description = "What it would do", body = DryRunResult),
         (status = "4XX", description = "422: unknown action, or the text is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn attempt(
@@ -93,11 +95,11 @@ pub(super) async fn attempt(
     caller: Caller,
     lane: Lane,
     Json(asked): Json<TryOf>,
-) -> Result<axum::Json<Tried>, Problem> {
+) -> Result<axum::Json<DryRunResult>, Problem> {
     let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
     let seen = match (asked.run, asked.iteration) {
         (Some(run), Some(iteration)) => Some(
-            app.inspect(move |store| past(store, &run, &iteration))
+            app.inspect(move |store| load_iteration_context(store, &run, &iteration))
                 .await?,
         ),
         (None, None) => None,
@@ -106,7 +108,7 @@ pub(super) async fn attempt(
             return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
     };
-    let given = Given {
+    let given = DryRunInput {
         inputs: asked.inputs,
         variables: asked.variables,
         outputs: asked.outputs,
@@ -258,7 +260,7 @@ pub(super) async fn stubs(
     Ok(axum::Json(made.await?))
 }
 
-/// When runs of a text would start by themselves. The body is that of `validate`.
+/// When runs of a text would start automatically. The body is that of `validate`.
 #[utoipa::path(post, path = "/v1/language/schedule", operation_id = "get_schedule", tag = "language",
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(

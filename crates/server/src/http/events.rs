@@ -3,8 +3,8 @@
 //! `Last-Event-ID`. It gets every later event once, also after a restart of the server.
 
 use super::app::{App, Phase};
-use super::body::{Asked, Named};
-use super::concurrency::Until;
+use super::body::{PathParam, ValidatedQuery};
+use super::concurrency::ActivityGuard;
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
 use axum::extract::{ConnectInfo, State};
@@ -53,8 +53,8 @@ pub(super) struct EventsQuery {
 pub(super) async fn events(
     State(app): State<Arc<App>>,
     ConnectInfo(info): ConnectInfo<ConnectionInfo>,
-    Named(run): Named,
-    Asked(query): Asked<EventsQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     app.answers_long(info.caller)?;
@@ -80,7 +80,7 @@ pub(super) async fn events(
         let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
-    let telling = Telling {
+    let telling = EventStream {
         _streaming: streaming,
         follower: follower.through_pauses(),
         phase: app.phase.clone(),
@@ -91,15 +91,15 @@ pub(super) async fn events(
     Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
 }
 
-struct Telling {
-    _streaming: Until,
+struct EventStream {
+    _streaming: ActivityGuard,
     follower: Follower,
     phase: watch::Receiver<Phase>,
     caller: Caller,
     done: bool,
 }
 
-impl Telling {
+impl EventStream {
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
         stream::unfold(self, |mut telling| async move {
             let event = telling.next().await?;
@@ -158,7 +158,7 @@ impl Telling {
                 .data(line(&json!({ "store": store, "message": message }))),
             Notice::Finished { outcome } => {
                 self.done = true;
-                let id = format!("{}{END}", self.follower.told());
+                let id = format!("{}{END}", self.follower.last_event());
                 event.event("finished").id(id).data(line(outcome))
             }
         }

@@ -1,7 +1,7 @@
 //! Workflows as pictures over HTTP: nodes and edges with places.
 
 use super::app::App;
-use super::body::{Asked, Named};
+use super::body::{PathParam, ValidatedQuery};
 use crate::api::Problem;
 use axum::extract::State;
 use serde::Deserialize;
@@ -41,8 +41,8 @@ pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
     ))]
 pub(super) async fn graph(
     State(app): State<Arc<App>>,
-    Named(run): Named,
-    Asked(query): Asked<GraphQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<GraphQuery>,
 ) -> Result<axum::Json<Graph>, Problem> {
     let view = view(query.open.as_deref(), query.root);
     let report = app.inspect(move |store| graph_report(store, &run, &view));

@@ -31,8 +31,8 @@ pub(super) async fn healthz() -> &'static str {
         (status = 503, description = "It is starting or stopping, its runs do not move, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
-    app.takes_work(Caller::Remote)?;
-    let held_up = app.engine.held_up().unwrap_or_default();
+    app.check_accepts_work(Caller::Remote)?;
+    let held_up = app.engine.stalled_for().unwrap_or_default();
     if held_up > MOVES_WITHIN {
         let detail = format!("no run has moved for {} seconds", held_up.as_secs());
         return Err(Problem::new(ErrorCode::Unavailable, detail));

@@ -1,7 +1,7 @@
 //! The iterations of a run's loops over HTTP.
 
 use super::app::App;
-use super::body::{Asked, Named, page};
+use super::body::{PathParam, ValidatedQuery, page};
 use super::listener::Caller;
 use crate::api::Problem;
 use axum::extract::State;
@@ -34,7 +34,7 @@ const CELLS: u64 = 400;
     ))]
 pub(super) async fn loops(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<LoopsReport>, Problem> {
     let report = app.inspect(move |store| loops_report(store, &run));
     Ok(axum::Json(report.await?))
@@ -49,7 +49,7 @@ pub(super) async fn loops(
     ))]
 pub(super) async fn export(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<ExportReport>, Problem> {
     let report = app.inspect(move |store| export_report(store, &run, now()));
     Ok(axum::Json(report.await?))
@@ -81,8 +81,8 @@ pub(super) struct StripQuery {
     ))]
 pub(super) async fn strip(
     State(app): State<Arc<App>>,
-    Named(run): Named,
-    Asked(query): Asked<StripQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<StripQuery>,
 ) -> Result<axum::Json<StripReport>, Problem> {
     let filter = StripFilter {
         path: query.loop_path,
@@ -131,8 +131,8 @@ pub(super) struct IterationsQuery {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
-    Asked(query): Asked<IterationsQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<IterationsQuery>,
 ) -> Result<axum::Json<IterationsReport>, Problem> {
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let words = query.status.as_deref().unwrap_or_default().split(',');
@@ -182,8 +182,8 @@ pub(super) struct IterationQuery {
     ))]
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Named(run): Named,
-    Asked(query): Asked<IterationQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<IterationQuery>,
 ) -> Result<Response, Problem> {
     let path = query.path.unwrap_or_default();
     let Some(pointer) = query.pointer else {
@@ -218,8 +218,8 @@ pub(super) struct DifferenceQuery {
     ))]
 pub(super) async fn difference(
     State(app): State<Arc<App>>,
-    Named(run): Named,
-    Asked(query): Asked<DifferenceQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<DifferenceQuery>,
 ) -> Result<axum::Json<DifferenceReport>, Problem> {
     let report = app.inspect(move |store| difference_report(store, &run, &query.from, &query.to));
     Ok(axum::Json(report.await?))

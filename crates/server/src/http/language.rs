@@ -15,11 +15,12 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, ErrorCode, Open, Value, View, graph};
 use windlass_language::{Completion, ConditionTest, Hover, Position, Symbol};
 use windlass_language::{
-    complete as completion, hover as told, past, symbols as symbols_of, test_condition,
+    complete as completion, hover as told, load_iteration_context, symbols as symbols_of,
+    test_condition,
 };
 
 /// What only looks although it is a POST: a caller who may only look may ask it.
-pub(super) fn only_looks(path: &str) -> bool {
+pub(super) fn read_only_routes(path: &str) -> bool {
     path == "/v1/validate"
         || path.starts_with("/v1/language/")
         || path.starts_with("/v1/runs/") && path.ends_with("/test-condition")
@@ -109,7 +110,7 @@ async fn hover(
     let (bundle, dialect) = place.bundle()?;
     let past = match (place.run, place.iteration) {
         (Some(run), Some(iteration)) => {
-            let past = app.inspect(move |store| past(store, &run, &iteration));
+            let past = app.inspect(move |store| load_iteration_context(store, &run, &iteration));
             Some(past.await?)
         }
         (None, None) => None,
@@ -119,7 +120,7 @@ async fn hover(
         }
     };
     let found = compute(lane, move |budget| {
-        let past = past.map(|past| past.within(budget));
+        let past = past.map(|past| past.with_budget(budget));
         Ok(told(&bundle, dialect, place.at, past.as_ref()))
     });
     Ok(axum::Json(found.await?))

@@ -35,7 +35,6 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// The longest time for a request head, and between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// A listener for clients.
 pub(super) struct ClientListener {
     socket: Socket,
     connections: Arc<Connections>,
@@ -116,7 +115,7 @@ impl Listener for ClientListener {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
-                    self.connections.thin();
+                    self.connections.evict_one();
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
                 }
@@ -134,7 +133,7 @@ impl Listener for ClientListener {
                         let time = HANDSHAKE_TIME.min(idle_timeout);
                         let shaken = tokio::select! {
                             shaken = tokio::time::timeout(time, tls.accept(stream)) => shaken,
-                            () = poll_fn(|cx| connection.poll_ousted(cx)) => return None,
+                            () = poll_fn(|cx| connection.poll_evicted(cx)) => return None,
                         };
                         let stream = Box::new(shaken.ok()?.ok()?);
                         Some(Io::new(stream, Caller::Remote, connection, idle_timeout))
@@ -186,7 +185,7 @@ impl Io {
 
     /// Ready when the client took too long for a request, or has to make room.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.connection.poll_ousted(cx).is_ready() {
+        if self.connection.poll_evicted(cx).is_ready() {
             return Poll::Ready(());
         }
         loop {
@@ -209,14 +208,14 @@ impl Io {
         if written.is_ready() {
             self.sent = true;
             if self.write_by.take().is_some() {
-                self.connection.takes(true);
+                self.connection.set_takes(true);
             }
             return written;
         }
         if self.write_by.is_none() {
-            self.connection.takes(false);
+            self.connection.set_takes(false);
         }
-        if self.connection.poll_ousted(cx).is_ready() {
+        if self.connection.poll_evicted(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let time = self.idle_timeout * 2;
@@ -272,7 +271,7 @@ impl AsyncWrite for Io {
 pub(super) enum Caller {
     /// A process on this machine, over the control socket that only the operator can open.
     Operator,
-    /// Whoever has the token, over TCP.
+    /// A caller that has the token, over TCP.
     Remote,
 }
 
@@ -308,7 +307,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Lets only the operator in.
+/// Admits only the operator.
 pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) -> Response {
     match caller {
         Caller::Operator => next.run(request).await,

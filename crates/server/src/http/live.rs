@@ -1,10 +1,10 @@
-//! What happens to many runs, as server-sent events: the latest of each run that changed, so many times a
-//! second at most. A client that reads slowly, or comes back, is told what the runs are by then; nothing
+//! What happens to many runs, as server-sent events: the latest of each run that changed, this many times a
+//! second at most. A client that reads slowly, or comes back, receives what the runs are by then; nothing
 //! queues up for it. The driver does nothing for it: what changed is read from the store.
 
 use super::app::{App, Phase, blocking};
-use super::body::Asked;
-use super::concurrency::Until;
+use super::body::ValidatedQuery;
+use super::concurrency::ActivityGuard;
 use super::events::{KEEP_ALIVE, line};
 use super::guard::Access;
 use super::listener::{Caller, ConnectionInfo};
@@ -25,30 +25,30 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 use windlass_engine::report::{RunRow, rows, status};
-use windlass_engine::{ErrorCode, Heads, Inspector, Name, Timestamp, now};
+use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 
-/// How often a second a client is told, when it does not say, and at most.
+/// How often a second a client receives events, when it does not say, and at most.
 const USUAL_HZ: f64 = 10.0;
 const MAX_HZ: f64 = 60.0;
 
-/// So many rows are in an event at most; further ones are in the next.
-const ROWS: usize = 200;
+/// This many rows are in an event at most; further ones are in the next.
+const MAX_ROWS_PER_EVENT: usize = 200;
 
 /// On a quiet stream it is looked this often whether the store takes writes.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A client that lost its server comes back after so long.
-const COME_BACK: Duration = Duration::from_millis(500);
+const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// After a restart, runs that changed so long before what a client knows are told again: a step has the
+/// After a restart, runs that changed so long before what a client knows are reported again: a step has the
 /// time at which it was made, and a client hears of it later.
 const OVERLAP: Duration = Duration::from_secs(10);
 
-/// The statuses of so many runs are kept for further streams.
-const MANY_STATUSES: usize = 256;
+/// The statuses of this many runs are stored for further streams.
+const MAX_CACHED_STATUSES: usize = 256;
 
-/// And the rows of so many.
-const MANY_ROWS: usize = 4_096;
+/// And the rows of this many.
+const MAX_CACHED_ROWS: usize = 4_096;
 
 /// Which runs, and how often.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -96,7 +96,7 @@ pub(super) async fn live(
     State(app): State<Arc<App>>,
     ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     Extension(access): Extension<Access>,
-    Asked(query): Asked<LiveQuery>,
+    ValidatedQuery(query): ValidatedQuery<LiveQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     app.answers_long(info.caller)?;
@@ -106,7 +106,7 @@ pub(super) async fn live(
         return Err(bad(format!("`max_hz` is a number from 0.1 to {MAX_HZ}")));
     }
     let every = Duration::from_secs_f64(1.0 / hz);
-    let (all, runs) = named(query.runs.as_deref());
+    let (all, runs) = selected_runs(query.runs.as_deref());
     if runs.len() > MANY_RUNS {
         return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
     }
@@ -117,14 +117,14 @@ pub(super) async fn live(
     let known = match known.as_deref() {
         None | Some("") => None,
         Some(text) => Some(
-            Mark::parse(text).ok_or_else(|| bad(format!("`{text}` is not a valid event's id")))?,
+            EventId::parse(text).ok_or_else(|| bad(format!("`{text}` is not a valid event's id")))?,
         ),
     };
     let Some(streaming) = info.connection.stream() else {
         let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
-    let telling = Telling {
+    let telling = LiveStream {
         _streaming: streaming,
         changes: app.engine.changes(),
         phase: app.phase.clone(),
@@ -138,7 +138,7 @@ pub(super) async fn live(
                 .is_some_and(|mark| mark.server == app.live.started_at),
             outage: None,
         },
-        place: Some(Place::new(&app.live, all, runs, known, every)),
+        place: Some(StreamPosition::new(&app.live, all, runs, known, every)),
         every,
         next: Instant::now(),
         ready: VecDeque::new(),
@@ -150,7 +150,7 @@ pub(super) async fn live(
 }
 
 /// Whether all runs are asked for, and those that are named.
-fn named(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
+fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     let words = runs.unwrap_or("*").split(',').map(str::trim);
     let (all, names): (Vec<&str>, Vec<&str>) = words
         .filter(|word| !word.is_empty())
@@ -159,22 +159,22 @@ fn named(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
 }
 
 /// A revision of a run, and the number of what waits in it.
-type MadeOf = (u64, u64);
+type RowVersion = (u64, u64);
 
 /// What all streams share.
 pub(super) struct Live {
     /// Numbers of changes are those of this process.
     started_at: Timestamp,
-    /// The last status of each run that was told, as text, with the revision and the number of what
+    /// The last status of each run that was reported, as text, with the revision and the number of what
     /// waits that it is of.
-    statuses: Mutex<HashMap<String, (MadeOf, Arc<str>)>>,
-    /// The last row of each run that was told.
-    rows: Mutex<HashMap<Name, Shared>>,
+    statuses: Mutex<HashMap<String, (RowVersion, Arc<str>)>>,
+    /// The last row of each run that was reported.
+    rows: Mutex<HashMap<Name, SharedRow>>,
 }
 
 /// A row that several streams tell.
-struct Shared {
-    of: MadeOf,
+struct SharedRow {
+    of: RowVersion,
     made_at: Instant,
     row: RunRow,
 }
@@ -188,7 +188,7 @@ impl Live {
         }
     }
 
-    /// The rows of these runs that are there. One that was made less than `lasts` ago is told again, so
+    /// The rows of these runs that are there. One that was made less than `lasts` ago is reported again, so
     /// that many streams cost a busy run no more than one; gives also those that are newer by now.
     fn rows(
         &self,
@@ -198,11 +198,11 @@ impl Live {
     ) -> Result<(Vec<RunRow>, Vec<Name>), Problem> {
         // Streams that come meanwhile wait, and find them made.
         let mut shared = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.len() >= MANY_ROWS {
+        if shared.len() >= MAX_CACHED_ROWS {
             shared.clear();
         }
         let now = Instant::now();
-        let is_young = |one: &Shared| now.duration_since(one.made_at) < lasts;
+        let is_young = |one: &SharedRow| now.duration_since(one.made_at) < lasts;
         let old = page
             .iter()
             .filter(|run| !shared.get(*run).is_some_and(is_young));
@@ -217,9 +217,9 @@ impl Live {
             let run = Name::from(row.summary.run.as_str());
             let of = (row.summary.commit, queued.get(&run).copied().unwrap_or(0));
             let made_at = now;
-            shared.insert(run, Shared { of, made_at, row });
+            shared.insert(run, SharedRow { of, made_at, row });
         }
-        let states: Vec<Option<MadeOf>> = runs.heads(|heads| {
+        let states: Vec<Option<RowVersion>> = runs.run_index(|heads| {
             page.iter()
                 .map(|run| Some(heads.get(run)?.state()))
                 .collect()
@@ -250,7 +250,7 @@ impl Live {
         let report = status(runs, run, now())?;
         let text: Arc<str> = line(&report).into();
         let mut statuses = statuses();
-        if statuses.len() >= MANY_STATUSES {
+        if statuses.len() >= MAX_CACHED_STATUSES {
             statuses.clear();
         }
         statuses.insert(run.clone(), ((report.commit, queued), Arc::clone(&text)));
@@ -260,16 +260,16 @@ impl Live {
 
 /// What a client knows, as its last event's id says: `SERVER-NUMBER-TIME`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Mark {
-    /// The server that told it, by its start.
+struct EventId {
+    /// The server that reported it, by its start.
     server: Timestamp,
-    /// The last change that it was told.
+    /// The last change that was sent to it.
     number: u64,
     /// When.
     at: Timestamp,
 }
 
-impl Mark {
+impl EventId {
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut part = || parts.next();
@@ -286,8 +286,8 @@ impl Mark {
     }
 }
 
-/// What a client was not told yet.
-enum Untold {
+/// What was not sent to a client yet.
+enum PendingRuns {
     /// The runs that it names.
     Named,
     /// What changed after this number.
@@ -297,47 +297,47 @@ enum Untold {
 }
 
 /// How far a stream is.
-struct Place {
+struct StreamPosition {
     server: Timestamp,
     /// Whether it is of all runs.
     all: bool,
-    /// The runs that are told with their statuses.
+    /// The runs that are reported with their statuses.
     runs: BTreeSet<Name>,
-    untold: Untold,
-    /// Runs that are to be told, and what is known when they all are.
+    untold: PendingRuns,
+    /// Runs that are to be reported, and what is known when they all are.
     pending: VecDeque<Name>,
-    then: Mark,
-    /// Runs of which something older was told than what is known.
+    then: EventId,
+    /// Runs of which something older was reported than what is known.
     again: BTreeSet<Name>,
-    /// A row is told for so long.
+    /// A row is reported for so long.
     lasts: Duration,
 }
 
-/// What is told at a time.
-struct Told {
+/// What is reported at a time.
+struct LiveBatch {
     /// Of a list.
     rows: Vec<RunRow>,
     /// Of runs that are named.
     statuses: Vec<(RunRow, Arc<str>)>,
     gone: Vec<String>,
     /// What is known then, when nothing is left.
-    mark: Option<Mark>,
+    mark: Option<EventId>,
     outage: Option<String>,
 }
 
-impl Place {
+impl StreamPosition {
     fn new(
         live: &Live,
         all: bool,
         runs: BTreeSet<Name>,
-        known: Option<Mark>,
+        known: Option<EventId>,
         every: Duration,
     ) -> Self {
         let server = live.started_at;
         let untold = match known {
-            Some(mark) if mark.server == server => Untold::After(mark.number),
-            Some(mark) => Untold::Since(mark.at),
-            None => Untold::Named,
+            Some(mark) if mark.server == server => PendingRuns::After(mark.number),
+            Some(mark) => PendingRuns::Since(mark.at),
+            None => PendingRuns::Named,
         };
         Self {
             server,
@@ -345,7 +345,7 @@ impl Place {
             runs,
             untold,
             pending: VecDeque::new(),
-            then: Mark {
+            then: EventId {
                 server,
                 number: 0,
                 at: Timestamp(0),
@@ -355,25 +355,31 @@ impl Place {
         }
     }
 
-    /// What is to be told next.
-    fn look(&mut self, runs: &Inspector, live: &Live) -> Result<Told, Problem> {
+    /// What is to be reported next.
+    fn next_changes(&mut self, runs: &Inspector, live: &Live) -> Result<LiveBatch, Problem> {
         if self.pending.is_empty() {
             let at = now();
-            let (pending, number) = runs.heads(|heads| (self.changed(heads), heads.number()))?;
+            let (pending, number) =
+                runs.run_index(|heads| (self.changed(heads), heads.number()))?;
             let mut again = std::mem::take(&mut self.again);
             for run in &pending {
                 again.remove(run);
             }
             self.pending = pending;
             self.pending.extend(again);
-            self.then = Mark {
+            self.then = EventId {
                 server: self.server,
                 number,
                 at,
             };
-            self.untold = Untold::After(number);
+            self.untold = PendingRuns::After(number);
         }
-        let page: Vec<Name> = self.pending.iter().take(ROWS).cloned().collect();
+        let page: Vec<Name> = self
+            .pending
+            .iter()
+            .take(MAX_ROWS_PER_EVENT)
+            .cloned()
+            .collect();
         let (rows, newer) = live.rows(runs, &page, self.lasts)?;
         self.again.extend(newer);
         let there: BTreeSet<&str> = rows.iter().map(|row| row.summary.run.as_str()).collect();
@@ -386,27 +392,27 @@ impl Place {
             }
         }
         self.pending.drain(..page.len());
-        Ok(Told {
+        Ok(LiveBatch {
             rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
-            // Who comes back with the mark is told what changed after it.
+            // Who comes back with the mark receives what changed after it.
             mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
-            outage: runs.takes_writes().err().map(|error| error.to_string()),
+            outage: runs.check_writable().err().map(|error| error.to_string()),
         })
     }
 
-    fn changed(&self, heads: &Heads) -> VecDeque<Name> {
+    fn changed(&self, heads: &RunIndex) -> VecDeque<Name> {
         let meant = |run: &&Name| self.all || self.runs.contains(*run);
         match &self.untold {
-            Untold::Named => self.runs.iter().cloned().collect(),
-            Untold::After(number) => heads
+            PendingRuns::Named => self.runs.iter().cloned().collect(),
+            PendingRuns::After(number) => heads
                 .changed_after(*number)
                 .filter(meant)
                 .cloned()
                 .collect(),
-            Untold::Since(at) => {
-                // That a run was parked is no step of it.
+            PendingRuns::Since(at) => {
+                // That a run was parked is not a step of it.
                 let heads = heads
                     .all()
                     .filter(|head| head.updated_at.plus(OVERLAP) >= *at || head.is_parked());
@@ -416,23 +422,23 @@ impl Place {
     }
 }
 
-struct Telling {
-    _streaming: Until,
+struct LiveStream {
+    _streaming: ActivityGuard,
     app: Arc<App>,
     changes: watch::Receiver<()>,
     phase: watch::Receiver<Phase>,
     caller: Caller,
     hello: Hello,
     /// None while it is read.
-    place: Option<Place>,
+    place: Option<StreamPosition>,
     every: Duration,
-    /// Nothing is told before.
+    /// Nothing is reported before.
     next: Instant,
     ready: VecDeque<Event>,
     greeted: bool,
 }
 
-impl Telling {
+impl LiveStream {
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
         stream::unfold(self, |mut telling| async move {
             let event = telling.next().await?;
@@ -452,21 +458,21 @@ impl Telling {
                 () = ends => return None,
             }
             self.next = Instant::now() + self.every;
-            // What changes after this is told by the next look.
+            // What changes after this is reported by the next look.
             self.changes.mark_unchanged();
             let mut place = self.place.take()?;
             let app = Arc::clone(&self.app);
             let looked = blocking(move || {
-                let told = place.look(app.engine.inspector(), &app.live);
+                let told = place.next_changes(app.engine.inspector(), &app.live);
                 Ok((told, place))
             });
             let (told, place) = looked.await.ok()?;
             self.place = Some(place);
             match told {
-                Ok(told) => self.tell(told),
+                Ok(told) => self.push_changes(told),
                 Err(problem) => {
-                    self.next = Instant::now() + COME_BACK;
-                    self.greet(Some(problem.detail), None);
+                    self.next = Instant::now() + RECONNECT_AFTER;
+                    self.send_hello(Some(problem.detail), None);
                 }
             }
         }
@@ -481,24 +487,24 @@ impl Telling {
             .is_none_or(|place| place.pending.is_empty() && place.again.is_empty());
         if self.greeted && rest {
             // An error means that the engine is gone; then the server stops.
-            let _ = tokio::time::timeout(LOOK, self.changes.changed()).await;
+            let _ = tokio::time::timeout(CHECK_INTERVAL, self.changes.changed()).await;
         }
     }
 
     /// Says whom the client talks to, when that is new.
-    fn greet(&mut self, outage: Option<String>, mark: Option<Mark>) {
+    fn send_hello(&mut self, outage: Option<String>, mark: Option<EventId>) {
         if self.greeted && self.hello.outage == outage {
             return;
         }
         self.greeted = true;
         self.hello.outage = outage;
-        let event = Event::default().event("hello").retry(COME_BACK);
+        let event = Event::default().event("hello").retry(RECONNECT_AFTER);
         let event = event.data(line(&self.hello));
         self.ready.push_back(with_id(event, mark));
     }
 
-    fn tell(&mut self, told: Told) {
-        let Told {
+    fn push_changes(&mut self, told: LiveBatch) {
+        let LiveBatch {
             rows,
             statuses,
             gone,
@@ -506,7 +512,7 @@ impl Telling {
             outage,
         } = told;
         let nothing = rows.is_empty() && statuses.is_empty() && gone.is_empty();
-        self.greet(outage, mark.filter(|_| nothing));
+        self.send_hello(outage, mark.filter(|_| nothing));
         if nothing {
             return;
         }
@@ -521,14 +527,14 @@ impl Telling {
             events.push(Event::default().event("run").data(line(row)));
             events.push(Event::default().event("status").data(&**status));
         }
-        // A client that breaks off before the last one is told all of them again.
+        // A client that breaks off before the last one receives all of them again.
         let last = events.pop();
         self.ready.extend(events);
         self.ready.extend(last.map(|last| with_id(last, mark)));
     }
 }
 
-fn with_id(event: Event, mark: Option<Mark>) -> Event {
+fn with_id(event: Event, mark: Option<EventId>) -> Event {
     match mark {
         Some(mark) => event.id(mark.text()),
         None => event,

@@ -13,10 +13,9 @@ use tokio::time::Instant;
 use windlass_engine::report::RunCounts;
 use windlass_engine::{Engine, ErrorCode, RunStatus};
 
-/// The media type of OpenMetrics.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A counts is used again for this time, or for so many times as long as it took.
+/// A counts is used again for this time, or for this many times as long as it took.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -25,16 +24,16 @@ struct ByStatus {
     status: &'static str,
 }
 
-/// What is told of the server.
+/// What is reported about the server.
 pub(super) struct Metrics {
     registry: Registry,
     runs: Family<ByStatus, Gauge>,
     asleep: Gauge,
-    counted: Mutex<Option<Counted>>,
+    counted: Mutex<Option<CountTime>>,
 }
 
 /// When the runs were counted, and how long that took.
-struct Counted {
+struct CountTime {
     at: Instant,
     took: Duration,
 }
@@ -149,7 +148,7 @@ impl Metrics {
         self.asleep.set(signed(counts.sleeping));
         let at = Instant::now();
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        *counted = Some(Counted { at, took });
+        *counted = Some(CountTime { at, took });
     }
 
     /// What the server counts, in the format of OpenMetrics.

@@ -38,7 +38,7 @@ use utoipa::{Modify, OpenApi};
         (name = "language", description = "Language services for editors; nothing is stored"),
         (name = "server", description = "The server itself, and all of its runs at once"),
     ),
-    modifiers(&Bearer, &Refusals),
+    modifiers(&Bearer, &CommonErrors),
     security((), ("token" = [])),
 )]
 struct Api;
@@ -55,9 +55,9 @@ impl Modify for Bearer {
 }
 
 /// What any request can be refused with, where its description does not name it.
-struct Refusals;
+struct CommonErrors;
 
-impl Modify for Refusals {
+impl Modify for CommonErrors {
     fn modify(&self, document: &mut Document) {
         for (path, item) in &mut document.paths.paths {
             if ["/healthz", "/readyz"].contains(&path.as_str()) {

@@ -2,7 +2,7 @@
 //! command line prints too.
 
 use super::app::{App, Lane, blocking, compute};
-use super::body::{Asked, Json, Named, Optional, at_most, flag, page};
+use super::body::{Json, Optional, PathParam, ValidatedQuery, flag, page, requested_limit};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect};
@@ -59,7 +59,7 @@ impl Envelope for StartRun {
     ];
     const ANY_TYPE: bool = false;
 
-    fn bare(text: String) -> Self {
+    fn plain_start(text: String) -> Self {
         Self {
             text: Some(text),
             ..Self::default()
@@ -85,9 +85,9 @@ pub(super) async fn start(
     headers: HeaderMap,
     Source(start, form): Source<StartRun>,
 ) -> Result<Response, Problem> {
-    app.takes_work(caller)?;
+    app.check_accepts_work(caller)?;
     let key = key(&headers)?;
-    own_labels(&start.labels).map_err(bad_words)?;
+    own_labels(&start.labels).map_err(invalid_parameter)?;
     let workflow = workflow(&app, caller, &start, form).await?;
     let input = match (start.input, &start.stubs) {
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
@@ -148,11 +148,11 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// The id that a caller chose.
 fn run_id(id: String) -> Result<String, Problem> {
-    check_run_id(&id).map_err(bad_words)?;
+    check_run_id(&id).map_err(invalid_parameter)?;
     Ok(id)
 }
 
-fn bad_words(error: EngineError) -> Problem {
+fn invalid_parameter(error: EngineError) -> Problem {
     Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
@@ -285,7 +285,7 @@ pub(super) struct ListQuery {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Asked(query): Asked<ListQuery>,
+    ValidatedQuery(query): ValidatedQuery<ListQuery>,
 ) -> Result<axum::Json<ListReport>, Problem> {
     let words = |text: &Option<String>| -> Vec<String> {
         let text = text.as_deref().unwrap_or_default();
@@ -358,7 +358,7 @@ fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     ))]
 pub(super) async fn status(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<StatusReport>, Problem> {
     let report = app.inspect(move |store| status_report(store, &run, now()));
     Ok(axum::Json(report.await?))
@@ -383,8 +383,8 @@ pub(super) struct ResultQuery {
 pub(super) async fn result(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
-    Asked(query): Asked<ResultQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<ResultQuery>,
 ) -> Result<Response, Problem> {
     let wait = Duration::from_secs(query.wait.unwrap_or(0).min(MAX_WAIT));
     if !wait.is_zero() {
@@ -442,12 +442,12 @@ pub(super) struct HistoryQuery {
 pub(super) async fn history(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
-    Asked(query): Asked<HistoryQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<HistoryQuery>,
 ) -> Result<axum::Json<HistoryReport>, Problem> {
     let filter = HistoryFilter {
         loop_path: query.loop_path,
-        iterations: Some(at_most(
+        iterations: Some(requested_limit(
             "iterations",
             query.iterations,
             ROWS,
@@ -456,7 +456,13 @@ pub(super) async fn history(
         )?),
         events: query.events,
         after: query.after,
-        limit: Some(at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?),
+        limit: Some(requested_limit(
+            "limit",
+            query.limit,
+            ROWS,
+            MAX_ROWS,
+            caller,
+        )?),
     };
     let report = app.inspect(move |store| history_report(store, &run, &filter));
     Ok(axum::Json(report.await?))
@@ -470,7 +476,7 @@ pub(super) async fn history(
     ))]
 pub(super) async fn source(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<SourceReport>, Problem> {
     let report = app.inspect(move |store| source_report(store, &run));
     Ok(axum::Json(report.await?))
@@ -485,7 +491,7 @@ pub(super) async fn source(
     ))]
 pub(super) async fn printed(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<PrintedReport>, Problem> {
     let name = run.clone();
     app.inspect(move |store| store.header(&name)).await?;
@@ -518,10 +524,10 @@ pub(super) struct PlacesQuery {
 pub(super) async fn places(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
-    Asked(query): Asked<PlacesQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<PlacesQuery>,
 ) -> Result<axum::Json<PlacesReport>, Problem> {
-    let most = at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?;
+    let most = requested_limit("limit", query.limit, ROWS, MAX_ROWS, caller)?;
     let report = app.inspect(move |store| places_report(store, &run, most));
     Ok(axum::Json(report.await?))
 }
@@ -544,12 +550,12 @@ pub(super) struct DumpQuery {
 pub(super) async fn dump(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
-    Asked(query): Asked<DumpQuery>,
+    PathParam(run): PathParam,
+    ValidatedQuery(query): ValidatedQuery<DumpQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: Some(run),
-        iterations: Some(at_most(
+        iterations: Some(requested_limit(
             "iterations",
             query.iterations,
             5,
@@ -572,7 +578,7 @@ pub(super) async fn dump(
     ))]
 pub(super) async fn pause(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<RunState>, Problem> {
     let status = app.engine.pause(&run).await?;
     Ok(axum::Json(RunState { run, status }))
@@ -587,9 +593,9 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<RunState>, Problem> {
-    app.takes_work(caller)?;
+    app.check_accepts_work(caller)?;
     let status = app.engine.resume(&run).await?;
     Ok(axum::Json(RunState { run, status }))
 }
@@ -602,7 +608,7 @@ pub(super) async fn resume(
     ))]
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
 ) -> Result<axum::Json<RunState>, Problem> {
     let status = app.engine.cancel(&run).await?;
     Ok(axum::Json(RunState { run, status }))
@@ -616,7 +622,7 @@ pub(super) async fn cancel(
     ))]
 pub(super) async fn signal(
     State(app): State<Arc<App>>,
-    Named(run): Named,
+    PathParam(run): PathParam,
     Json(signal): Json<Signal>,
 ) -> Result<axum::Json<RunState>, Problem> {
     let told = app.engine.signal(&run, &signal.name, signal.payload);
@@ -635,10 +641,10 @@ pub(super) async fn signal(
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Named(run): Named,
+    PathParam(run): PathParam,
     Optional(retry): Optional<RetryRun>,
 ) -> Result<Response, Problem> {
-    app.takes_work(caller)?;
+    app.check_accepts_work(caller)?;
     let id = retry.run.map(run_id).transpose()?;
     let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
     answer(&app, &started)

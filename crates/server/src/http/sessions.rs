@@ -1,7 +1,7 @@
 //! The sessions of browsers that a server accepts. A session is a random id and when it began, signed with the
 //! token and with a key of this store's own, so that no other server accepts it, though browsers send it to
 //! every port of a host. It ends after a while, with its token, and when its browser ends it, also through
-//! restarts: the key and the ids of sessions that were ended are kept in a file of the state directory.
+//! restarts: the key and the ids of sessions that were ended are stored in a file of the state directory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -31,7 +31,7 @@ const SESSION: &[u8] = b"windlass session";
 
 /// The sessions of one store.
 pub(crate) struct Sessions {
-    /// Where they are kept.
+    /// Where they are stored.
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -129,7 +129,7 @@ impl Sessions {
         })
     }
 
-    /// What tells the cookie of this store from those of others.
+    /// What reports the cookie of this store from those of others.
     pub fn name(&self) -> String {
         let digest = digest(&SHA256, &self.lock().key);
         let first = digest.as_ref().iter().take(4);
@@ -165,7 +165,7 @@ impl Sessions {
             && !state.ended.contains_key(&session.id())
     }
 
-    /// Ends a session: nobody is let in with it any more.
+    /// Ends a session: no one is let in with it any more.
     pub fn end(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> io::Result<()> {
         if !self.accepts(cookie, token, now) {
             return Ok(());

@@ -25,8 +25,8 @@ pub(super) trait Envelope: DeserializeOwned {
     /// Whether a body of any media type is taken as a workflow. Another site's page may send such a
     /// body without asking, so requests that start something must not take it.
     const ANY_TYPE: bool;
-    /// What stands for a workflow as it is.
-    fn bare(text: String) -> Self;
+    /// What represents a workflow as it is.
+    fn plain_start(text: String) -> Self;
 }
 
 /// How a workflow came.
@@ -34,12 +34,11 @@ pub(super) trait Envelope: DeserializeOwned {
 pub(super) enum Form {
     /// As text: YAML, or JSON too.
     Text,
-    /// As JSON.
     Json,
 }
 
 impl Form {
-    /// What its file is called when nobody says it.
+    /// What its file is called when no one says it.
     pub fn file(self, stem: &str) -> String {
         match self {
             Self::Text => format!("{stem}.yaml"),
@@ -69,7 +68,7 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
         }
         let form = if json { Form::Json } else { Form::Text };
         match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok(Self(T::bare(text), form)),
+            Ok(text) => Ok(Self(T::plain_start(text), form)),
             Err(_) => Err(Problem::new(ErrorCode::BadRequest, "the body is not UTF-8")),
         }
     }

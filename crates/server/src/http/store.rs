@@ -1,7 +1,7 @@
 //! Requests for the store as a whole: recovering, dumping and pruning runs, the owner, backups.
 
 use super::app::{App, blocking};
-use super::body::{Asked, Json, at_most, page};
+use super::body::{Json, ValidatedQuery, page, requested_limit};
 use super::listener::Caller;
 use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
 use axum::extract::State;
@@ -39,9 +39,9 @@ pub(super) struct ResumeQuery {
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Asked(query): Asked<ResumeQuery>,
+    ValidatedQuery(query): ValidatedQuery<ResumeQuery>,
 ) -> Result<axum::Json<Resumed>, Problem> {
-    app.takes_work(caller)?;
+    app.check_accepts_work(caller)?;
     let runs = app.engine.recover(query.paused).await?;
     let runs = runs.iter().map(ToString::to_string).collect();
     Ok(axum::Json(Resumed { runs }))
@@ -71,11 +71,11 @@ pub(super) struct DumpsQuery {
 pub(super) async fn dump(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Asked(query): Asked<DumpsQuery>,
+    ValidatedQuery(query): ValidatedQuery<DumpsQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: None,
-        iterations: Some(at_most(
+        iterations: Some(requested_limit(
             "iterations",
             query.iterations,
             5,

@@ -15,12 +15,11 @@ use windlass_engine::ErrorCode;
 /// How long a ticket is good.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The tickets that nobody took yet, and when they are no good any more.
+/// The tickets that no one took yet, and when they are no good any more.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<HashMap<String, Instant>>);
 
 impl Tickets {
-    /// A new one.
     pub fn make(&self) -> Result<String, Problem> {
         let mut bytes = [0; 32];
         let made = SystemRandom::new().fill(&mut bytes);

@@ -216,7 +216,7 @@ pub(super) fn is_its(path: &str) -> bool {
 }
 
 /// Whether a path leads to the shell: every place of the console does, but what looks like a file.
-/// A run's id may have a dot in it, so only the first part is looked at.
+/// A run's id may have a dot in it, so only the first part is checked.
 pub(super) fn is_shell(path: &str) -> bool {
     let place = path.strip_prefix("/ui/");
     matches!(path, "/" | "/ui")
@@ -229,7 +229,6 @@ pub(super) async fn redirect(State(app): State<Arc<App>>) -> Result<Response, Pr
     Ok(Redirect::temporary("/ui/").into_response())
 }
 
-/// The shell.
 pub(super) async fn shell(
     State(app): State<Arc<App>>,
     headers: HeaderMap,

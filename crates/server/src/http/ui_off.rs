@@ -1,4 +1,4 @@
-//! Stands for the console in a build without the feature `ui`.
+//! A stand-in for the console in a build without the feature `ui`.
 
 use crate::api::Problem;
 use windlass_engine::ErrorCode;

@@ -1,7 +1,7 @@
 //! Workflows over HTTP: storing them under a name, inspecting and checking them.
 
 use super::app::{App, Lane, blocking, compute};
-use super::body::{Asked, Named, flag, page};
+use super::body::{PathParam, ValidatedQuery, flag, page};
 use super::graph::view;
 use super::listener::Caller;
 use super::schema::OrWorkflow;
@@ -32,7 +32,7 @@ impl Envelope for WorkflowText {
     const MEMBERS: &'static [&'static str] = &["text", "file", "files", "dialect"];
     const ANY_TYPE: bool = true;
 
-    fn bare(text: String) -> Self {
+    fn plain_start(text: String) -> Self {
         Self {
             text,
             ..Self::default()
@@ -110,11 +110,11 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     caller: Caller,
     lane: Lane,
-    Named(name): Named,
+    PathParam(name): PathParam,
     headers: HeaderMap,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<Response, Problem> {
-    app.takes_work(caller)?;
+    app.check_accepts_work(caller)?;
     let condition = condition(&headers)?;
     let (bundle, options) = parts(text, &name, form, caller)?;
     let location = format!("/v1/workflows/{name}");
@@ -178,7 +178,7 @@ pub(super) struct WorkflowsQuery {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Asked(query): Asked<WorkflowsQuery>,
+    ValidatedQuery(query): ValidatedQuery<WorkflowsQuery>,
 ) -> Result<axum::Json<WorkflowList>, Problem> {
     let limit = page(query.limit, PAGE, MAX_PAGE, caller)?;
     let after = query.after;
@@ -209,8 +209,8 @@ pub(super) struct VersionQuery {
     ))]
 pub(super) async fn get(
     State(app): State<Arc<App>>,
-    Named(name): Named,
-    Asked(query): Asked<VersionQuery>,
+    PathParam(name): PathParam,
+    ValidatedQuery(query): ValidatedQuery<VersionQuery>,
 ) -> Result<Response, Problem> {
     let version = query.version;
     let found = app.inspect(move |store| store.describe_workflow(&name, version.as_deref()));
@@ -227,13 +227,13 @@ pub(super) async fn get(
     ))]
 pub(super) async fn versions(
     State(app): State<Arc<App>>,
-    Named(name): Named,
+    PathParam(name): PathParam,
 ) -> Result<axum::Json<VersionsReport>, Problem> {
     let found = app.inspect(move |store| store.workflow_versions(&name));
     Ok(axum::Json(found.await?))
 }
 
-/// When runs of a workflow start by themselves.
+/// When runs of a workflow start automatically.
 #[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
@@ -241,7 +241,7 @@ pub(super) async fn versions(
     ))]
 pub(super) async fn schedule(
     State(app): State<Arc<App>>,
-    Named(name): Named,
+    PathParam(name): PathParam,
 ) -> Result<axum::Json<ScheduleReport>, Problem> {
     let found = app.inspect(move |store| store.workflow_schedule(&name));
     Ok(axum::Json(found.await?))
@@ -255,7 +255,7 @@ pub(super) async fn schedule(
     ))]
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
-    Named(name): Named,
+    PathParam(name): PathParam,
 ) -> Result<StatusCode, Problem> {
     let engine = Arc::clone(&app.engine);
     let removed = blocking(move || match engine.remove_workflow(&name)? {
@@ -276,7 +276,7 @@ pub(super) async fn validate(
     State(app): State<Arc<App>>,
     caller: Caller,
     lane: Lane,
-    Asked(query): Asked<ValidateQuery>,
+    ValidatedQuery(query): ValidatedQuery<ValidateQuery>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
     let (bundle, mut options) = parts(text, "workflow", form, caller)?;

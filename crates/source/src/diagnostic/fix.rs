@@ -21,7 +21,7 @@ pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
         let content = lines.text();
         let place = lines.of_span(one.span);
         let hint = one.hint.as_deref()?;
-        let (wrong, new) = match meant(hint) {
+        let (wrong, new) = match suggested_word(hint) {
             Some(meant) => (wrong_word(one, content, &place)?, meant),
             None => (place, quoted(hint)?),
         };
@@ -40,7 +40,7 @@ pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
 }
 
 /// The word of `did you mean …?`.
-fn meant(hint: &str) -> Option<&str> {
+fn suggested_word(hint: &str) -> Option<&str> {
     let (_, rest) = hint.split_once("did you mean `")?;
     let (meant, rest) = rest.rsplit_once("`?")?;
     (rest.is_empty() && !meant.contains('`')).then_some(meant)
@@ -55,8 +55,8 @@ fn quoted(hint: &str) -> Option<&str> {
         .filter(|new| !new.contains('…'))
 }
 
-/// The bytes of the word that is wrong: one that the message names and that stands at the place,
-/// else what stands there without its quotes.
+/// The bytes of the word that is wrong: one that the message names and that is at the place,
+/// else what is there without its quotes.
 fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
     let text = content.get(place.clone())?;
     let named = one.message.split('`').skip(1).step_by(2);

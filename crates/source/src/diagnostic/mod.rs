@@ -76,20 +76,20 @@ impl From<Mistake> for Diagnostic {
     }
 }
 
-/// How many diagnostics of one file are kept: more help nobody.
+/// How many diagnostics of one file are stored: more help no one.
 const MAX_KEPT: usize = 200;
 
 /// The mistakes of a workflow's author, and what only looks wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
-    /// How many came when enough were kept.
+    /// How many came when enough were stored.
     dropped: usize,
     errors: bool,
 }
 
 impl Diagnostics {
-    /// Adds one; the same mistake at the same place is kept once.
+    /// Adds one; the same mistake at the same place is stored once.
     pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
         let diagnostic = diagnostic.into();
         self.errors |= diagnostic.severity == Severity::Error;
@@ -140,7 +140,7 @@ impl Diagnostics {
         self.push(diagnostic);
     }
 
-    /// Whether as many are kept as are of help. Who looks through all names of a file for a hint does
+    /// Whether as many are stored as are of help. Who looks through all names of a file for a hint does
     /// without it then: mistakes and names may be thousands.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -61,16 +61,16 @@ impl Bundle {
             .and_then(|index| u16::try_from(index).ok())
     }
 
-    /// The file that one of its files names, see [`Bundle::beside`].
+    /// The file that one of its files names, see [`Bundle::resolve_sibling`].
     #[must_use]
     pub fn named_by(&self, file: u16, path: &str) -> Option<u16> {
-        self.named(&self.beside(file, path)?)
+        self.named(&self.resolve_sibling(file, path)?)
     }
 
-    /// The path from the workflow's folder of what one of its files names: beside that file or
-    /// in a folder beside it. None for anything that is or may lead outside: an absolute path, `..`.
+    /// The path from the workflow's folder of what one of its files names: next to that file or
+    /// in a folder next to it. None for anything that is or may lead outside: an absolute path, `..`.
     #[must_use]
-    pub fn beside(&self, file: u16, path: &str) -> Option<String> {
+    pub fn resolve_sibling(&self, file: u16, path: &str) -> Option<String> {
         let around = match file {
             0 => "",
             _ => Path::new(&self.file(file)?.path).parent()?.to_str()?,

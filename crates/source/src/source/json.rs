@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             if let Some((first, index)) = seen.get(&key) {
                 self.mistakes
                     .push(super::mistakes::duplicate(&key, key_span, *first));
-                // Where that is no error, the last one counts.
+                // Where that is not an error, the last one counts.
                 if let Some(entry) = entries.get_mut(*index) {
                     entry.value = value;
                 }
@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a closing bracket stands where after a comma more should come; then it is passed.
+    /// Whether a closing bracket is where after a comma more should come; then it is passed.
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
                     .hint("end it with `\"`"),
             );
         };
-        // Azure lets a text go over several lines.
+        // Azure allows a text over several lines.
         let broken = raw.contains(['\n', '\r', '\t']);
         if broken {
             let what = "this text has a line break or a tab in it";
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
             && digits.bytes().all(|digit| digit.is_ascii_digit())
             && raw.parse::<i64>().is_err()
         {
-            return Err(super::mistakes::beyond(raw, span));
+            return Err(super::mistakes::out_of_range(raw, span));
         }
         let number = serde_json::from_str::<serde_json::Number>(raw).ok();
         let kind = number.and_then(|number| match number.as_i64() {

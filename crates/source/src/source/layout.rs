@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A value as it is written.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenText {
     /// Its bytes; of a block, from its first key or dash to the end of its last value.
     pub range: Range<usize>,
     pub form: Form,
@@ -18,12 +18,12 @@ pub struct Written {
 pub enum Form {
     /// Of a value that is left out, the range is empty.
     Scalar(Style),
-    /// A value that stands elsewhere.
+    /// A value that is elsewhere.
     Alias,
     List {
         /// In brackets.
         flow: bool,
-        items: Vec<Written>,
+        items: Vec<WrittenText>,
     },
     Map {
         /// In braces.
@@ -36,12 +36,12 @@ pub enum Form {
 pub struct WrittenEntry {
     pub key: String,
     pub key_range: Range<usize>,
-    pub value: Written,
+    pub value: WrittenText,
 }
 
 /// How a file is written, and whether that is JSON. None: it does not read.
 #[must_use]
-pub fn layout(bundle: &Bundle, file: u16) -> Option<(Written, bool)> {
+pub fn layout(bundle: &Bundle, file: u16) -> Option<(WrittenText, bool)> {
     let content = bundle.file(file)?.content();
     if super::is_json(bundle, file) {
         let mut json = Json {
@@ -95,7 +95,7 @@ impl Json<'_> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Option<Written> {
+    fn value(&mut self, depth: usize) -> Option<WrittenText> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -148,7 +148,7 @@ impl Json<'_> {
             }
         };
         let range = start..self.at;
-        Some(Written { range, form })
+        Some(WrittenText { range, form })
     }
 
     fn string(&mut self) -> Option<&str> {
@@ -168,7 +168,7 @@ impl Json<'_> {
 struct Open {
     start: usize,
     flow: bool,
-    items: Vec<Written>,
+    items: Vec<WrittenText>,
     /// Of a map: the keys that have their values, and the one that waits for it.
     entries: Option<Vec<WrittenEntry>>,
     key: Option<(String, Range<usize>)>,
@@ -179,7 +179,7 @@ struct Yaml<'t> {
     /// Where each character begins.
     bytes: Vec<usize>,
     open: Vec<Open>,
-    root: Option<Written>,
+    root: Option<WrittenText>,
     count: usize,
 }
 
@@ -207,7 +207,7 @@ impl Yaml<'_> {
                     };
                     let range = self.scalar(start..end, style);
                     self.put(
-                        Written {
+                        WrittenText {
                             range,
                             form: Form::Scalar(style),
                         },
@@ -215,7 +215,7 @@ impl Yaml<'_> {
                     );
                 }
                 Event::Alias(_) => self.put(
-                    Written {
+                    WrittenText {
                         range: start..end,
                         form: Form::Alias,
                     },
@@ -238,7 +238,7 @@ impl Yaml<'_> {
         Some(())
     }
 
-    /// What stands before the next value: the end of its key and its colon, or of the value before.
+    /// What is before the next value: the end of its key and its colon, or of the value before.
     fn before(&self) -> usize {
         let Some(open) = self.open.last() else {
             return 0;
@@ -255,7 +255,7 @@ impl Yaml<'_> {
         let before = self.before();
         let between = |to: usize| self.text.get(before..to).unwrap_or_default();
         match style {
-            // A value that is left out stands behind its colon or its dash.
+            // A value that is left out is behind its colon or its dash.
             Style::Plain if range.is_empty() => {
                 let sign = match self.open.last().is_some_and(|open| open.entries.is_some()) {
                     true => ':',
@@ -280,7 +280,7 @@ impl Yaml<'_> {
         }
     }
 
-    /// The end of a text in quotes: the parser tells where the next thing begins.
+    /// The end of a text in quotes: the parser reports where the next thing begins.
     fn closed(&self, range: Range<usize>, style: Style) -> usize {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let quote = if style == Style::Single { '\'' } else { '"' };
@@ -342,12 +342,12 @@ impl Yaml<'_> {
                 items: open.items,
             },
         };
-        self.put(Written { range, form }, None);
+        self.put(WrittenText { range, form }, None);
         Some(())
     }
 
     /// Puts a value, or a key with this text, where it belongs.
-    fn put(&mut self, written: Written, text: Option<&str>) {
+    fn put(&mut self, written: WrittenText, text: Option<&str>) {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(written);
             return;

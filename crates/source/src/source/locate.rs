@@ -9,7 +9,7 @@ use super::tree::{Kind, Node, Style, Text};
 
 impl Node {
     /// The place of `length` bytes at `offset` inside this text; the place of the whole value
-    /// when it is no text. `content` is the file's [`super::SourceFile::content`].
+    /// when it is not text. `content` is the file's [`super::SourceFile::content`].
     #[must_use]
     pub fn place(&self, content: &str, offset: usize, length: usize) -> Span {
         match &self.kind {
@@ -104,7 +104,7 @@ impl<'a> Notation<'a> {
         Some(char)
     }
 
-    /// Skips what stands in the notation only: indentation, folds, escaped line ends.
+    /// Skips what is in the notation only: indentation, folds, escaped line ends.
     fn skip_to(&mut self, meant: char) {
         loop {
             let mut ahead = self.rest.clone();
@@ -124,7 +124,7 @@ impl<'a> Notation<'a> {
         }
     }
 
-    /// Reads what stands for one meant character and says how many characters that took.
+    /// Reads what represents one meant character and says how many characters that took.
     fn consume(&mut self, meant: char) -> u32 {
         let Some(next) = self.peek() else { return 0 };
         match (self.style, next) {

@@ -45,7 +45,7 @@ pub(super) fn unquoted_template(span: Span, template: Option<&str>) -> Mistake {
 }
 
 /// An integer that would be rounded.
-pub(super) fn beyond(number: &str, span: Span) -> Mistake {
+pub(super) fn out_of_range(number: &str, span: Span) -> Mistake {
     let what = format!("the number {number} does not fit 64 bits");
     Mistake::new("number", span, what).hint("quote it if it is meant as text")
 }

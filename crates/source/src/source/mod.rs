@@ -17,7 +17,7 @@ mod yaml;
 mod yaml_1_1;
 
 pub use bundle::{Bundle, SourceFile};
-pub use layout::{Form, Written, WrittenEntry, layout};
+pub use layout::{Form, WrittenEntry, WrittenText, layout};
 pub use position::{Lines, Position, TextEdit, TextRange, edited};
 pub use tree::{Entry, Kind, Node, Style, Text};
 

@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 /// A `[` or `{` where a key may begin is one if a `:` follows its end: until then the parser
-/// remembers all that it reads and gives no event. It may come by so many signs.
+/// remembers all that it reads and gives no event. It may come by this many signs.
 const MAX_AHEAD: usize = 100_000;
 
 pub(super) struct Spans {
     nodes: Vec<NodeSpan>,
-    /// The node an alias stands for, by the parser's anchor number.
+    /// The node an alias represents, by the parser's anchor number.
     anchors: HashMap<usize, usize>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct NodeSpan {
     pub span: Span,
     /// Byte of the content at which it begins.
     pub start: usize,
-    pub shape: Shape,
+    pub shape: NodeShape,
     /// A tag says what it is.
     tagged: bool,
 }
@@ -31,11 +31,11 @@ pub(super) struct NodeSpan {
 impl NodeSpan {
     /// Whether its text alone says what it is: it has neither quotes nor a tag.
     pub fn is_bare_word(&self) -> bool {
-        !self.tagged && matches!(self.shape, Shape::Scalar(Style::Plain))
+        !self.tagged && matches!(self.shape, NodeShape::Scalar(Style::Plain))
     }
 }
 
-pub(super) enum Shape {
+pub(super) enum NodeShape {
     Scalar(Style),
     Alias(usize),
     Sequence(Vec<usize>),
@@ -47,13 +47,13 @@ impl Spans {
     pub fn get(&self, id: usize) -> Option<&NodeSpan> {
         let mark = self.nodes.get(id)?;
         match mark.shape {
-            Shape::Alias(anchor) => self.nodes.get(*self.anchors.get(&anchor)?),
+            NodeShape::Alias(anchor) => self.nodes.get(*self.anchors.get(&anchor)?),
             _ => Some(mark),
         }
     }
 
     /// The node as written: an alias is an alias.
-    pub fn written(&self, id: usize) -> Option<&NodeSpan> {
+    pub fn node_span(&self, id: usize) -> Option<&NodeSpan> {
         self.nodes.get(id)
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn read(content: &str, file: u16) -> Result<Spans, Mistake> {
         open: Vec::new(),
         documents: 0,
     };
-    let ahead = Ahead {
+    let ahead = Lookahead {
         content,
         count: Cell::new(0),
         from: Cell::new(0),
@@ -81,14 +81,16 @@ pub(super) fn read(content: &str, file: u16) -> Result<Spans, Mistake> {
     if content.chars().filter(|char| is_sign(*char)).count() <= MAX_AHEAD {
         builder.read(Parser::new_from_str(content), &ahead)?;
     } else {
-        let chars = content.chars().take_while(|char| ahead.goes_on(*char));
+        let chars = content
+            .chars()
+            .take_while(|char| ahead.continues_scalar(*char));
         builder.read(Parser::new_from_iter(chars), &ahead)?;
     }
     Ok(builder.spans)
 }
 
 /// How far the parser is ahead of its last event.
-struct Ahead<'a> {
+struct Lookahead<'a> {
     content: &'a str,
     /// The signs since then.
     count: Cell<usize>,
@@ -104,8 +106,8 @@ const fn is_sign(char: char) -> bool {
     )
 }
 
-impl Ahead<'_> {
-    fn goes_on(&self, next: char) -> bool {
+impl Lookahead<'_> {
+    fn continues_scalar(&self, next: char) -> bool {
         self.count
             .set(self.count.get() + usize::from(is_sign(next)));
         // A long text may hold as many, and is one event.
@@ -153,7 +155,7 @@ impl Builder<'_> {
     fn read<T: Input>(
         &mut self,
         mut parser: Parser<'_, T>,
-        ahead: &Ahead<'_>,
+        ahead: &Lookahead<'_>,
     ) -> Result<(), Mistake> {
         while let Some(next) = parser.next_event() {
             match next {
@@ -220,17 +222,17 @@ impl Builder<'_> {
                     ScalarStyle::DoubleQuoted => Style::Double,
                     ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
                 };
-                self.add(Shape::Scalar(style), anchor, tag.as_ref(), at)?;
+                self.add(NodeShape::Scalar(style), anchor, tag.as_ref(), at)?;
             }
             Event::Alias(anchor) => {
-                self.add(Shape::Alias(anchor), 0, None, at)?;
+                self.add(NodeShape::Alias(anchor), 0, None, at)?;
             }
             Event::SequenceStart(anchor, tag) => {
-                let id = self.add(Shape::Sequence(Vec::new()), anchor, tag.as_ref(), at)?;
+                let id = self.add(NodeShape::Sequence(Vec::new()), anchor, tag.as_ref(), at)?;
                 self.open(id)?;
             }
             Event::MappingStart(anchor, tag) => {
-                let id = self.add(Shape::Mapping(Vec::new()), anchor, tag.as_ref(), at)?;
+                let id = self.add(NodeShape::Mapping(Vec::new()), anchor, tag.as_ref(), at)?;
                 self.open(id)?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -253,7 +255,7 @@ impl Builder<'_> {
 
     fn add(
         &mut self,
-        shape: Shape,
+        shape: NodeShape,
         anchor: usize,
         tag: Option<&Cow<'_, Tag>>,
         at: saphyr_parser::Span,
@@ -296,19 +298,19 @@ impl Builder<'_> {
         };
         let is_scalar = matches!(
             self.spans.get(id).map(|mark| &mark.shape),
-            Some(Shape::Scalar(_))
+            Some(NodeShape::Scalar(_))
         );
         let Some(parent) = self.spans.nodes.get_mut(open.id) else {
             return Ok(());
         };
         match &mut parent.shape {
-            Shape::Sequence(items) => items.push(id),
-            Shape::Mapping(pairs) => match open.key.take() {
+            NodeShape::Sequence(items) => items.push(id),
+            NodeShape::Mapping(pairs) => match open.key.take() {
                 Some(key) => pairs.push((key, id)),
                 None if is_scalar => open.key = Some(id),
                 None => return Err(bad_key(self.content, parent, span)),
             },
-            Shape::Scalar(_) | Shape::Alias(_) => {}
+            NodeShape::Scalar(_) | NodeShape::Alias(_) => {}
         }
         Ok(())
     }

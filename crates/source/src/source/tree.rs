@@ -44,11 +44,9 @@ pub struct Text {
 pub enum Style {
     /// Without quotes.
     Plain,
-    /// `'…'`
     Single,
     /// `"…"`, YAML or JSON.
     Double,
-    /// `|` or `>`.
     Block,
 }
 

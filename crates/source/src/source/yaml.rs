@@ -2,12 +2,12 @@
 //! is, [`super::spans`] says. It never keeps a duplicate key and never expands aliases without
 //! bound.
 //!
-//! serde_yaml 0.9 keeps no places, and builds all events of a text before it looks at their
+//! serde_yaml 0.9 keeps no places, and builds all events of a text before it checks their
 //! depth. So the marked parser goes first, event by event, and stops at the limits; then
 //! serde_yaml deserialises through seeds that carry the matching mark. Both must accept a text.
 
-use super::mistakes::{beyond, duplicate, too_much, unquoted_template};
-use super::spans::{NodeSpan, Shape, Spans};
+use super::mistakes::{duplicate, out_of_range, too_much, unquoted_template};
+use super::spans::{NodeShape, NodeSpan, Spans};
 use super::tree::Style;
 use super::{Entry, Kind, MAX_NODES, Mistake, Node, Parsed, Schema, Span, Text, spans, yaml_1_1};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -154,7 +154,7 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
 }
 
 /// The text without quotes that begins there: inside of a list or map on the line it ends where
-/// that goes on or closes, else with the line.
+/// that continues or closes, else with the line.
 fn plain_value(line: &str, start: usize) -> &str {
     let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
     let count = |spans: [char; 2]| before.matches(spans).count();
@@ -308,12 +308,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_i128<E: Error>(self, value: i128) -> Result<Node, E> {
-        let mistake = beyond(&value.to_string(), self.span());
+        let mistake = out_of_range(&value.to_string(), self.span());
         Err(self.state.stop(mistake))
     }
 
     fn visit_u128<E: Error>(self, value: u128) -> Result<Node, E> {
-        let mistake = beyond(&value.to_string(), self.span());
+        let mistake = out_of_range(&value.to_string(), self.span());
         Err(self.state.stop(mistake))
     }
 
@@ -334,7 +334,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_string<E: Error>(self, text: String) -> Result<Node, E> {
         let (style, start) = match self.target() {
             Some(mark) => match mark.shape {
-                Shape::Scalar(style) => (style, mark.start),
+                NodeShape::Scalar(style) => (style, mark.start),
                 _ => (Style::Plain, mark.start),
             },
             None => (Style::Plain, usize::MAX),
@@ -342,14 +342,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
         // A number that is written as such, and too large for one, would be text without a word.
         let digits = matches!(style, Style::Plain) && text.contains(|c: char| c.is_ascii_digit());
         if digits && text.parse().is_ok_and(f64::is_infinite) {
-            return Err(self.state.stop(beyond(&text, self.span())));
+            return Err(self.state.stop(out_of_range(&text, self.span())));
         }
         Ok(self.node(Kind::String(Text { text, style, start })))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
         let spans: &[usize] = match self.target().map(|mark| &mark.shape) {
-            Some(Shape::Sequence(items)) => items,
+            Some(NodeShape::Sequence(items)) => items,
             _ => &[],
         };
         let mut spans = spans.iter();
@@ -365,21 +365,21 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let spans: &[(usize, usize)] = match self.target().map(|mark| &mark.shape) {
-            Some(Shape::Mapping(pairs)) => pairs,
+            Some(NodeShape::Mapping(pairs)) => pairs,
             _ => &[],
         };
         let mut spans = spans.iter();
         let mut entries: Vec<Entry> = Vec::new();
         let mut merges: Vec<Node> = Vec::new();
-        let mut seen: Seen = HashMap::new();
+        let mut seen: AnchorUses = HashMap::new();
         // As text, a key is what is written: `1:` is the key "1".
         while let Some(key) = map.next_key::<String>()? {
             let (key_mark, value_mark) = spans.next().copied().unwrap_or((usize::MAX, usize::MAX));
-            let written = self.state.spans.written(key_mark);
+            let written = self.state.spans.node_span(key_mark);
             let key_span = written.map_or(self.span(), |mark| mark.span);
             let value = map.next_value_seed(self.inside(value_mark))?;
             let plain =
-                written.is_some_and(|mark| matches!(mark.shape, Shape::Scalar(Style::Plain)));
+                written.is_some_and(|mark| matches!(mark.shape, NodeShape::Scalar(Style::Plain)));
             if key == "<<" && plain {
                 merges.push(value);
             } else if let Some((first, index)) = seen.get(&key) {
@@ -403,12 +403,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// Where each key of a map stands first, and which of its entries that is.
-type Seen = HashMap<String, (Span, usize)>;
+/// Where each key of a map is first, and which of its entries that is.
+type AnchorUses = HashMap<String, (Span, usize)>;
 
 impl Seed<'_> {
     /// Adds what `<<` brings: what is written out counts more, earlier maps more than later ones.
-    fn merge(&self, from: Node, entries: &mut Vec<Entry>, seen: &mut Seen) {
+    fn merge(&self, from: Node, entries: &mut Vec<Entry>, seen: &mut AnchorUses) {
         match from.kind {
             Kind::Object(merged) => {
                 for entry in merged {

@@ -1,7 +1,7 @@
 //! What YAML 1.1 makes of a word without quotes, where YAML 1.2 says otherwise: `no`, `on`, `1_000`, `017`
 //! and `1:30` are values, and `1e3` is text. The rules are those of PyYAML, which reads the files of The
 //! Edge Agent. A date stays text, as The Edge Agent
-//! shows it, and so does what is no value.
+//! shows it, and so does what is not a value.
 
 use super::{Kind, Mistake, Span, mistakes};
 
@@ -21,7 +21,7 @@ pub(super) fn value(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
     };
     if let Some((digits, radix)) = whole(digits) {
         let number = i64::from_str_radix(&format!("{sign}{digits}"), radix);
-        let number = number.map_err(|_| mistakes::beyond(word, span))?;
+        let number = number.map_err(|_| mistakes::out_of_range(word, span))?;
         return Ok(Some(Kind::Int(number)));
     }
     if let Some(number) = sixties(digits) {
@@ -32,7 +32,7 @@ pub(super) fn value(word: &str, span: Span) -> Result<Option<Kind>, Mistake> {
                 number.checked_neg()
             }
         });
-        let number = number.ok_or_else(|| mistakes::beyond(word, span))?;
+        let number = number.ok_or_else(|| mistakes::out_of_range(word, span))?;
         return Ok(Some(Kind::Int(number)));
     }
     let sign_of = |number: f64| if sign.is_empty() { number } else { -number };

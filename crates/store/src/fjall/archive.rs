@@ -1,5 +1,5 @@
 //! Refuses files that fjall would not survive reading. A list of tables that is not what was written makes it
-//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not look at that.
+//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not check that.
 //! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
 //! is that of the crate `sfa`: sections, their list, and a trailer.
 
@@ -24,7 +24,7 @@ pub(super) const LIST: &str = "current";
 /// The magic, the version, the kind of checksum, the checksum, and where the list begins and ends.
 const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
 
-/// An entry of the list has at least so many bytes: where a section begins, its length, that of its name.
+/// An entry of the list has at least this many bytes: where a section begins, its length, that of its name.
 const ENTRY: u64 = 8 + 8 + 2;
 
 /// Checks that all is there without which fjall would make a new database, or remove what is there; that

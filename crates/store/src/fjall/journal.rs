@@ -8,13 +8,13 @@ use super::tables::{self, Versions};
 use crate::StoreError;
 use crate::codec;
 use crate::directory::{sync_files, written_bytes};
-use crate::disk::Readable;
+use crate::disk::ReadableRows;
 use crate::header::Root;
 use crate::integrity::IntegrityReport;
 use crate::keys::Family;
 use crate::kv::{KvError, guard};
-use crate::mark::acknowledged;
 use crate::rows::{corrupt, ends_too_early, lock};
+use crate::watermark::read_watermark;
 use lsm_tree::{AbstractTree, Config, SequenceNumberCounter as Counter};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// What the names of journals end with.
 const ENDING: &str = "jnl";
 
-/// With so much in the journals that is in tables, they are written anew.
+/// With so much in the journals that is in tables, they are written again.
 const STALE: usize = 1 << 20;
 
 /// A removed journal is cut so much at a time, and so long is waited after each cut.
@@ -53,10 +53,10 @@ pub(super) struct ActiveJournal {
 impl ActiveJournal {
     /// That of a database that was just opened.
     pub fn find(folder: PathBuf) -> io::Result<Self> {
-        let last = numbered(&folder)?.pop_last();
+        let last = numbered_journals(&folder)?.pop_last();
         let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
         Ok(Self {
-            current: Mutex::new((number, opened(&path)?)),
+            current: Mutex::new((number, open_journal(&path)?)),
             full: Mutex::default(),
             folder,
         })
@@ -115,7 +115,7 @@ impl ActiveJournal {
     fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
         let mut next = (number + 1, self.path(number + 1));
         loop {
-            match opened(&next.1) {
+            match open_journal(&next.1) {
                 Ok(file) => return Ok(Some((next.0, file))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -124,7 +124,10 @@ impl ActiveJournal {
                 return Ok(None);
             }
             // One that is removed meanwhile is not the last, so this ends.
-            match numbered(&self.folder)?.split_off(&(number + 1)).pop_first() {
+            match numbered_journals(&self.folder)?
+                .split_off(&(number + 1))
+                .pop_first()
+            {
                 Some(later) => next = later,
                 None => return Ok(None),
             }
@@ -136,7 +139,7 @@ impl ActiveJournal {
     }
 }
 
-fn opened(journal: &Path) -> io::Result<File> {
+fn open_journal(journal: &Path) -> io::Result<File> {
     File::options().read(true).write(true).open(journal)
 }
 
@@ -156,7 +159,7 @@ fn free(removed: &File) {
 }
 
 /// The journals in a folder, by their numbers, which say in what order they were written.
-fn numbered(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
+fn numbered_journals(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -172,7 +175,7 @@ fn numbered(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
 }
 
 /// What was written to a journal. The rest is room that fjall set aside.
-fn written(journal: &Path) -> io::Result<Vec<u8>> {
+fn read_written(journal: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(journal)?;
     let length = written_bytes(&file)?;
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
@@ -287,15 +290,15 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
 /// acknowledged: it takes damage in a journal for its end. What was not written in full there is cut off
 /// here, because fjall cannot read all of what a full disk leaves. What is in tables is left out.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
-    let acknowledged = acknowledged(path)?;
+    let acknowledged = read_watermark(path)?;
     let folder = path.join(FJALL);
-    let journals = numbered(&folder).map_err(missing)?;
+    let journals = numbered_journals(&folder).map_err(missing)?;
     let mut paths = journals.values();
     paths.try_for_each(|journal| check_plain(&folder, journal))?;
     let Some(active) = journals.values().next_back() else {
         return Err(corrupt("its journal is missing"));
     };
-    let read: io::Result<Vec<_>> = journals.values().map(|path| written(path)).collect();
+    let read: io::Result<Vec<_>> = journals.values().map(|path| read_written(path)).collect();
     let read = read.map_err(StoreError::Io)?;
     let (mut found, mut torn) = (Vec::new(), None);
     for bytes in &read {
@@ -316,7 +319,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     if let Some(end) = torn {
         cut(active, end).map_err(StoreError::Io)?;
     }
-    // A disk may be full. Then fjall reads all of it. What else is wrong is told when it opens.
+    // A disk may be full. Then fjall reads all of it. What else is wrong is reported when it opens.
     if let Err(error) = leave_out(&folder, &found, &journals) {
         tracing::debug!(%error, "the journal contains rows of tables");
     }
@@ -329,7 +332,7 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Writes the journals anew without the batches that are in tables, if that is much: fjall reads and
+/// Writes the journals again without the batches that are in tables, if that is much: fjall reads and
 /// encodes all of them whenever it is opened. Cut anywhere, this leaves journals with all that is in none.
 fn leave_out(
     folder: &Path,
@@ -348,7 +351,7 @@ fn leave_out(
     let tree = Config::new(tree, Counter::default(), Counter::default());
     let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
     let last = tree.get_highest_persisted_seqno();
-    // Not sorted when a kill left a journal beside the one that has what was kept of it.
+    // Not sorted when a kill left a journal next to the one that has what was stored of it.
     let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
     let (stale, kept): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
     if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
@@ -378,16 +381,19 @@ fn missing(error: io::Error) -> StoreError {
 
 /// The rows of a damaged store that can be read: those of its tables, and those of the batches in its
 /// journals that are not in tables yet.
-pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
+pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
     let mut report = IntegrityReport::default();
     let mut rows = Versions::new();
     let in_tables = tables::read(path, &mut rows, &mut report);
-    for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
+    for journal in numbered_journals(&path.join(FJALL))
+        .map_err(missing)?
+        .values()
+    {
         if let Err(error) = check_plain(path, journal) {
             report.note(None, "a journal", &error);
             continue;
         }
-        let bytes = written(journal).map_err(StoreError::Io)?;
+        let bytes = read_written(journal).map_err(StoreError::Io)?;
         let mut rest = bytes.as_slice();
         let mut damaged = false;
         while !rest.is_empty() {

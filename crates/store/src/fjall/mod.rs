@@ -5,7 +5,7 @@
 //! damaged journal where the damage is, so that is refused before it is opened (`journal`); who writes
 //! waits for ever for a worker that ended with an error, so we wait for the workers before that
 //! (`Opened::wait_for_workers`); it panics on some damaged files, so every call is guarded. The number of
-//! the last durable group is kept beside it, as beside sled. Nothing here knows what a row means, but
+//! the last durable group is stored next to it, as next to sled. Nothing here knows what a row means, but
 //! for the root, which says how far a journal goes.
 
 mod archive;
@@ -20,12 +20,12 @@ use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
     DIRECTORY, create_directories, files, forget_cached, keep_private, sync_files, sync_names,
 };
-use crate::disk::{Disk, Readable, StoreOptions, unopened};
+use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
+use crate::file_identity::FileIdentity;
 use crate::kind::{FJALL, StoreKind};
-use crate::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
-use crate::mark::{MARK, Mark, acknowledged};
-use crate::presence::Presence;
+use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
 use crate::rows::Rows;
+use crate::watermark::{MARK, Watermark, read_watermark};
 use crate::write_batch::WriteBatch;
 use crate::{MemoryStore, Store, StoreError};
 use fjall::compaction::Leveled;
@@ -44,7 +44,7 @@ const ROWS: &str = "rows";
 /// Where its tables lie: our keyspace is its first.
 const TABLES: &str = "keyspaces/1/tables";
 
-/// A table in memory is written to disk when it has so many bytes. What is in such tables is read from
+/// A table in memory is written to disk when it has this many bytes. What is in such tables is read from
 /// the journal when the store is opened.
 const MEMTABLE: u64 = 3 << 20;
 
@@ -54,10 +54,10 @@ const WORKERS: usize = 1;
 /// So large a table may get. A table is synced whole, and a commit waits behind it for the disk.
 const TABLE: u64 = 4 << 20;
 
-/// With so many tables in memory that are not written yet, fjall lets who writes wait in steps of 100 ms.
+/// With this many tables in memory that are not written yet, fjall makes writers wait in steps of 100 ms.
 const MEMTABLES: usize = 3;
 
-/// With so many tables that are not merged yet, fjall lets who writes wait.
+/// With this many tables that are not merged yet, fjall makes writers wait.
 const UNMERGED: usize = 19;
 
 /// How often we look whether the workers have caught up.
@@ -78,10 +78,11 @@ impl FjallStore {
         if StoreKind::of(dir).is_some() {
             // fjall would wait for it. It is given back at once, so that fjall can take it.
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
-                .map_err(|error| unopened(error, &name))?;
+                .map_err(|error| not_opened_error(error, &name))?;
             prepare(&path)?;
         }
-        let opened = Opened::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
+        let opened = OpenedFjall::open(dir, options, &name)
+            .map_err(|error| not_opened_error(error, &name))?;
         let database = Fjall::of(opened, dir, options, &name)?;
         Self::recover(database, options.retention, &name)
     }
@@ -92,26 +93,26 @@ pub struct Fjall {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: Presence,
+    presence: FileIdentity,
     /// None while it is opened again, and for as long as that fails.
-    open: RwLock<Option<Opened>>,
+    open: RwLock<Option<OpenedFjall>>,
     /// Where a copy is that goes with it.
     _scratch: Option<Scratch>,
 }
 
 /// An open database.
-struct Opened {
+struct OpenedFjall {
     database: Database,
     rows: Keyspace,
     journal: ActiveJournal,
     lock: File,
     tables: File,
-    mark: Mark,
+    mark: Watermark,
 }
 
 impl Fjall {
     fn of(
-        opened: Opened,
+        opened: OpenedFjall,
         dir: &Path,
         options: StoreOptions,
         name: &str,
@@ -127,7 +128,7 @@ impl Fjall {
     }
 
     /// Does something with the open database.
-    fn with<T>(&self, call: impl FnOnce(&Opened) -> Result<T, KvError>) -> Result<T, KvError> {
+    fn with<T>(&self, call: impl FnOnce(&OpenedFjall) -> Result<T, KvError>) -> Result<T, KvError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match &*open {
             Some(opened) => call(opened),
@@ -136,19 +137,19 @@ impl Fjall {
     }
 }
 
-impl Opened {
+impl OpenedFjall {
     fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         let mark = match &making {
-            // What a process that was killed had written may not be durable: runs go on from it.
+            // What a process that was killed had written may not be durable: runs continue from it.
             None => {
                 let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
                 journal.sync()?;
-                Mark::open(&path)?
+                Watermark::open(&path)?
             }
-            Some(_) => Mark::fresh(&path).map_err(StoreError::Io)?,
+            Some(_) => Watermark::fresh(&path).map_err(StoreError::Io)?,
         };
         let opened = Self::at(&path, options, mark, name)?;
         keep_private(&path).map_err(StoreError::Io)?;
@@ -162,7 +163,12 @@ impl Opened {
     }
 
     /// The database in a directory.
-    fn at(path: &Path, options: StoreOptions, mark: Mark, name: &str) -> Result<Self, StoreError> {
+    fn at(
+        path: &Path,
+        options: StoreOptions,
+        mark: Watermark,
+        name: &str,
+    ) -> Result<Self, StoreError> {
         let folder = path.join(FJALL);
         if folder.exists() {
             check_archives(&folder)?;
@@ -186,7 +192,7 @@ impl Opened {
         })
     }
 
-    fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
+    fn presence(&self, path: &Path) -> Result<FileIdentity, StoreError> {
         let lock = StoreKind::Fjall.lock_file();
         let tables = format!("{FJALL}/{TABLES}");
         let files = [
@@ -194,7 +200,7 @@ impl Opened {
             (&*tables, &self.tables),
             (MARK, &self.mark.file),
         ];
-        Presence::of(path, &files).map_err(StoreError::Io)
+        FileIdentity::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Waits as fjall would. It waits for ever when a worker ended with an error, and we do not.
@@ -239,8 +245,8 @@ impl Disk for Fjall {
         create_directories(path).map_err(StoreError::Io)?;
         let options = StoreOptions::default();
         let name = path.display().to_string();
-        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
-        let opened = Opened::at(path, options, mark, &name)?;
+        let mark = Watermark::fresh(path).map_err(StoreError::Io)?;
+        let opened = OpenedFjall::at(path, options, mark, &name)?;
         keep_private(path).map_err(StoreError::Io)?;
         Ok(Self {
             dir: path.to_owned(),
@@ -252,7 +258,7 @@ impl Disk for Fjall {
         })
     }
 
-    fn readable(path: &Path) -> Result<Readable, StoreError> {
+    fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
         journal::readable(path)
     }
 }
@@ -269,7 +275,7 @@ impl Kv for Fjall {
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Slice>> + '_ {
         let pair: fn(Guard) -> fjall::Result<KvPair> = Guard::into_inner;
-        Guarded::of(self.with(|open| {
+        GuardedIter::of(self.with(|open| {
             guard(|| Ok::<_, fjall::Error>(open.rows.range::<Vec<u8>, _>(range).map(pair)))
         }))
     }
@@ -291,7 +297,7 @@ impl Kv for Fjall {
     }
 
     fn flush(&self) -> Result<(), KvError> {
-        self.with(Opened::hand_over)
+        self.with(OpenedFjall::hand_over)
     }
 
     fn sync(&self, group: u64) -> Result<(), KvError> {
@@ -308,19 +314,19 @@ impl Kv for Fjall {
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let store = copied(&self.dir).ok()?;
         let last = store.root().ok()??.group;
-        let whole = (acknowledged(&self.dir.join(DIRECTORY)).ok()? == last).then_some(store)?;
+        let whole = (read_watermark(&self.dir.join(DIRECTORY)).ok()? == last).then_some(store)?;
         whole.in_memory().ok()
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        // Else it would be made anew, empty.
-        self.in_place()?;
+        // Else it would be made again, empty.
+        self.check_present()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         for file in files(&self.dir.join(DIRECTORY)).map_err(StoreError::Io)? {
             forget_cached(&file);
         }
-        *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
+        *open = Some(OpenedFjall::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }
 
@@ -332,7 +338,7 @@ impl Kv for Fjall {
         self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
     }
 
-    fn in_place(&self) -> Result<(), KvError> {
+    fn check_present(&self) -> Result<(), KvError> {
         self.presence.check()?;
         match self.with(|open| open.journal.check()) {
             Err(KvError::Closed) => Ok(()),
@@ -341,7 +347,7 @@ impl Kv for Fjall {
     }
 }
 
-/// The store of a state directory, to look at: itself, or else a copy, when nothing can be written there.
+/// The store of a state directory, to check: itself, or else a copy, when nothing can be written there.
 ///
 /// # Errors
 /// As [`FjallStore::open_with`].
@@ -365,7 +371,7 @@ fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
     prepare(&at.join(DIRECTORY))?;
     let options = StoreOptions::default();
     let name = dir.display().to_string();
-    let opened = Opened::open(&at, options, &name)?;
+    let opened = OpenedFjall::open(&at, options, &name)?;
     let mut database = Fjall::of(opened, &at, options, &name)?;
     database._scratch = Some(scratch);
     FjallStore::recover(database, options.retention, &name)

@@ -20,7 +20,7 @@ impl Scratch {
     /// A state directory with a copy of a store.
     pub fn of(store: &Path) -> io::Result<Self> {
         remove_left();
-        // Under a name that nobody can foresee: others may write to this folder, too.
+        // Under a name that no one can foresee: others may write to this folder, too.
         let scratch = tempfile::Builder::new()
             .prefix(&format!("{NAME}{}-", Pid::this()))
             .permissions(Permissions::from_mode(0o700))

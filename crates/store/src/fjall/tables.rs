@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many bytes of a table are kept for a moment.
+/// How many bytes of a table are stored for a moment.
 const CACHE: u64 = 1 << 20;
 
 /// The newest row of each key, with its sequence number; none where the key was removed.
@@ -27,7 +27,7 @@ pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option
     }
 }
 
-/// Takes all rows of tables that can be read. Gives the last sequence number, up to which every row is
+/// Takes all rows of tables that can be read. Returns the last sequence number, up to which every row is
 /// in them; none when one of them cannot be read.
 pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
     let folder = store.join(FJALL).join(TABLES);
@@ -103,7 +103,7 @@ fn found(folder: &Path) -> BTreeSet<u64> {
     entries.filter_map(number).collect()
 }
 
-/// Takes the rows of a table, from both ends: a part that cannot be read ends either. Gives its last
+/// Takes the rows of a table, from both ends: a part that cannot be read ends either. Returns its last
 /// sequence number.
 fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 impl<K: Kv> Rows<K> {
-    /// Opens the database again after a write that failed, and goes on with what is in it.
+    /// Opens the database again after a write that failed, and continues with what is in it.
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -40,9 +40,9 @@ impl<K: Kv> Rows<K> {
         error
     }
 
-    /// As [`Store::in_place`].
+    /// As [`Store::check_present`].
     pub(super) fn check_place(&self) -> Result<(), StoreError> {
-        self.kv.in_place().map_err(|error| {
+        self.kv.check_present().map_err(|error| {
             let error = self.fail(error);
             let _synced = lock(&self.synced);
             self.durable_moved.notify_all();
@@ -59,7 +59,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let done = self.sync_group(writer, written);
         if done.is_err() {
-            // Held, so that nobody who has just looked begins to wait after this.
+            // Held, so that no one who has just looked begins to wait after this.
             let _synced = lock(&self.synced);
             self.durable_moved.notify_all();
         }
@@ -73,7 +73,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let group = writer.next_group(self.kv.marked())?;
         let bytes = writer.batch.len();
-        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
+        let _unsynced = UnsyncedBytes::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
         let epoch = self.epoch.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl<K: Kv> Rows<K> {
         written();
         let mut synced = lock(&self.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
-        self.usable()?;
+        self.check_writable()?;
         self.same_epoch(epoch)?;
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
@@ -116,7 +116,7 @@ impl<K: Kv> Rows<K> {
             if *synced >= group {
                 return Ok(());
             }
-            self.usable()?;
+            self.check_writable()?;
             let woken = self.durable_moved.wait(synced);
             synced = woken.unwrap_or_else(PoisonError::into_inner);
         }
@@ -125,13 +125,13 @@ impl<K: Kv> Rows<K> {
 
 /// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
 /// more than of one: [`Kv::MAX_UNSYNCED`].
-struct Unsynced<'a> {
+struct UnsyncedBytes<'a> {
     all: &'a Mutex<usize>,
     fewer: &'a Condvar,
     own: usize,
 }
 
-impl<'a> Unsynced<'a> {
+impl<'a> UnsyncedBytes<'a> {
     /// Waits until there is room.
     fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize, most: usize) -> Self {
         let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > most;
@@ -141,7 +141,7 @@ impl<'a> Unsynced<'a> {
     }
 }
 
-impl Drop for Unsynced<'_> {
+impl Drop for UnsyncedBytes<'_> {
     fn drop(&mut self) {
         *lock(self.all) -= self.own;
         self.fewer.notify_all();

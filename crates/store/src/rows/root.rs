@@ -53,7 +53,7 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
+    /// Continues with what the map holds, after checking it; makes it a store when it is empty.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let rows = Self::fresh(kv, retention, path);
         let root = match rows.checked_root()? {
@@ -115,7 +115,7 @@ impl<K: Kv> Rows<K> {
         Ok(Some(root))
     }
 
-    /// Refuses what is no store of this format, as far as it says of which format it is.
+    /// Refuses what is not a store of this format, as far as it says of which format it is.
     pub(crate) fn check_format(&self) -> Result<(), StoreError> {
         let reason = match self.meta()? {
             Some(meta) if meta.magic != MAGIC => String::from("other magic"),

@@ -1,15 +1,15 @@
 //! Refuses a log that lost its end before sled opens it: sled would remove all that lies behind the damage.
 //! This file never opens the database.
 
-use super::log_pages::{RECORD_IS_VALID, given};
+use super::log_pages::{RECORD_IS_VALID, value_in_message};
 use super::log_reader::{Log, Message};
 use crate::StoreError;
 use crate::codec;
 use crate::creation_lock::{CREATING, NO_LOG};
 use crate::header::Root;
 use crate::keys::Family;
-use crate::mark::{MARK, acknowledged};
 use crate::rows::{corrupt, ends_too_early};
+use crate::watermark::{MARK, read_watermark};
 use std::path::Path;
 
 /// Refuses a finished store without its log or without a mark that can be read. Refuses also a log of
@@ -28,7 +28,7 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     }
     let group = |message: &Message<'_>| {
         let key = [Family::Root.byte()];
-        let row = given(message, &key, RECORD_IS_VALID)?;
+        let row = value_in_message(message, &key, RECORD_IS_VALID)?;
         let body = codec::check(&key, &row).ok()?.body;
         let root: Root = codec::decode(row.get(body)?).ok()?;
         Some(root.group)
@@ -51,6 +51,6 @@ fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     match (log, path.join(MARK).exists()) {
         (false, false) => Ok(None),
         (false, true) => Err(corrupt(NO_LOG)),
-        (true, _) => acknowledged(path).map(Some),
+        (true, _) => read_watermark(path).map(Some),
     }
 }

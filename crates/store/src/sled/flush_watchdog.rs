@@ -1,5 +1,5 @@
 //! Wakes who waits for the database after an error of its disk. sled wakes them itself after most errors,
-//! but not when the end of a batch cannot be written while somebody waits for it already: they would wait for ever
+//! but not when the end of a batch cannot be written while someone waits for it already: they would wait for ever
 //! (`exit_reservation` in its `logger.rs`). Without an error it does nothing, and never writes.
 
 use crate::kv::guard;

@@ -1,5 +1,5 @@
 //! Makes rows of the messages of sled's log: what each page says by its last whole message, with
-//! the changes since. Where a message is lost, an older one stands in, and where two pages speak
+//! the changes since. Where a message is lost, an older one is in, and where two pages speak
 //! of a key, the newer one does: a reader of the rows must know whether they fit together. It
 //! trusts no length and never panics.
 
@@ -22,7 +22,7 @@ pub(super) const RECORD_IS_VALID: IsValid = |key, value| codec::check(key, value
 
 /// What the log said so far.
 pub(super) struct Pages {
-    leaves: BTreeMap<u64, Leaf>,
+    leaves: BTreeMap<u64, LeafNode>,
     /// Pages that lead to others.
     indexes: BTreeSet<u64>,
     /// Rows of pages that gave them up to another one, or went: for where that one is lost.
@@ -33,12 +33,12 @@ pub(super) struct Pages {
 }
 
 /// A page with rows. Its range has no end when `hi` is empty.
-struct Leaf {
+struct LeafNode {
     /// The page where it ends; 0 when it is the last one.
     next: u64,
     lo: Bytes,
     hi: Bytes,
-    /// So many bytes of `lo` begin every key of it and are left out there.
+    /// This many bytes of `lo` begin every key of it and are left out there.
     prefix: usize,
     /// Whether that had to be guessed.
     guessed: bool,
@@ -48,7 +48,7 @@ struct Leaf {
     rows: BTreeMap<Bytes, (u64, Option<Bytes>)>,
 }
 
-impl Leaf {
+impl LeafNode {
     fn covers(&self, key: &[u8]) -> bool {
         key >= self.lo.as_slice() && (self.hi.is_empty() || key < self.hi.as_slice())
     }
@@ -58,12 +58,11 @@ impl Leaf {
         self.rows.values().any(|(lsn, _)| *lsn != self.base)
     }
 
-    /// The key that ends so.
     fn key(&self, prefix: usize, end: &[u8]) -> Bytes {
         [self.lo.get(..prefix).unwrap_or_default(), end].concat()
     }
 
-    /// Of rows that are known by their ends, the keys; a page may have been written anew with
+    /// Of rows that are known by their ends, the keys; a page may have been written again with
     /// another beginning that was lost.
     fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
@@ -85,7 +84,7 @@ impl Leaf {
 enum Node {
     /// It leads to others.
     Index,
-    Leaf(Leaf),
+    Leaf(LeafNode),
 }
 
 fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
@@ -112,7 +111,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
     for key in keys {
         rows.insert(key, (lsn, Some(text(bytes)?.to_vec())));
     }
-    Some(Node::Leaf(Leaf {
+    Some(Node::Leaf(LeafNode {
         next,
         lo: lo.to_vec(),
         hi: hi.to_vec(),
@@ -124,7 +123,11 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
 }
 
 /// The value that a message gives to a key.
-pub(super) fn given(message: &Message<'_>, key: &[u8], is_valid: IsValid) -> Option<Bytes> {
+pub(super) fn value_in_message(
+    message: &Message<'_>,
+    key: &[u8],
+    is_valid: IsValid,
+) -> Option<Bytes> {
     let mut bytes: &[u8] = &message.body;
     match message.kind {
         Kind::Free => None,
@@ -209,7 +212,7 @@ impl Pages {
             return;
         };
         self.indexes.remove(&page);
-        let under: Vec<Bytes> = within(&self.orphaned, &leaf).cloned().collect();
+        let under: Vec<Bytes> = keys_in_range(&self.orphaned, &leaf).cloned().collect();
         for key in under {
             self.orphaned.remove(&key);
         }
@@ -219,7 +222,7 @@ impl Pages {
         self.leaves.insert(page, leaf);
     }
 
-    fn detach(&mut self, leaf: Leaf, which: impl Fn(&[u8]) -> bool) {
+    fn detach(&mut self, leaf: LeafNode, which: impl Fn(&[u8]) -> bool) {
         for (key, (_, value)) in leaf.rows {
             if let Some(value) = value.filter(|_| which(&key)) {
                 self.orphaned.insert(key, value);
@@ -260,7 +263,7 @@ impl Pages {
     /// to the next one, and every change is on one that is known. A page that none leads to says
     /// nothing: the process ended after it had split it off, and before the other was cut.
     pub fn whole(mut self) -> Option<BTreeMap<Bytes, Bytes>> {
-        let first = |(page, leaf): (&u64, &Leaf)| leaf.lo.is_empty().then_some(*page);
+        let first = |(page, leaf): (&u64, &LeafNode)| leaf.lo.is_empty().then_some(*page);
         let mut firsts = self.leaves.iter().filter_map(first);
         let (mut next, None) = (firsts.next()?, firsts.next()) else {
             return None;
@@ -277,7 +280,7 @@ impl Pages {
             rows.extend(live.filter_map(|(key, (_, value))| Some((key, value?))));
             if leaf.hi.is_empty() {
                 // What is there to be changed is led to: that message is missing.
-                let used = self.leaves.values().any(Leaf::is_changed);
+                let used = self.leaves.values().any(LeafNode::is_changed);
                 return (self.unresolved.is_empty() && !used).then_some(rows);
             }
             (known, next) = (leaf.hi, leaf.next);
@@ -287,7 +290,7 @@ impl Pages {
     /// The rows that all of it comes to.
     pub fn rows(self) -> BTreeMap<Bytes, Bytes> {
         let is_valid = self.is_valid;
-        let mut leaves: Vec<Leaf> = self.leaves.into_values().collect();
+        let mut leaves: Vec<LeafNode> = self.leaves.into_values().collect();
         leaves.sort_by_key(|leaf| leaf.base);
         let gaps = gaps(&leaves);
         let orphaned = self.orphaned.into_iter();
@@ -296,7 +299,7 @@ impl Pages {
             .collect();
         for leaf in leaves {
             // What the page does not have was not there when it was written.
-            let gone: Vec<Bytes> = within(&rows, &leaf)
+            let gone: Vec<Bytes> = keys_in_range(&rows, &leaf)
                 .filter(|key| rows.get(*key).is_some_and(|(lsn, _)| *lsn < leaf.base))
                 .cloned()
                 .collect();
@@ -329,9 +332,9 @@ impl Pages {
 }
 
 /// The keys in a page's range.
-fn within<'a, T>(
+fn keys_in_range<'a, T>(
     rows: &'a BTreeMap<Bytes, T>,
-    leaf: &Leaf,
+    leaf: &LeafNode,
 ) -> impl Iterator<Item = &'a Bytes> + use<'a, T> {
     let to = match leaf.hi.as_slice() {
         [] => Bound::Unbounded,
@@ -342,7 +345,7 @@ fn within<'a, T>(
 }
 
 /// The ranges of keys of which no page is known. None: without an end.
-fn gaps(leaves: &[Leaf]) -> Vec<(Bytes, Option<Bytes>)> {
+fn gaps(leaves: &[LeafNode]) -> Vec<(Bytes, Option<Bytes>)> {
     let ranges: BTreeSet<(&[u8], &[u8])> =
         leaves.iter().map(|leaf| (&*leaf.lo, &*leaf.hi)).collect();
     let mut out = Vec::new();
@@ -377,7 +380,7 @@ mod tests {
         out.extend_from_slice(bytes.as_bytes());
     }
 
-    /// A leaf: keys begin with so many bytes of `lo`.
+    /// A leaf: keys begin with this many bytes of `lo`.
     fn leaf(lo: &str, hi: &str, prefix: usize, keys: &[&str]) -> Bytes {
         // Where it ends: page 3 in all of these.
         let next = if hi.is_empty() { 0 } else { 3 };
@@ -591,7 +594,7 @@ mod tests {
     #[test]
     fn the_rows_are_those_that_the_database_has() {
         use crate::kv::{Kv, prefixed};
-        use crate::sled::{Sled, alone};
+        use crate::sled::{Sled, retry_while_locked};
         use crate::write_batch::WriteBatch;
         let dir = tempfile::tempdir().unwrap();
         let mut expected: BTreeMap<Bytes, Bytes> = BTreeMap::new();
@@ -605,7 +608,7 @@ mod tests {
         let mut batch = WriteBatch::default();
         let mut written = 0;
         for round in 0..12_u64 {
-            let db = alone(|| Sled::raw(dir.path())).unwrap();
+            let db = retry_while_locked(|| Sled::raw(dir.path())).unwrap();
             for group in 0..30 {
                 batch.clear();
                 for _ in 0..20 {
@@ -663,7 +666,7 @@ mod tests {
                         kind,
                         body,
                     };
-                    given(&message, b"kaa", |_, _| true);
+                    value_in_message(&message, b"kaa", |_, _| true);
                     pages.take(&message);
                 }
             }

@@ -1,10 +1,10 @@
 //! Reads the log of sled 0.34 around damage, for `repair` and `read_only`: messages whose checksum
 //! holds, in the order in which they were written (docs/internals/store-format.md has the format). What lies
-//! between them is told. One segment is in memory at a time. It never writes, never trusts a length,
+//! between them is reported. One segment is in memory at a time. It never writes, never trusts a length,
 //! and knows nothing of pages: `log_pages` makes those of the messages.
 
 use super::Sled;
-use super::log_segment::{Found, HEADER, STEP, Segment, Walk, header};
+use super::log_segment::{HEADER, LogMessage, Messages, STEP, Segment, header};
 use crate::integrity::IntegrityReport;
 use crate::rows::corrupt;
 use std::borrow::Cow;
@@ -22,7 +22,6 @@ const MAX_BLOB: u64 = 64 << 20;
 pub(super) enum Kind {
     /// There is none any more.
     Free,
-    /// This is all of it.
     Node,
     /// One key of it changed.
     Link,
@@ -36,7 +35,6 @@ pub(super) struct Message<'a> {
     pub page: u64,
     /// What it says.
     pub kind: Kind,
-    /// How.
     pub body: Cow<'a, [u8]>,
 }
 
@@ -47,7 +45,7 @@ pub(super) struct Log<'a> {
     file: File,
     /// Where its segments are, by their number.
     segments: BTreeMap<u64, u64>,
-    /// Where there is none with a header.
+    /// Where it does not exist with a header.
     others: Vec<u64>,
     /// Up to here it was whole when its last segment was begun, or its index was written.
     stable: u64,
@@ -98,7 +96,7 @@ impl<'a> Log<'a> {
     pub fn find_lost(&mut self, report: &mut IntegrityReport) -> io::Result<()> {
         for at in std::mem::take(&mut self.others) {
             let segment = self.read(at)?;
-            if let Some(found) = Found::from(&segment, HEADER, None) {
+            if let Some(found) = LogMessage::from(&segment, HEADER, None) {
                 note(report, at, &"its header is damaged");
                 self.segments.entry(found.segment).or_insert(at);
             }
@@ -106,7 +104,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// The newest segment is mostly zeros: memory of zeros that nobody touches costs nothing.
+    /// The newest segment is mostly zeros: memory of zeros that no one touches costs nothing.
     fn read(&self, at: u64) -> io::Result<Segment> {
         const ZEROS: [u8; 1 << 14] = [0; 1 << 14];
         let mut bytes = vec![0; Sled::SEGMENT];
@@ -149,7 +147,7 @@ impl<'a> Log<'a> {
         let last = self.segments.keys().next_back().copied();
         for (&number, &at) in &self.segments {
             let segment = self.read(at)?;
-            let mut walk = Walk::new(&segment, number);
+            let mut walk = Messages::new(&segment, number);
             for (from, found) in walk.by_ref() {
                 if place(number, found.at) >= until {
                     return Ok(());
@@ -184,7 +182,7 @@ impl<'a> Log<'a> {
     pub fn cut(&self) -> io::Result<Option<u64>> {
         let mut newest = self.segments.keys().next_back().copied();
         for at in &self.others {
-            let found = Found::from(&self.read(*at)?, HEADER, None);
+            let found = LogMessage::from(&self.read(*at)?, HEADER, None);
             newest = newest.max(found.map(|found| found.segment));
         }
         let mut batches = Vec::new();
@@ -195,7 +193,7 @@ impl<'a> Log<'a> {
                 break newest >= Some(number);
             };
             let segment = self.read(at)?;
-            let mut walk = Walk::new(&segment, number);
+            let mut walk = Messages::new(&segment, number);
             for (from, found) in walk.by_ref() {
                 end = place(number, from);
                 if from < found.at {
@@ -231,7 +229,7 @@ impl<'a> Log<'a> {
     ) -> io::Result<Option<T>> {
         for (&number, &at) in self.segments.range(..=before / STEP).rev() {
             let segment = self.read(at)?;
-            let those = Walk::new(&segment, number).map(|(_, found)| found);
+            let those = Messages::new(&segment, number).map(|(_, found)| found);
             let those = those.take_while(|found| place(number, found.at) < before);
             let given =
                 those.filter_map(|found| of(&self.message(&found, &segment.bytes).ok()??));
@@ -243,7 +241,11 @@ impl<'a> Log<'a> {
     }
 
     /// A message that speaks of a page; none when it is another.
-    fn message<'s>(&self, found: &Found, segment: &'s [u8]) -> io::Result<Option<Message<'s>>> {
+    fn message<'s>(
+        &self,
+        found: &LogMessage,
+        segment: &'s [u8],
+    ) -> io::Result<Option<Message<'s>>> {
         let (kind, outside) = match found.kind {
             4 => (Kind::Free, false),
             8 => (Kind::Node, false),
@@ -271,7 +273,7 @@ impl<'a> Log<'a> {
     fn end(&self) -> io::Result<u64> {
         for (&number, &at) in self.segments.iter().rev() {
             let segment = self.read(at)?;
-            if let Some((_, found)) = Walk::new(&segment, number).last() {
+            if let Some((_, found)) = Messages::new(&segment, number).last() {
                 return Ok(place(number, found.body.end));
             }
         }

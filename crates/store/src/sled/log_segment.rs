@@ -10,11 +10,11 @@ pub(super) const STEP: u64 = Sled::SEGMENT as u64;
 pub(super) const HEADER: usize = 20;
 /// Behind the last place at which a message may begin: none does in the last bytes.
 const LAST: usize = Sled::SEGMENT - 32 + 1;
-/// So many bytes of a segment are put through a checksum in search of a message, at most.
+/// This many bytes of a segment are put through a checksum in search of a message, at most.
 const MAX_SEARCH: usize = 64 << 20;
 
 /// A message as it lies in a segment.
-pub(super) struct Found {
+pub(super) struct LogMessage {
     pub kind: u8,
     /// The number of its segment.
     pub segment: u64,
@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub body: Range<usize>,
 }
 
-impl Found {
+impl LogMessage {
     const CAP: u8 = 2;
     const BATCH: u8 = 3;
 
@@ -86,7 +86,7 @@ pub(super) struct Segment {
 }
 
 /// The whole messages of a segment, each with the place where one should have begun.
-pub(super) struct Walk<'a> {
+pub(super) struct Messages<'a> {
     segment: &'a Segment,
     number: u64,
     pub place: usize,
@@ -94,7 +94,7 @@ pub(super) struct Walk<'a> {
     pub ended: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Messages<'a> {
     pub const fn new(segment: &'a Segment, number: u64) -> Self {
         Self {
             segment,
@@ -105,8 +105,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Iterator for Walk<'_> {
-    type Item = (usize, Found);
+impl Iterator for Messages<'_> {
+    type Item = (usize, LogMessage);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended || self.place >= LAST {
@@ -114,10 +114,10 @@ impl Iterator for Walk<'_> {
             return None;
         }
         let (place, number) = (self.place, Some(self.number));
-        let found = Found::at(&self.segment.bytes, place, number, &mut 0)
-            .or_else(|| Found::from(self.segment, place, number))?;
+        let found = LogMessage::at(&self.segment.bytes, place, number, &mut 0)
+            .or_else(|| LogMessage::from(self.segment, place, number))?;
         self.place = found.body.end;
-        self.ended = found.kind == Found::CAP;
+        self.ended = found.kind == LogMessage::CAP;
         Some((place, found))
     }
 }

@@ -1,11 +1,11 @@
 //! The database on disk: sled 0.34 with one tree, made durable.
 //!
-//! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
+//! What sled does not do: its `flush` is not a fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
 //! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
 //! for some writes that failed, so they are woken (`flush_watchdog`); it reads the unfinished
 //! index of a process that was killed, so that is removed; and a damaged end of its
-//! log looks to it like a crash, so the number of the last durable group is kept beside it.
+//! log looks to it like a crash, so the number of the last durable group is stored next to it.
 //! Nothing here knows what a row means.
 
 mod end;
@@ -27,12 +27,12 @@ use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
     DIRECTORY, create_directories, file, forget_cached, keep_private, sync_files, sync_names,
 };
-use crate::disk::{Disk, Readable, StoreOptions, unopened};
+use crate::disk::{Disk, ReadableRows, StoreOptions, not_opened_error};
+use crate::file_identity::FileIdentity;
 use crate::kind::StoreKind;
-use crate::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
-use crate::mark::{MARK, Mark};
-use crate::presence::Presence;
+use crate::kv::{GuardedIter, Kv, KvError, KvRow, Range, guard};
 use crate::rows::Rows;
+use crate::watermark::{MARK, Watermark};
 use crate::write_batch::WriteBatch;
 use crate::{MemoryStore, StoreError};
 use nix::fcntl::{Flock, FlockArg};
@@ -42,7 +42,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// The log is written in segments of so many bytes. What is written between two syncs must lie in
+/// The log is written in segments of this many bytes. What is written between two syncs must lie in
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
 const SEGMENT: usize = 2 << 20;
@@ -67,13 +67,13 @@ impl SledStore {
         StoreKind::Sled.check(dir)?;
         if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
             match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
-                // Whoever has it may have been writing just then; sled says that they have it.
+                // A caller that has it may have been writing just then; sled says that they have it.
                 Err(StoreError::Locked { .. }) => {}
                 Err(_) => return Err(error),
                 Ok(_alone) => check_end(&path)?,
             }
         }
-        let db = Sled::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
+        let db = Sled::open(dir, options, &name).map_err(|error| not_opened_error(error, &name))?;
         Self::recover(db, options.retention, &name)
     }
 }
@@ -83,12 +83,12 @@ pub struct Sled {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
-    presence: Presence,
+    presence: FileIdentity,
     /// None while it is opened again, and for as long as that fails.
-    open: RwLock<Option<Opened>>,
+    open: RwLock<Option<OpenedSled>>,
 }
 
-/// sled's handle: it panics when its last sync fails as it is closed, which is no more than a sync
+/// sled's handle: it panics when its last sync fails as it is closed, which no longer exists than a sync
 /// that failed.
 struct Handle {
     db: Option<sled::Db>,
@@ -125,11 +125,11 @@ impl Drop for Handle {
 }
 
 /// An open database.
-struct Opened {
+struct OpenedSled {
     db: Handle,
     /// A second handle of sled's file: its first is not reachable.
     file: File,
-    mark: Mark,
+    mark: Watermark,
 }
 
 impl Sled {
@@ -137,7 +137,7 @@ impl Sled {
     pub(crate) const SEGMENT: usize = SEGMENT;
 
     fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
-        let opened = Opened::open(dir, options, name)?;
+        let opened = OpenedSled::open(dir, options, name)?;
         Ok(Self {
             dir: dir.to_owned(),
             name: name.to_owned(),
@@ -148,7 +148,7 @@ impl Sled {
     }
 
     /// Does something with the open database.
-    fn with<T>(&self, call: impl FnOnce(&Opened) -> Result<T, KvError>) -> Result<T, KvError> {
+    fn with<T>(&self, call: impl FnOnce(&OpenedSled) -> Result<T, KvError>) -> Result<T, KvError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match &*open {
             Some(opened) => call(opened),
@@ -157,20 +157,20 @@ impl Sled {
     }
 }
 
-impl Opened {
+impl OpenedSled {
     fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
-        // and runs go on from it.
+        // and runs continue from it.
         let mark = if making.is_none() {
             let file = file(&path, "db").map_err(StoreError::Io)?;
             file.sync_data().map_err(StoreError::Io)?;
-            Mark::open(&path)?
+            Watermark::open(&path)?
         } else {
-            Mark::fresh(&path).map_err(StoreError::Io)?
+            Watermark::fresh(&path).map_err(StoreError::Io)?
         };
         let db = database(&path, options.cache_bytes, name)?;
         keep_private(&path).map_err(StoreError::Io)?;
@@ -185,9 +185,9 @@ impl Opened {
         Ok(opened)
     }
 
-    fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
+    fn presence(&self, path: &Path) -> Result<FileIdentity, StoreError> {
         let files = [("db", &self.file), (MARK, &self.mark.file)];
-        Presence::of(path, &files).map_err(StoreError::Io)
+        FileIdentity::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Makes a new store durable: what is in it, and its name.
@@ -243,8 +243,8 @@ impl Disk for Sled {
         let db = database(path, StoreOptions::default().cache_bytes, &name)?;
         keep_private(path).map_err(StoreError::Io)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
-        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
-        let opened = Opened { db, file, mark };
+        let mark = Watermark::fresh(path).map_err(StoreError::Io)?;
+        let opened = OpenedSled { db, file, mark };
         Ok(Self {
             dir: path.to_owned(),
             name,
@@ -254,7 +254,7 @@ impl Disk for Sled {
         })
     }
 
-    fn readable(path: &Path) -> Result<Readable, StoreError> {
+    fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
         let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
         let (pages, report) = pages.map_err(StoreError::Io)?;
         Ok((pages.rows(), report))
@@ -272,7 +272,7 @@ impl Kv for Sled {
     }
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
-        Guarded::of(self.with(|open| Ok(open.db.db()?.range(range))))
+        GuardedIter::of(self.with(|open| Ok(open.db.db()?.range(range))))
     }
 
     fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
@@ -312,12 +312,12 @@ impl Kv for Sled {
     /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
     /// iterator makes this fail, and it is tried again.
     fn reopen(&self) -> Result<(), StoreError> {
-        // Else it would be made anew, empty.
+        // Else it would be made again, empty.
         self.presence.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         forget_cached(&self.dir.join(DIRECTORY).join("db"));
-        *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
+        *open = Some(OpenedSled::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl Kv for Sled {
         self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
     }
 
-    fn in_place(&self) -> Result<(), KvError> {
+    fn check_present(&self) -> Result<(), KvError> {
         self.presence.check()
     }
 }
@@ -337,7 +337,7 @@ impl Kv for Sled {
 impl From<sled::Error> for KvError {
     fn from(error: sled::Error) -> Self {
         match error {
-            sled::Error::Io(error) => Self::Io(as_the_system_says(error)),
+            sled::Error::Io(error) => Self::Io(underlying_io_error(error)),
             error => {
                 let text = error.to_string();
                 let told = text
@@ -349,8 +349,8 @@ impl From<sled::Error> for KvError {
     }
 }
 
-/// sled puts an error of the system into one of its own by its debug form, which nobody reads.
-fn as_the_system_says(error: io::Error) -> io::Error {
+/// sled puts an error of the system into one of its own by its debug form, which no one reads.
+fn underlying_io_error(error: io::Error) -> io::Error {
     let text = error.to_string();
     let code = text
         .strip_prefix("Os { code: ")
@@ -374,10 +374,12 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     }
 }
 
-/// Does something with a store that nobody has any more: as often as it takes while a process that another
+/// Does something with a store that no one has any more: as often as it takes while a process that another
 /// test starts has its lock too, until it is another program.
 #[cfg(test)]
-pub(crate) fn alone<T>(what: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(crate) fn retry_while_locked<T>(
+    what: impl Fn() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     loop {
         match what() {
             Err(StoreError::Locked { .. }) => std::thread::yield_now(),

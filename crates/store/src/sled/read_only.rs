@@ -6,9 +6,9 @@ use super::log_pages::Pages;
 use super::log_reader::Log;
 use crate::creation_lock::lock;
 use crate::directory::DIRECTORY;
-use crate::mark;
 use crate::memory::Memory;
 use crate::rows::{Retention, Rows, corrupt};
+use crate::watermark;
 use crate::{MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::path::Path;
@@ -20,7 +20,7 @@ const SMALL: u64 = 8 << 20;
 /// Nothing of a log of more bytes than this is held in memory, though the database does not open.
 const LARGE: u64 = 1 << 30;
 
-/// The store of a state directory, to look at.
+/// The store of a state directory, to check.
 ///
 /// # Errors
 /// As [`SledStore::open`], when it can neither be opened nor be read without that.
@@ -32,7 +32,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
         Ok(store) => Ok(Arc::new(store)),
         // A full disk, one that is mounted to be read, a store of another user.
         Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => {
-            let store = seen(dir, LARGE)?.ok_or(error)?;
+            let store = read_locked(dir, LARGE)?.ok_or(error)?;
             Ok(Arc::new(store))
         }
         Err(error) => Err(error),
@@ -42,7 +42,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 /// What lies in the store of a state directory, as it is now; none when it is large, or when it takes
 /// the database to say what is in it.
 pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
-    match seen(dir, SMALL) {
+    match read_locked(dir, SMALL) {
         Err(error @ StoreError::Locked { .. }) => Err(error),
         Err(_) => Ok(None),
         seen => seen,
@@ -50,21 +50,21 @@ pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 }
 
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
-/// is more on the disk, of which nobody knows whether it is durable.
+/// is more on the disk, of which no one knows whether it is durable.
 pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
-    (mark::acknowledged(path).ok()? == last).then_some(store)
+    (watermark::read_watermark(path).ok()? == last).then_some(store)
 }
 
-fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
+fn read_locked(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let path = dir.join(DIRECTORY);
     let log = match lock(dir, &path, FlockArg::LockSharedNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
         Err(_) => return Ok(None),
         Ok(log) => log,
     };
-    // What a process that was killed had written is told as durable, and may not be yet.
+    // What a process that was killed had written is reported as durable, and may not be yet.
     match log.sync_data() {
         Ok(()) => read(&path, most),
         Err(_) => Ok(None),
@@ -75,7 +75,7 @@ fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
 fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let log = path.join("db").metadata();
     let fits = log.is_ok_and(|log| log.len() <= most);
-    let Some(acknowledged) = mark::acknowledged(path).ok().filter(|_| fits) else {
+    let Some(acknowledged) = watermark::read_watermark(path).ok().filter(|_| fits) else {
         return Ok(None);
     };
     let mut log = Log::open(path).map_err(StoreError::Io)?;
@@ -100,19 +100,19 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sled::alone;
+    use crate::sled::retry_while_locked;
 
     #[test]
     fn a_store_that_a_process_has_is_locked_and_one_without_anything_is_left_to_the_database() {
         let dir = tempfile::tempdir().unwrap();
         assert!(open_read_only(dir.path()).unwrap().is_none());
-        let store = alone(|| SledStore::open(dir.path())).unwrap();
+        let store = retry_while_locked(|| SledStore::open(dir.path())).unwrap();
         assert!(matches!(
             open_read_only(dir.path()),
             Err(StoreError::Locked { .. })
         ));
         drop(store);
-        let seen = alone(|| open_read_only(dir.path())).unwrap();
+        let seen = retry_while_locked(|| open_read_only(dir.path())).unwrap();
         assert_eq!(seen.unwrap().list(None, 10).unwrap(), []);
     }
 }

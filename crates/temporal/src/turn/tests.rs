@@ -36,7 +36,7 @@ actions:
   wait: { type: waitForSignal, runAfter: { poll: [Succeeded] }, signal: go }
 "#;
 
-/// A loop of so many effects.
+/// A loop of this many effects.
 fn effects(iterations: u32) -> String {
     format!(
         r#"
@@ -54,7 +54,7 @@ actions:
     )
 }
 
-/// A loop of so many iterations that need nothing from outside.
+/// A loop of this many iterations that need nothing from outside.
 fn pure(iterations: u32) -> String {
     effects(iterations).replace(
         "type: shell, inputs: { run: look }",
@@ -67,7 +67,7 @@ struct Fake {
     /// After each task, or else at the end of each execution, it is replayed.
     replays_each: bool,
     loader: Arc<dyn Loader>,
-    begun: Begun,
+    begun: RunStart,
     turn: Turn,
     /// What the tasks of this execution brought.
     tasks: Vec<(Timestamp, u32, Vec<Input>)>,
@@ -99,7 +99,7 @@ fn source(text: &str) -> ProgramSource {
     }
 }
 
-fn turn(loader: &Arc<dyn Loader>, begun: &Begun) -> Turn {
+fn turn(loader: &Arc<dyn Loader>, begun: &RunStart) -> Turn {
     let loaded = loader.load(begun.program, &begun.source).unwrap();
     let id = Name::from("fake");
     Turn::new(&id, Wire::default(), loaded.program, begun.clone())
@@ -111,13 +111,13 @@ impl Fake {
     }
 
     fn of(workflow: &str, seed: u64, carry_over_at: u32) -> Self {
-        let begun = Begun {
+        let begun = RunStart {
             source: source(workflow),
             program: ProgramHash([7; 32]),
             labels: BTreeMap::new(),
             carry_over_at,
             searchable: true,
-            from: From::Start {
+            from: StartState::Start {
                 input: Value::Null,
                 environment: Value::Null,
             },

@@ -12,13 +12,13 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// A value that JSON cannot hold.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` {what}", path.chars().take(200).collect::<String>())]
-pub(super) struct Refused {
+pub(super) struct ConversionError {
     path: String,
-    what: What,
+    what: ConversionErrorKind,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum What {
+enum ConversionErrorKind {
     #[error("is a {0}, which is not a valid JSON value")]
     Kind(&'static str),
     #[error("is {0}, which is not a valid JSON number")]
@@ -35,14 +35,20 @@ enum What {
     Unreadable(mlua::Error),
 }
 
-impl Refused {
+impl ConversionError {
     /// It is of a type that JSON lacks.
     pub(super) fn is_no_data(&self) -> bool {
-        matches!(self.what, What::Kind(_) | What::Key(_))
+        matches!(
+            self.what,
+            ConversionErrorKind::Kind(_) | ConversionErrorKind::Key(_)
+        )
     }
 
     pub(super) fn is_too_large(&self) -> bool {
-        matches!(self.what, What::Large | What::Deep)
+        matches!(
+            self.what,
+            ConversionErrorKind::Large | ConversionErrorKind::Deep
+        )
     }
 }
 
@@ -76,12 +82,12 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
 }
 
 /// A value out of a state; `name` is what a refusal calls it.
-pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, Refused> {
+pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, ConversionError> {
     let mut reader = Reader {
         left: MAX_OUTPUT,
         path: vec![name.to_owned()],
     };
-    reader.value(value).map_err(|what| Refused {
+    reader.value(value).map_err(|what| ConversionError {
         path: reader.path.concat(),
         what,
     })
@@ -95,7 +101,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn value(&mut self, value: &LuaValue) -> Result<Value, What> {
+    fn value(&mut self, value: &LuaValue) -> Result<Value, ConversionErrorKind> {
         self.spend(8)?;
         match value {
             LuaValue::Nil => Ok(Value::Null),
@@ -104,28 +110,30 @@ impl Reader {
             LuaValue::Number(number) => float(*number),
             LuaValue::String(text) => {
                 self.spend(text.as_bytes().len())?;
-                let text = text.to_str().map_err(|_| What::Bytes)?;
+                let text = text.to_str().map_err(|_| ConversionErrorKind::Bytes)?;
                 Ok(Value::text(&*text))
             }
             LuaValue::Table(table) => self.table(table),
-            other => Err(What::Kind(other.type_name())),
+            other => Err(ConversionErrorKind::Kind(other.type_name())),
         }
     }
 
-    fn table(&mut self, table: &Table) -> Result<Value, What> {
+    fn table(&mut self, table: &Table) -> Result<Value, ConversionErrorKind> {
         self.spend(128)?;
         if self.path.len() > MAX_RESULT_DEPTH {
-            return Err(What::Deep);
+            return Err(ConversionErrorKind::Deep);
         }
         let length = table.raw_len();
         let mut items = Vec::new();
         for index in 1..=length {
-            let item: LuaValue = table.raw_get(index).map_err(What::Unreadable)?;
+            let item: LuaValue = table
+                .raw_get(index)
+                .map_err(ConversionErrorKind::Unreadable)?;
             items.push(item);
         }
         let mut others = Vec::new();
         for pair in table.pairs::<LuaValue, LuaValue>() {
-            let (key, item) = pair.map_err(What::Unreadable)?;
+            let (key, item) = pair.map_err(ConversionErrorKind::Unreadable)?;
             let is_item =
                 |index: i64| usize::try_from(index).is_ok_and(|i| (1..=length).contains(&i));
             match key {
@@ -143,7 +151,7 @@ impl Reader {
         self.object(numbered.chain(others).filter(|(_, item)| !item.is_nil()))
     }
 
-    fn array(&mut self, items: &[LuaValue]) -> Result<Value, What> {
+    fn array(&mut self, items: &[LuaValue]) -> Result<Value, ConversionErrorKind> {
         let mut array = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             self.path.push(format!("[{}]", index + 1));
@@ -157,15 +165,18 @@ impl Reader {
     fn object(
         &mut self,
         members: impl Iterator<Item = (LuaValue, LuaValue)>,
-    ) -> Result<Value, What> {
+    ) -> Result<Value, ConversionErrorKind> {
         let mut map = Object::new();
         for (key, item) in members {
             let key = match key {
-                LuaValue::String(key) => key.to_str().map_err(|_| What::Bytes)?.to_owned(),
+                LuaValue::String(key) => key
+                    .to_str()
+                    .map_err(|_| ConversionErrorKind::Bytes)?
+                    .to_owned(),
                 LuaValue::Integer(key) => key.to_string(),
                 LuaValue::Number(key) => key.to_string(),
                 LuaValue::Boolean(key) => key.to_string(),
-                other => return Err(What::Key(other.type_name())),
+                other => return Err(ConversionErrorKind::Key(other.type_name())),
             };
             self.spend(key.len())?;
             self.path.push(format!(".{key}"));
@@ -176,15 +187,18 @@ impl Reader {
         Ok(Value::object(map))
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), What> {
-        self.left = self.left.checked_sub(bytes).ok_or(What::Large)?;
+    fn spend(&mut self, bytes: usize) -> Result<(), ConversionErrorKind> {
+        self.left = self
+            .left
+            .checked_sub(bytes)
+            .ok_or(ConversionErrorKind::Large)?;
         Ok(())
     }
 }
 
-fn float(number: f64) -> Result<Value, What> {
+fn float(number: f64) -> Result<Value, ConversionErrorKind> {
     if !number.is_finite() {
-        return Err(What::Number(number));
+        return Err(ConversionErrorKind::Number(number));
     }
     if number.fract() == 0.0 && number.abs() < EXACT {
         #[allow(clippy::cast_possible_truncation)]

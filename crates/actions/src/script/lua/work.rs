@@ -2,7 +2,7 @@
 //! output. What a script prints goes to standard error. It ends when its input does, and is killed
 //! when a script takes too long.
 
-use super::convert::{Refused, from_lua, to_lua};
+use super::convert::{ConversionError, from_lua, to_lua};
 use crate::script::log::MAX_LOG;
 use crate::script::pool::{Failed, Failure};
 use mlua::chunk::ChunkMode;
@@ -53,16 +53,16 @@ struct Job {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct LuaReply<'a> {
     id: u64,
     spent: bool,
     #[serde(flatten)]
-    given: &'a Given,
+    given: &'a LuaInput,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Given {
+enum LuaInput {
     Fault(Failure),
     #[serde(untagged)]
     Outcome {
@@ -87,9 +87,9 @@ fn serve() -> std::io::Result<()> {
     let mut answers = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let job: Job = serde_json::from_str(&line?)?;
-        let given = run(&job).unwrap_or_else(Given::Fault);
+        let given = run(&job).unwrap_or_else(LuaInput::Fault);
         let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-        let answer = Answer {
+        let answer = LuaReply {
             id: job.id,
             spent: usage.max_rss() > MAX_RESIDENT,
             given: &given,
@@ -102,7 +102,7 @@ fn serve() -> std::io::Result<()> {
     Ok(())
 }
 
-fn run(job: &Job) -> Result<Given, Failure> {
+fn run(job: &Job) -> Result<LuaInput, Failure> {
     let lua = prepare(job).map_err(|error| fault(&error))?;
     let globals = lua.globals();
     let known = members(&globals).map_err(|error| fault(&error))?;
@@ -134,7 +134,7 @@ fn run(job: &Job) -> Result<Given, Failure> {
         Some(named) if !returned => named.clone(),
         _ => result,
     };
-    Ok(Given::Outcome {
+    Ok(LuaInput::Outcome {
         result,
         returned,
         locals: Value::object(locals),
@@ -203,7 +203,7 @@ fn printer(lua: &State) -> LuaResult<mlua::Function> {
         let before = left.load(Ordering::Relaxed);
         left.store(before.saturating_sub(text.len() + 1), Ordering::Relaxed);
         if before > 0 {
-            // Nobody may be reading.
+            // No one may be reading.
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         }
         Ok(())
@@ -268,7 +268,7 @@ fn fault(error: &LuaError) -> Failure {
     }
 }
 
-fn refused(refusal: Refused) -> Failure {
+fn refused(refusal: ConversionError) -> Failure {
     Failure {
         failed: match refusal.is_too_large() {
             true => Failed::TooLarge,

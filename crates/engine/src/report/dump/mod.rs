@@ -16,7 +16,7 @@ use state::{checksum, state};
 use windlass_store::{FORMAT, Placement, RunHeader, StoreError};
 use windlass_value::time::Timestamp;
 
-/// So many heads are read at a time.
+/// This many heads are read at a time.
 const PAGE: usize = 1_000;
 
 /// Which part of a store is dumped.
@@ -25,11 +25,11 @@ const PAGE: usize = 1_000;
 pub struct DumpFilter {
     /// Only this run.
     pub run: Option<String>,
-    /// The last so many iterations of each run; none: all that are kept.
+    /// The last this many iterations of each run; none: all that are stored.
     pub iterations: Option<usize>,
     /// Only runs behind this one, in the order of their ids.
     pub after: Option<String>,
-    /// So many runs at most; none: all.
+    /// This many runs at most; none: all.
     pub limit: Option<usize>,
 }
 
@@ -143,7 +143,7 @@ impl DumpReport {
         let (placement, due_at) = match header.placement {
             Placement::Runnable => ("runnable", None),
             Placement::Due(due) => ("due", Some(due)),
-            Placement::Resting => ("resting", None),
+            Placement::Idle => ("resting", None),
         };
         self.runs.push(RunDump {
             header: HeaderDump {

@@ -137,7 +137,7 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
         FrameKind::Loop(state) => FrameKindDump::Loop {
             state: Box::new(state.row()),
             last: records(view, &state.last),
-            kept: shown(&state.kept),
+            kept: shown(&state.collected),
         },
         FrameKind::Try(state) => FrameKindDump::Try {
             attempt: state.attempt,

@@ -32,7 +32,6 @@ pub struct Unreadable {
     pub error: String,
 }
 
-/// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDump {
     /// Its head.
@@ -108,11 +107,11 @@ pub struct StateDump {
     pub variables: Value,
     /// What `Response` recorded.
     pub response: Value,
-    /// Since when and why it stands still.
+    /// Since when and why it is paused.
     pub pause: Option<PausedSince>,
     /// How it ended.
     pub outcome: Option<OutcomeReport>,
-    /// Where it stands.
+    /// Where it is.
     pub cursors: Vec<CursorDump>,
     /// What it asked of the world and has not heard of.
     pub effects: Vec<EffectDump>,
@@ -127,9 +126,9 @@ pub struct StateDump {
 pub struct CursorDump {
     /// Its number.
     pub id: u64,
-    /// The number of the state at which it stands.
+    /// The number of the state at which it is.
     pub at: u32,
-    /// The step at which it stands.
+    /// The step at which it is.
     pub step: Option<String>,
     /// The cursor that forked it.
     pub parent: Option<u64>,
@@ -168,7 +167,7 @@ pub enum WaitDump {
     Branches,
     /// A new budget for the loop on top.
     Budget,
-    /// Nothing; it goes on by raising this fault, which came while the run stood still.
+    /// Nothing; it continues by raising this fault, which came while the run stood still.
     Fault {
         /// What happened.
         message: String,
@@ -184,12 +183,12 @@ pub struct FrameDump {
     pub name: String,
     /// When it was entered.
     pub entered_at: Timestamp,
-    /// What is kept for it.
+    /// What is stored for it.
     #[serde(flatten)]
     pub kind: FrameKindDump,
 }
 
-/// What is kept for a scope.
+/// What is stored for a scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "frame", rename_all = "snake_case")]
 pub enum FrameKindDump {
@@ -208,7 +207,7 @@ pub enum FrameKindDump {
         state: Box<LoopState>,
         /// What the iteration before the current one left behind.
         last: Vec<RecordDump>,
-        /// What is kept of its iterations for its outputs, by their names (canvas).
+        /// What is stored of its iterations for its outputs, by their names (canvas).
         kept: Value,
     },
     /// A retry or a catch.
@@ -235,9 +234,9 @@ pub enum FrameKindDump {
         items: Value,
         /// How far each branch is.
         branches: Vec<BranchDump>,
-        /// So many have started.
+        /// This many have started.
         started: u32,
-        /// So many run.
+        /// This many run.
         running: u32,
         /// No further branch starts.
         closed: bool,
@@ -324,7 +323,7 @@ pub struct RecordDump {
 pub struct EffectDump {
     /// Its number.
     pub id: u64,
-    /// Who waits for it.
+    /// The cursor that waits for it.
     pub cursor: u64,
     /// The action.
     pub action: String,
@@ -357,7 +356,7 @@ pub struct TimerDump {
     pub scope: Option<String>,
 }
 
-/// A signal that was kept.
+/// A signal that was stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignalDump {
     /// Its name.

@@ -40,7 +40,11 @@ pub fn difference(
     let before = whole(inspector, run, from)?;
     let after = whole(inspector, run, to)?;
     let both = before.variables.is_some() && after.variables.is_some();
-    let (changed, unchanged) = compared(&seen(&before, both), &seen(&after, both), MOST);
+    let (changed, unchanged) = compared(
+        &compared_values(&before, both),
+        &compared_values(&after, both),
+        MOST,
+    );
     Ok(DifferenceReport {
         run: after.run,
         from: from.to_owned(),
@@ -51,7 +55,7 @@ pub fn difference(
 }
 
 /// What is compared of an iteration.
-fn seen(report: &IterationReport, whole: bool) -> Value {
+fn compared_values(report: &IterationReport, whole: bool) -> Value {
     let mut seen = Object::new();
     let mut put = |name: &str, value: Value| {
         seen.insert(name.into(), value);

@@ -110,7 +110,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
         let history = inspector.history(run, 0, usize::MAX)?;
         history
             .iter()
-            .for_each(|(_, event)| how_it_ended(&mut found, event));
+            .for_each(|(_, event)| loop_outcome(&mut found, event));
     }
     let mut loops: Vec<LoopSummary> = found.into_values().collect();
     for one in loops.iter_mut().filter(|one| one.status == "running") {
@@ -125,7 +125,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
 }
 
 /// That a foreach did not succeed is told by an event, after its last item ended.
-fn how_it_ended(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
+fn loop_outcome(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
     let HistoryKind::ActionEnded {
         node_name,
         status,

@@ -1,7 +1,7 @@
 //! The iterations of one loop, or the items of one foreach: how they ended at a glance, page by page,
 //! one of them whole, and what differs between two. All numbers are those of paths: from 0.
 
-mod acted;
+mod action_log;
 mod difference;
 mod list;
 mod outermost;
@@ -11,7 +11,7 @@ mod variables;
 mod waits;
 mod whole;
 
-pub use acted::{ActionReport, AttemptReport};
+pub use action_log::{ActionReport, AttemptReport};
 pub use difference::{DifferenceReport, difference};
 pub use list::{LoopSummary, LoopsReport, loops};
 pub use page::{IterationEntry, IterationsFilter, IterationsReport, iterations};
@@ -29,7 +29,7 @@ use windlass_expression::Value;
 use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{IterationRow, forks};
 use windlass_model::model::path_part;
-use windlass_store::{EndedIteration, LoopIterations, Place, RunHeader};
+use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
 use windlass_value::time::Timestamp;
 
 /// A longer value is shown by its beginning, in bytes of JSON.
@@ -78,7 +78,7 @@ impl LoopView {
             program.action(scope.action?)
         });
         if of.state.is_none() && of.last().is_none() && action.is_none() {
-            return Err(no_loop(inspector, &header, path, program.as_deref()));
+            return Err(unknown_loop(inspector, &header, path, program.as_deref()));
         }
         let state = of.state.as_ref();
         let title = state.map_or(action.and_then(|action| action.title.clone()), |state| {
@@ -101,13 +101,13 @@ impl LoopView {
             program,
         };
         if view.of.state.is_none() && !view.header.status.is_final() {
-            view.look_at_fork(inspector)?;
+            view.load_fork(inspector)?;
         }
         Ok(view)
     }
 
     /// Of a foreach that is under way, the run's state says how many items there are.
-    fn look_at_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
+    fn load_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
         let run = RunView::load(inspector, &self.header.id)?;
         let Some(program) = run.program.as_deref() else {
             return Ok(());
@@ -124,7 +124,7 @@ impl LoopView {
     }
 
     /// The first of the iterations that are asked for, and the one behind the last.
-    fn between(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
+    fn clamp_range(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
         let to = to.unwrap_or(self.count).min(self.count);
         (from.unwrap_or(0).min(to), to)
     }
@@ -136,7 +136,7 @@ impl LoopView {
         wanted: &[&EndedIteration],
     ) -> Result<Vec<IterationRow>, EngineError> {
         let places = wanted.iter().map(|one| (one.iteration, one.row));
-        let places: Vec<(u64, Place)> = places.collect();
+        let places: Vec<(u64, RowLocation)> = places.collect();
         let mut rows = inspector.whole_rows(&self.header.id, &self.path, &places)?;
         // A loop that was entered again has another iteration of that number.
         let is_of = |one: &EndedIteration, row: &IterationRow| {
@@ -146,10 +146,10 @@ impl LoopView {
         Ok(rows)
     }
 
-    fn kept(&self, one: &EndedIteration) -> Kept {
+    fn retention_of(&self, one: &EndedIteration) -> Kept {
         match one.row {
-            Place::Commit(number) if number > self.header.snapshot => Kept::Whole,
-            Place::Commit(_) | Place::Retained => Kept::Row,
+            RowLocation::Commit(number) if number > self.header.snapshot => Kept::Whole,
+            RowLocation::Commit(_) | RowLocation::Retained => Kept::Row,
         }
     }
 }
@@ -172,7 +172,7 @@ fn is_outside(program: &Program, action: &str) -> bool {
 }
 
 /// That a run has no such loop, and which it has.
-fn no_loop(
+fn unknown_loop(
     inspector: &Inspector,
     header: &RunHeader,
     path: &str,
@@ -209,8 +209,8 @@ fn split(path: &str) -> Option<(&str, u64)> {
 }
 
 /// What is shown of a value: of a large one its beginning, and where all of it is.
-fn bounded(value: &Value, pointer: impl fmt::Display) -> Value {
-    if value.weighs_at_most(LARGE / 4) {
+fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
+    if value.fits_in_bytes(LARGE / 4) {
         return shown(value);
     }
     let value = shown(value);

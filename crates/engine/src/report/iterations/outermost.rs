@@ -1,6 +1,6 @@
 //! What a run did outside of its loops, as if that were one iteration.
 
-use super::acted::{Acted, Of, Progress, scopes};
+use super::action_log::{ActionLog, ActionLogScope, Progress, scopes};
 use super::waits::{between_attempts, outermost_sleeps};
 use super::whole::most_attempts;
 use super::{ActionReport, AttemptReport, IterationReport, Kept};
@@ -8,16 +8,16 @@ use crate::report::view::RunView;
 use crate::{EngineError, Inspector};
 use windlass_expression::Value;
 use windlass_machine::program::Program;
-use windlass_machine::{Outer, PendingEffect, innermost_iteration, outer_records};
+use windlass_machine::{OuterRecord, PendingEffect, innermost_iteration, outer_records};
 
 pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, EngineError> {
     let view = RunView::load(inspector, run)?;
     let (header, state) = (&view.stored.header, view.state());
     let since = header.started_at;
-    let wanted = |event: &_| Of::Outermost.wants(event);
+    let wanted = |event: &_| ActionLogScope::Outermost.includes(event);
     let records = inspector.commits_between(run, since, None, &wanted)?;
     let program = view.program.as_deref();
-    let mut acted = Acted::new(program, Of::Outermost);
+    let mut acted = ActionLog::new(program, ActionLogScope::Outermost);
     acted.read(&records);
     let mut actions = acted.actions;
     let (mut waits, mut result) = (between_attempts(&actions), None);
@@ -57,8 +57,8 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
     })
 }
 
-/// Adds what an action left behind to what is told of it.
-fn add(actions: &mut Vec<ActionReport>, program: &Program, outer: Outer<'_>) {
+/// Adds what an action left behind to what is reported about it.
+fn add(actions: &mut Vec<ActionReport>, program: &Program, outer: OuterRecord<'_>) {
     let record = outer.record;
     let index = place(actions, program, outer.name);
     let Some(one) = actions.get_mut(index) else {

@@ -1,6 +1,6 @@
 //! The iterations of a loop, page by page.
 
-use super::{Kept, LoopView, at_pointer, bounded};
+use super::{Kept, LoopView, at_pointer, shorten_large};
 use crate::report::change::same;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ pub fn iterations(
     filter: &IterationsFilter,
 ) -> Result<IterationsReport, EngineError> {
     let view = LoopView::load(inspector, run, &filter.path)?;
-    let (from, to) = view.between(filter.from, filter.to);
+    let (from, to) = view.clamp_range(filter.from, filter.to);
     let wanted =
         |one: &EndedIteration| filter.status.is_empty() || filter.status.contains(&one.status);
     let by_value = filter.changed.is_some() || filter.text.is_some();
@@ -90,17 +90,17 @@ pub fn iterations(
     let mut page = Vec::new();
     let mut next = None;
     'blocks: for block in view.of.blocks(from, to, filter.newest_first) {
-        let mut left: Vec<Asked> = (0..)
+        let mut left: Vec<IterationWithPrevious> = (0..)
             .zip(&block)
             .filter(|(_, one)| wanted(one))
-            .map(|(at, one)| Asked::new(&view, filter, &block, at, one))
+            .map(|(at, one)| IterationWithPrevious::new(&view, filter, &block, at, one))
             .collect();
         if filter.newest_first {
             left.reverse();
         }
         for part in left.chunks(most) {
             let rows = Rows::read(inspector, &view, part)?;
-            for Asked { one, .. } in part {
+            for IterationWithPrevious { one, .. } in part {
                 if !rows.has(one, filter) {
                     continue;
                 }
@@ -121,12 +121,12 @@ pub fn iterations(
 }
 
 /// An iteration, and the one before it where the two are compared.
-struct Asked {
+struct IterationWithPrevious {
     one: EndedIteration,
     earlier: Option<EndedIteration>,
 }
 
-impl Asked {
+impl IterationWithPrevious {
     /// The iteration at this place of a block.
     fn new(
         view: &LoopView,
@@ -152,7 +152,11 @@ impl Asked {
 struct Rows(HashMap<u64, Value>);
 
 impl Rows {
-    fn read(inspector: &Inspector, view: &LoopView, part: &[Asked]) -> Result<Self, EngineError> {
+    fn read(
+        inspector: &Inspector,
+        view: &LoopView,
+        part: &[IterationWithPrevious],
+    ) -> Result<Self, EngineError> {
         let wanted = part
             .iter()
             .flat_map(|asked| asked.earlier.iter().chain([&asked.one]));
@@ -172,7 +176,7 @@ impl Rows {
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);
             let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
-            // Where one of the two is not kept, nobody knows.
+            // Where one of the two is not stored, no one knows.
             let (Some(result), Some(earlier)) = (result, earlier) else {
                 return false;
             };
@@ -191,7 +195,7 @@ impl Rows {
     fn entry(&self, view: &LoopView, one: &EndedIteration) -> IterationEntry {
         let result = self.0.get(&one.iteration);
         let kept = match result {
-            Some(_) => view.kept(one),
+            Some(_) => view.retention_of(one),
             None => Kept::Summary,
         };
         IterationEntry {
@@ -201,7 +205,7 @@ impl Rows {
                 condition: one.condition,
                 status: one.status,
                 result: result
-                    .map(|result| bounded(result, "/result"))
+                    .map(|result| shorten_large(result, "/result"))
                     .unwrap_or_default(),
                 started_at: one.started_at,
                 ended_at: one.ended_at,

@@ -1,5 +1,5 @@
-//! How the iterations of a loop ended, in at most so many cells: one for each where they are enough,
-//! else for as many as it takes. The counts of the cells always add up to those of the whole.
+//! How the iterations of a loop ended, in at most this many cells: one for each where they are enough,
+//! else for the number that it takes. The counts of the cells always add up to those of the whole.
 
 use super::LoopView;
 use crate::{EngineError, Inspector};
@@ -139,11 +139,11 @@ pub fn strip(
     filter: &StripFilter,
 ) -> Result<StripReport, EngineError> {
     let view = LoopView::load(inspector, run, &filter.path)?;
-    let (from, to) = view.between(filter.from, filter.to);
+    let (from, to) = view.clamp_range(filter.from, filter.to);
     let width = (to - from)
         .div_ceil(filter.buckets.clamp(1, MAX_CELLS))
         .max(1);
-    let mut told = Told::new(from, to, width);
+    let mut told = StripBuilder::new(from, to, width);
     for block in view.of.blocks(from, to, false) {
         block.iter().for_each(|one| told.add(one));
     }
@@ -217,7 +217,7 @@ impl Bucket {
 }
 
 /// What a strip tells of the iterations that were added: no more memory for a million of them.
-struct Told {
+struct StripBuilder {
     from: u64,
     width: u64,
     all: Bucket,
@@ -227,7 +227,7 @@ struct Told {
     counts: HashMap<String, FailureCount>,
 }
 
-impl Told {
+impl StripBuilder {
     fn new(from: u64, to: u64, width: u64) -> Self {
         let starts = (0..(to - from).div_ceil(width)).map(|cell| from + cell * width);
         let bucket = |from: u64| Bucket {

@@ -5,10 +5,10 @@ use super::LoopView;
 use crate::{EngineError, Inspector};
 use windlass_expression::Value;
 use windlass_machine::program::ScopeKind;
-use windlass_machine::{Earlier, variables_at};
-use windlass_store::{EndedIteration, Journal, Place, StoreError};
+use windlass_machine::{EarlierState, variables_at};
+use windlass_store::{EndedIteration, Journal, RowLocation, StoreError};
 
-/// So many commits are read at a time, and in all.
+/// This many commits are read at a time, and in all.
 const READ: usize = 64;
 const MOST: usize = 4_096;
 
@@ -27,11 +27,11 @@ pub fn variables(
         changes,
     } = inspector.journal(&view.header.id)?;
     let at = match ended.map(|one| one.row) {
-        Some(Place::Retained) => return Ok(None),
-        Some(Place::Commit(at)) if at <= header.snapshot => at,
+        Some(RowLocation::Retained) => return Ok(None),
+        Some(RowLocation::Commit(at)) if at <= header.snapshot => at,
         _ => {
             let found = variables_at(program, &start, &changes, &view.path, number);
-            return Ok(found.map_err(|bug| StoreError::unfolded(&header.id, &bug))?);
+            return Ok(found.map_err(|bug| StoreError::replay_failed(&header.id, &bug))?);
         }
     };
     let isolates = |kind: &ScopeKind| matches!(kind, ScopeKind::Parallel { isolated: true, .. });
@@ -40,7 +40,7 @@ pub fn variables(
         return Ok(None);
     }
     let item = view.of.state.is_none().then_some(number);
-    let mut earlier = Earlier::new(&start.variables, at, item);
+    let mut earlier = EarlierState::new(&start.variables, at, item);
     let mut last = header.snapshot;
     for _ in 0..MOST / READ {
         let commits = inspector.changes_back(&header.id, last, READ)?;
@@ -50,7 +50,7 @@ pub fn variables(
         last = first.saturating_sub(1);
         for (number, changes) in &commits {
             if earlier.go_back(*number, changes) {
-                return Ok(earlier.found());
+                return Ok(earlier.into_variables());
             }
         }
         if last == 0 {

@@ -1,17 +1,17 @@
-//! One iteration with all that is kept of it: what its actions were given and gave, attempt by attempt,
+//! One iteration with all that is stored of it: what its actions were given and gave, attempt by attempt,
 //! and the variables at its end.
 
-use super::acted::{Acted, Of, Progress, complete};
+use super::action_log::{ActionLog, ActionLogScope, Progress, complete};
 use super::outermost::outermost;
 use super::variables::variables;
 use super::waits::waits;
-use super::{ActionReport, Kept, LoopView, WaitReport, at_pointer, bounded, split};
+use super::{ActionReport, Kept, LoopView, WaitReport, at_pointer, shorten_large, split};
 use crate::report::view::shown;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::Value;
-use windlass_store::Place;
+use windlass_store::RowLocation;
 use windlass_value::time::Timestamp;
 
 /// One iteration, or what a run did outside of its loops: that has no path. A value over 64 KiB is `{"$large": {bytes, preview, pointer}}`.
@@ -67,7 +67,7 @@ pub fn iteration(
 ) -> Result<IterationReport, EngineError> {
     let mut report = whole(inspector, run, path)?;
     let cut = |value: &mut Option<Value>, pointer: String| {
-        *value = value.as_ref().map(|value| bounded(value, pointer));
+        *value = value.as_ref().map(|value| shorten_large(value, pointer));
     };
     cut(&mut report.result, String::from("/result"));
     if let Some(Value::Object(variables)) = &report.variables {
@@ -75,7 +75,7 @@ pub fn iteration(
             let escaped = name.replace('~', "~0").replace('/', "~1");
             (
                 name.clone(),
-                bounded(value, format_args!("/variables/{escaped}")),
+                shorten_large(value, format_args!("/variables/{escaped}")),
             )
         };
         report.variables = Some(Value::object(variables.iter().map(member).collect()));
@@ -162,8 +162,8 @@ pub(super) fn whole(
     let ended = view.of.one(number);
     let ended = ended.as_ref();
     let last = match ended.map(|one| one.row) {
-        Some(Place::Commit(number)) => Some(number),
-        Some(Place::Retained) => Some(0),
+        Some(RowLocation::Commit(number)) => Some(number),
+        Some(RowLocation::Retained) => Some(0),
         None => None,
     };
     let state = view.of.state.as_ref();
@@ -173,12 +173,12 @@ pub(super) fn whole(
     let began = ended.map(|one| one.started_at).or(began);
     let began = began.or(lane.map(|(_, since)| *since));
     let since = began.unwrap_or(view.header.started_at);
-    let of = Of::Iteration(&view.path, number, ended);
+    let of = ActionLogScope::Iteration(&view.path, number, ended);
     let records = match last {
         Some(0) => Vec::new(),
-        last => inspector.commits_between(run, since, last, &|event| of.wants(event))?,
+        last => inspector.commits_between(run, since, last, &|event| of.includes(event))?,
     };
-    let mut acted = Acted::new(view.program.as_deref(), of);
+    let mut acted = ActionLog::new(view.program.as_deref(), of);
     acted.read(&records);
     let mut actions = acted.actions;
     let first = actions.iter().filter_map(|action| action.started_at).min();
@@ -194,7 +194,7 @@ pub(super) fn whole(
     let result = rows.into_iter().next_back().map(|row| row.result);
     let kept = match ended {
         Some(_) if result.is_none() => Kept::Summary,
-        Some(one) => view.kept(one),
+        Some(one) => view.retention_of(one),
         None => Kept::Whole,
     };
     let variables = match kept {

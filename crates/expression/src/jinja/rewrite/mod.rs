@@ -20,19 +20,19 @@ const GROWTH: usize = 64;
 
 /// The text to compile and how its places correspond to the author's.
 #[derive(Debug)]
-pub(super) struct Rewritten {
+pub(super) struct RewrittenTemplate {
     pub text: String,
     places: Vec<(Range<usize>, Range<usize>)>,
     /// Names in what is sliced: the engine does not count them among those that are read.
     pub sliced: Vec<String>,
     /// The variables of `env` that are read; none where not all of them are named.
     pub environment: Option<Vec<String>>,
-    /// Those of them that are read somewhere without saying what stands there without them.
+    /// Those of them that are read somewhere without saying what is there without them.
     pub bare: Vec<String>,
 }
 
-impl Rewritten {
-    /// Where the author wrote what stands here: the smallest piece around it.
+impl RewrittenTemplate {
+    /// Where the author wrote what is here: the smallest piece around it.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
         self.places
             .iter()
@@ -45,18 +45,18 @@ impl Rewritten {
 }
 
 #[derive(Debug)]
-pub(super) enum Mistake {
+pub(super) enum RewriteError {
     Engine(Error),
     Name(UnknownName),
 }
 
-impl From<Error> for Mistake {
+impl From<Error> for RewriteError {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
 }
 
-pub(super) fn expression(source: &str) -> Result<Rewritten, Mistake> {
+pub(super) fn expression(source: &str) -> Result<RewrittenTemplate, RewriteError> {
     check(source, true, SyntaxConfig::default())?;
     let expr = parse_expr(source)?;
     let mut writer = Writer::new(source);
@@ -64,7 +64,10 @@ pub(super) fn expression(source: &str) -> Result<Rewritten, Mistake> {
     writer.finish()
 }
 
-pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, Mistake> {
+pub(super) fn template(
+    source: &str,
+    syntax: SyntaxConfig,
+) -> Result<RewrittenTemplate, RewriteError> {
     check(source, false, syntax.clone())?;
     let stmt = parse(source, super::engine::SOURCE_NAME, syntax)?;
     let mut writer = Writer::new(source);
@@ -79,7 +82,7 @@ struct Environment {
     named: Vec<String>,
     /// Those of them that have no default.
     bare: Vec<String>,
-    /// How often the name stands there.
+    /// How often the name is there.
     seen: usize,
 }
 
@@ -89,7 +92,7 @@ impl Environment {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
         }
-        // Any other method of `env` reads nobody knows what.
+        // Any other method of `env` reads no one knows what.
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
@@ -123,7 +126,7 @@ struct Writer {
     trouble: Option<&'static str>,
     /// Names the template itself defines.
     assigned: Vec<String>,
-    /// The first name that nobody knows.
+    /// The first name that no one knows.
     unknown: Option<UnknownName>,
     /// How many slices are around this place.
     slices: usize,
@@ -147,15 +150,15 @@ impl Writer {
         }
     }
 
-    fn finish(self) -> Result<Rewritten, Mistake> {
+    fn finish(self) -> Result<RewrittenTemplate, RewriteError> {
         let long = self.out.len() > self.limit;
         if let Some(message) = self.trouble.or(long.then_some(TOO_COMPLEX)) {
             return Err(Error::new(ErrorKind::SyntaxError, message).into());
         }
         if let Some(unknown) = self.unknown {
-            return Err(Mistake::Name(unknown));
+            return Err(RewriteError::Name(unknown));
         }
-        Ok(Rewritten {
+        Ok(RewrittenTemplate {
             text: self.out,
             places: self.places,
             sliced: self.sliced,

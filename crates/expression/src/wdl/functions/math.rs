@@ -3,7 +3,7 @@
 use super::{ANY, Args, Function, eager};
 use crate::Value;
 use crate::wdl::eval::{Ctx, Fail, Outcome};
-use crate::wdl::number::{Number, Op, Trouble};
+use crate::wdl::number::{ArithmeticError, Number, Op};
 use std::cmp::Ordering;
 
 pub(super) const TABLE: &[Function] = &[
@@ -31,8 +31,12 @@ fn compute(args: &Args, op: Op) -> Outcome {
     a.compute(op, b)
         .map(Value::from)
         .map_err(|trouble| match trouble {
-            Trouble::DivisionByZero => Fail::argument(1, format!("`{name}` divides by zero")),
-            Trouble::Overflow => Fail::new(format!("the result of `{name}` does not fit its type")),
+            ArithmeticError::DivisionByZero => {
+                Fail::argument(1, format!("`{name}` divides by zero"))
+            }
+            ArithmeticError::Overflow => {
+                Fail::new(format!("the result of `{name}` does not fit its type"))
+            }
         })
 }
 

@@ -88,7 +88,7 @@ fn exponent(letter: char, letters: &mut std::iter::Peekable<std::str::Chars<'_>>
 
 /// What a section asks for.
 #[derive(Debug, Default)]
-struct Shape {
+struct FormatShape {
     /// Digits before the point, from the first `0`.
     least_whole: usize,
     places_whole: usize,
@@ -100,8 +100,8 @@ struct Shape {
     exponent: bool,
 }
 
-fn shape(tokens: &[Token]) -> Shape {
-    let mut shape = Shape::default();
+fn shape(tokens: &[Token]) -> FormatShape {
+    let mut shape = FormatShape::default();
     let mut after_point = false;
     let mut seen_zero = false;
     let mut commas = 0;
@@ -183,7 +183,7 @@ pub(super) fn custom(number: Number, pattern: &str, culture: Culture) -> Result<
 fn write(
     out: &mut String,
     tokens: &[Token],
-    shape: &Shape,
+    shape: &FormatShape,
     shown: &Digits,
     power: i32,
     culture: Culture,

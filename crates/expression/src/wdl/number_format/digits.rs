@@ -35,7 +35,7 @@ impl Digits {
         zeros(&self.whole) && zeros(&self.fraction)
     }
 
-    /// The point so many places to the right, or to the left.
+    /// The point this many places to the right, or to the left.
     pub(super) fn shifted(&self, places: i32) -> Self {
         let mut all = format!("{}{}", self.whole, self.fraction);
         let point = i64::try_from(self.whole.len()).unwrap_or(0) + i64::from(places);
@@ -59,7 +59,7 @@ impl Digits {
         }
     }
 
-    /// Rounded half away from zero to so many decimals, padded with zeros to them.
+    /// Rounded half away from zero to this many decimals, padded with zeros to them.
     pub(super) fn rounded(&self, decimals: usize) -> Self {
         let mut fraction = self.fraction.clone();
         if fraction.len() <= decimals {

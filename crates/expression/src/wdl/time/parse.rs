@@ -5,7 +5,7 @@ use super::format::{Token, standard, tokens};
 use crate::wdl::culture::{Culture, Pattern};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-/// Longer text is no timestamp.
+/// Longer text is not a timestamp.
 const MAX_LENGTH: usize = 128;
 
 /// Reads a timestamp in any of the forms that are usual in the culture; none when it is none.
@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<
 
 /// What was found, as it is found.
 #[derive(Debug, Default)]
-struct Found {
+struct ParsedFields {
     year: Option<i32>,
     month: Option<u32>,
     day: Option<u32>,
@@ -35,7 +35,7 @@ struct Found {
     offset: Option<i64>,
 }
 
-impl Found {
+impl ParsedFields {
     fn stamp(&self, now: DateTime<Utc>) -> Option<Stamp> {
         let today = now.date_naive();
         let date = match (self.year, self.month, self.day) {
@@ -155,7 +155,7 @@ impl Rest<'_> {
     }
 
     /// `hh:mm[:ss[.f…]]` into the fields.
-    fn clock(&mut self, found: &mut Found) -> Option<()> {
+    fn clock(&mut self, found: &mut ParsedFields) -> Option<()> {
         found.hour = Some(self.number(1, 2)?);
         if !self.accept(':') {
             return None;
@@ -174,9 +174,9 @@ impl Rest<'_> {
 /// `yyyy-MM-dd[Thh:mm[:ss[.f…]]][zone]`.
 fn iso(text: &str) -> Option<Stamp> {
     let mut rest = Rest(text);
-    let mut found = Found {
+    let mut found = ParsedFields {
         year: i32::try_from(rest.number(4, 4)?).ok(),
-        ..Found::default()
+        ..ParsedFields::default()
     };
     if !rest.accept('-') {
         return None;
@@ -200,7 +200,7 @@ fn iso(text: &str) -> Option<Stamp> {
 /// Dates as they are written: numbers in the culture's order, names of months and days, a clock.
 fn loose(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<Stamp> {
     let mut rest = Rest(text);
-    let mut found = Found::default();
+    let mut found = ParsedFields::default();
     let mut numbers: Vec<(u32, usize)> = Vec::new();
     let (am, pm) = culture.am_pm();
     loop {
@@ -241,7 +241,7 @@ fn loose(text: &str, culture: Culture, now: DateTime<Utc>) -> Option<Stamp> {
 
 fn word(
     rest: &mut Rest<'_>,
-    found: &mut Found,
+    found: &mut ParsedFields,
     numbers: &mut Vec<(u32, usize)>,
     culture: Culture,
     (am, pm): (&str, &str),
@@ -290,7 +290,7 @@ fn word(
 }
 
 /// Which number is the year, the month, the day.
-fn assign(found: &mut Found, numbers: &[(u32, usize)], culture: Culture) -> Option<()> {
+fn assign(found: &mut ParsedFields, numbers: &[(u32, usize)], culture: Culture) -> Option<()> {
     let year = |(value, digits): (u32, usize)| -> Option<i32> {
         let full = match (digits, value) {
             (1 | 2, 0..=49) => value + 2000,
@@ -384,7 +384,7 @@ pub(crate) fn parse_exact(
         return Ok(None);
     }
     let mut rest = Rest(text.trim());
-    let mut found = Found::default();
+    let mut found = ParsedFields::default();
     for token in &tokens {
         if exact(&mut rest, &mut found, token, culture).is_none() {
             return Ok(None);
@@ -393,7 +393,12 @@ pub(crate) fn parse_exact(
     Ok(rest.0.is_empty().then(|| found.stamp(now)).flatten())
 }
 
-fn exact(rest: &mut Rest<'_>, found: &mut Found, token: &Token, culture: Culture) -> Option<()> {
+fn exact(
+    rest: &mut Rest<'_>,
+    found: &mut ParsedFields,
+    token: &Token,
+    culture: Culture,
+) -> Option<()> {
     let (letter, count) = match token {
         Token::Literal(letter) => return rest.accept(*letter).then_some(()),
         Token::Field(letter, count) => (*letter, *count),

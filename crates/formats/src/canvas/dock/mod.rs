@@ -1,4 +1,4 @@
-//! Loops as graph editors draw them: the nodes of the body lie beside the loop and name it as
+//! Loops as graph editors draw them: the nodes of the body lie next to the loop and name it as
 //! `parentId`, and edges lead to the loop's inside, its docks (docs/reference/canvas.md). Such a graph is
 //! rewritten to one in which each loop has an inner workflow with mappings, and is read as that.
 
@@ -33,7 +33,7 @@ enum Start {
 enum End {
     /// An input of a node.
     In(usize, String),
-    /// Inside of a loop: whether it goes on.
+    /// Inside of a loop: whether it continues.
     Continue(usize),
     /// Inside of a loop: what a slot has in the next iteration.
     Current(usize, String),
@@ -48,7 +48,7 @@ struct Wire {
 }
 
 /// A node of the drawing, or one that was made for a wire.
-struct Drawn<'n> {
+struct DockNode<'n> {
     id: String,
     /// The loop that it is in.
     parent: Option<usize>,
@@ -59,7 +59,7 @@ struct Drawn<'n> {
 }
 
 struct Drawing<'n> {
-    nodes: Vec<Drawn<'n>>,
+    nodes: Vec<DockNode<'n>>,
     wires: Vec<Wire>,
     /// Edges that give an order only.
     orders: Vec<(usize, usize, Span)>,
@@ -97,7 +97,7 @@ fn ports<'n>(node: Option<&'n Node>, side: &str) -> Vec<&'n str> {
 
 impl Canvas<'_> {
     /// The graph with an inner workflow in each loop; none where no loop is drawn like this.
-    pub(super) fn undocked(&mut self, nodes: &[Node], edges: &[Node]) -> Option<(Node, Node)> {
+    pub(super) fn inline_docks(&mut self, nodes: &[Node], edges: &[Node]) -> Option<(Node, Node)> {
         let index: HashMap<&str, usize> = nodes
             .iter()
             .enumerate()
@@ -118,7 +118,7 @@ impl Canvas<'_> {
             nodes.get(parent).filter(|parent| is_loop(parent))?;
             Some(parent)
         };
-        let drawn = nodes.iter().map(|node| Drawn {
+        let drawn = nodes.iter().map(|node| DockNode {
             id: text(node, "id").unwrap_or_default().to_owned(),
             parent: parent(node),
             node: Some(node),
@@ -149,9 +149,9 @@ impl Canvas<'_> {
             }
         }
         drawing.interfaces();
-        drawing.lift();
+        drawing.route_through_ports();
         self.conditions(&mut drawing);
-        drawing.relay();
+        drawing.insert_relay_nodes();
         Some(drawing.scope(None))
     }
 
@@ -179,12 +179,12 @@ impl Canvas<'_> {
                 to,
                 span: edge.span,
             }),
-            (None, _) => self.bad_handle(drawing, edge, "sourceHandle", from, source),
-            (_, None) => self.bad_handle(drawing, edge, "targetHandle", to, target),
+            (None, _) => self.unknown_handle(drawing, edge, "sourceHandle", from, source),
+            (_, None) => self.unknown_handle(drawing, edge, "targetHandle", to, target),
         }
     }
 
-    fn bad_handle(
+    fn unknown_handle(
         &mut self,
         drawing: &Drawing<'_>,
         edge: &Node,
@@ -209,7 +209,7 @@ impl Canvas<'_> {
         self.error("bad-handle", span, what, hint);
     }
 
-    /// Every loop is told whether to go on: by an edge to its dock, or by a node inside of it.
+    /// Every loop is reported whether to continue: by an edge to its dock, or by a node inside of it.
     fn conditions(&mut self, drawing: &mut Drawing<'_>) {
         for at in 0..drawing.nodes.len() {
             let node = drawing.nodes.get(at).and_then(|node| node.node);
@@ -218,7 +218,7 @@ impl Canvas<'_> {
             };
             let data = node.get("data");
             let says = |key: &str| data.is_some_and(|data| data.get(key).is_some());
-            let told = drawing.is_told(at);
+            let told = drawing.has_continue_input(at);
             if text(node, "type") == Some("loop")
                 && !told
                 && !says("continueWhile")
@@ -251,7 +251,7 @@ impl<'n> Drawing<'n> {
         })
     }
 
-    fn in_itself(&self) -> Option<&Drawn<'n>> {
+    fn in_itself(&self) -> Option<&DockNode<'n>> {
         let depth = self.nodes.len();
         let circle = |at: usize| {
             let mut above = (0..=depth).scan(Some(at), |at, _| {
@@ -270,7 +270,7 @@ impl<'n> Drawing<'n> {
     }
 
     /// The loops around a node, innermost first.
-    fn around(&self, at: usize) -> Vec<usize> {
+    fn enclosing_loops(&self, at: usize) -> Vec<usize> {
         let mut found = Vec::new();
         let mut next = self.parent(at);
         while let Some(at) = next {
@@ -281,7 +281,7 @@ impl<'n> Drawing<'n> {
     }
 
     fn is_around(&self, outer: usize, inner: usize) -> bool {
-        self.around(inner).contains(&outer)
+        self.enclosing_loops(inner).contains(&outer)
     }
 
     /// The type of a slot of a loop's dock.
@@ -374,7 +374,7 @@ impl<'n> Drawing<'n> {
         {
             id.push('_');
         }
-        self.nodes.push(Drawn {
+        self.nodes.push(DockNode {
             id,
             parent: Some(parent),
             node: None,
@@ -428,7 +428,7 @@ impl<'n> Drawing<'n> {
     }
 
     /// Makes every wire lie in one graph: what crosses a loop's border goes through a port of it.
-    fn lift(&mut self) {
+    fn route_through_ports(&mut self) {
         let mut done: BTreeSet<(Start, End)> = BTreeSet::new();
         let mut open: Vec<Wire> = std::mem::take(&mut self.wires);
         open.reverse();
@@ -456,7 +456,7 @@ impl<'n> Drawing<'n> {
                 }
                 // Into the outermost loop on the way.
                 (from, Some(to)) => {
-                    let mut path = self.around(to);
+                    let mut path = self.enclosing_loops(to);
                     path.insert(0, to);
                     let next = path.iter().rev().find(|at| self.parent(**at) == from);
                     let Some(next) = next.copied() else { continue };
@@ -507,14 +507,14 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    fn is_told(&self, at: usize) -> bool {
+    fn has_continue_input(&self, at: usize) -> bool {
         let by_node = (0..self.nodes.len())
             .any(|one| self.parent(one) == Some(at) && self.kind(one) == "interface-continue");
         by_node || self.wires.iter().any(|wire| wire.to == End::Continue(at))
     }
 
     /// Puts a node where a loop takes only what a node inside of it gives.
-    fn relay(&mut self) {
+    fn insert_relay_nodes(&mut self) {
         for index in 0..self.wires.len() {
             let Some(wire) = self.wires.get(index) else {
                 continue;
@@ -545,7 +545,7 @@ impl<'n> Drawing<'n> {
 
     /// What a slot is given at the end of an iteration: a slot of the dock, or an input of the
     /// exit inside.
-    fn fed(&self, around: usize, slot: &str) -> Option<(usize, &str)> {
+    fn source_of_slot(&self, around: usize, slot: &str) -> Option<(usize, &str)> {
         let current = End::Current(around, slot.to_owned());
         let result = End::Result(around, slot.to_owned());
         let find = |to: &End| self.wires.iter().find(|wire| wire.to == *to);

@@ -49,7 +49,7 @@ impl Drawing<'_> {
     fn order(&self, from: usize, to: usize, around: Option<usize>) -> Option<(usize, usize)> {
         let here = |at: usize| {
             let mut chain = vec![at];
-            chain.extend(self.around(at));
+            chain.extend(self.enclosing_loops(at));
             chain.into_iter().find(|at| self.parent(*at) == around)
         };
         let (from, to) = (here(from)?, here(to)?);
@@ -129,18 +129,20 @@ impl Drawing<'_> {
                 Start::Iteration(at) if *at == around => {
                     record(*span, [("type", "builtin"), ("name", "iteration_count")])
                 }
-                Start::Previous(at, slot) if *at == around => match self.fed(around, slot) {
-                    Some((node, output)) => record(
-                        *span,
-                        [
-                            ("type", "previous"),
-                            ("node", self.id(node)),
-                            ("output", output),
-                        ],
-                    ),
-                    // Nothing is ever kept: it is null.
-                    None => continue,
-                },
+                Start::Previous(at, slot) if *at == around => {
+                    match self.source_of_slot(around, slot) {
+                        Some((node, output)) => record(
+                            *span,
+                            [
+                                ("type", "previous"),
+                                ("node", self.id(node)),
+                                ("output", output),
+                            ],
+                        ),
+                        // Nothing is ever stored: it is null.
+                        None => continue,
+                    }
+                }
                 _ => continue,
             };
             let target = [("node", self.id(*to)), ("input", input.as_str())];

@@ -5,7 +5,7 @@ use super::schema::schema;
 use super::{Section, View, section};
 use crate::edit::fields::{Choice, Field, FieldKind, Parts};
 use crate::edit::nodes::{escaped, word};
-use crate::edit::ports::{Port, inputs, nodes_of, outputs, table_of, wired};
+use crate::edit::ports::{Port, connected_inputs, inputs, nodes_of, outputs, table_of};
 use crate::edit::value_of;
 use serde_json::{Value, json};
 use windlass_engine::Dialect;
@@ -27,8 +27,8 @@ const DRAWN: [&str; 9] = [
 const OPERATORS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
 
 impl View<'_> {
-    /// The graph that the node stands in.
-    pub(super) fn around(&self) -> &Value {
+    /// The graph that the node is in.
+    pub(super) fn enclosing_graph(&self) -> &Value {
         let graph = self.found.among.trim_end_matches("/nodes");
         self.document.at(graph).unwrap_or(&Value::Null)
     }
@@ -46,9 +46,9 @@ impl View<'_> {
         if let Some(node) = file.and_then(|file| source::parse(bundle, file).0) {
             return value_of(&node);
         }
-        // A drawn loop has its inside beside it.
-        let nodes =
-            nodes_of(self.around()).filter(|node| word(node, "parentId") == self.found.name);
+        // A drawn loop has its inside next to it.
+        let nodes = nodes_of(self.enclosing_graph())
+            .filter(|node| word(node, "parentId") == self.found.name);
         json!({ "nodes": nodes.cloned().collect::<Vec<_>>() })
     }
 
@@ -57,7 +57,7 @@ impl View<'_> {
         let given: Vec<Port> = nodes_of(&inner).flat_map(outputs).collect();
         let taken: Vec<Port> = nodes_of(&inner).flat_map(inputs).collect();
         let mut outer = inputs(self.own);
-        for port in wired(self.around(), &self.found.name) {
+        for port in connected_inputs(self.enclosing_graph(), &self.found.name) {
             if !outer.iter().any(|known| known.name == port.name) {
                 outer.push(port);
             }

@@ -7,8 +7,8 @@ mod schema;
 mod tea;
 
 use super::fields::{Field, FieldKind};
-use super::nodes::Found;
-use super::ports::{PortOf, beside};
+use super::nodes::AuthoredNode;
+use super::ports::{PortOf, ports_of_graph};
 use super::{Document, remove, set};
 use mapping::{input_mapping, input_row, mappings, output_mapping, output_row};
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ fn of(document: &Document, node: &str, cap: Option<u64>) -> Result<Panel, String
             .collect(),
         actions: actions.into_iter().map(str::to_owned).collect(),
         ports: match document.dialect {
-            Dialect::Canvas => beside(view.around(), &found.path),
+            Dialect::Canvas => ports_of_graph(view.enclosing_graph(), &found.path),
             _ => Vec::new(),
         },
         kind: found.kind.clone(),
@@ -153,7 +153,7 @@ fn section(title: &str, fields: Vec<Field>) -> Section {
 
 struct View<'d> {
     document: &'d Document,
-    found: &'d Found,
+    found: &'d AuthoredNode,
     own: &'d Value,
     cap: Option<u64>,
 }

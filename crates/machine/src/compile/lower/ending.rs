@@ -8,7 +8,7 @@ use windlass_model::model::{FAILED_ENDINGS, FAILURE, Name};
 
 impl Lowerer<'_> {
     /// The body, and what is done before it has succeeded.
-    pub(super) fn whole(
+    pub(super) fn lower_body(
         &mut self,
         scope: ScopeId,
         end: StateId,
@@ -30,8 +30,8 @@ impl Lowerer<'_> {
     ) -> (StateId, Option<Ending>) {
         let Workflow { name, span, .. } = self.workflow;
         let [on_failure, on_finish] = FAILED_ENDINGS;
-        let ended = self.guarded(&self.workflow.on_finish, on_finish, root, end);
-        let failed = self.guarded(&self.workflow.on_failure, on_failure, root, ended);
+        let ended = self.lower_guarded(&self.workflow.on_finish, on_finish, root, end);
+        let failed = self.lower_guarded(&self.workflow.on_failure, on_failure, root, ended);
         let kind = ScopeKind::Try {
             retry: None,
             catch: Some((Name::from(FAILURE), failed)),
@@ -42,9 +42,9 @@ impl Lowerer<'_> {
         let checked = outputs.iter().cloned().map(Op::Compose);
         let last = checked.fold(leave, |next, op| {
             let check = self.state(name, body, op, *span);
-            self.leads_to(check, next)
+            self.set_next(check, next)
         });
-        let entry = self.whole(body, last, outputs);
+        let entry = self.lower_body(body, last, outputs);
         self.begin(body, entry, ended);
         let enter = self.state(name, root, Op::Enter(body), *span);
         let ending = Ending {
@@ -52,11 +52,17 @@ impl Lowerer<'_> {
             failed,
             ended,
         };
-        (self.leads_to(enter, ended), Some(ending))
+        (self.set_next(enter, ended), Some(ending))
     }
 
     /// Steps whose failure changes nothing but a variable, which has the error then.
-    fn guarded(&mut self, block: &Block, error: &str, scope: ScopeId, next: StateId) -> StateId {
+    fn lower_guarded(
+        &mut self,
+        block: &Block,
+        error: &str,
+        scope: ScopeId,
+        next: StateId,
+    ) -> StateId {
         let Some(first) = block.steps().next() else {
             return next;
         };
@@ -64,11 +70,11 @@ impl Lowerer<'_> {
             retry: None,
             catch: Some((Name::from(error), next)),
         };
-        self.apart(block, first, scope, next, kind)
+        self.lower_handler(block, first, scope, next, kind)
     }
 
     /// Steps in a scope that no action has.
-    pub(super) fn apart(
+    pub(super) fn lower_handler(
         &mut self,
         block: &Block,
         step: &Step,
@@ -77,11 +83,11 @@ impl Lowerer<'_> {
         kind: ScopeKind,
     ) -> StateId {
         let mut own = scope;
-        let entry = self.wrapped(step, scope, next, kind, |to, inside, leave| {
+        let entry = self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
             own = inside;
             to.block(block, &step.name, step.span, inside, leave)
         });
-        self.adopt(own, &[block]);
+        self.set_children(own, &[block]);
         entry
     }
 }

@@ -2,7 +2,7 @@
 //! which may not have anything yet.
 
 use super::Loom;
-use super::act::Placed;
+use super::action_fields::OrderedStep;
 use super::lint::step_names;
 use std::collections::BTreeMap;
 use windlass_expression::Reference;
@@ -14,7 +14,7 @@ impl Loom<'_> {
     /// after the second. Logic Apps takes no such definition; elsewhere a template may ask first.
     pub(super) fn reads_out_of_order(
         &mut self,
-        placed: &[Placed],
+        placed: &[OrderedStep],
         follows: impl Fn(usize, usize) -> bool,
     ) {
         let mut inside = BTreeMap::new();

@@ -88,17 +88,22 @@ pub struct AttemptReport {
 
 /// Of what actions are told.
 #[derive(Clone, Copy)]
-pub enum Of<'a> {
+pub enum ActionLogScope<'a> {
     /// Of an iteration: its loop's path, its number, and what it is now that it has ended.
     Iteration(&'a str, u64, Option<&'a EndedIteration>),
     /// Of what is outside of all loops.
     Outermost,
 }
 
-impl Of<'_> {
+impl ActionLogScope<'_> {
     /// The path of the iteration that an event is directly in, if that is this one or inside of it;
     /// empty outside of all loops.
-    fn place(self, at: Timestamp, path: Option<&str>, iteration: Option<u64>) -> Option<String> {
+    fn place_of_event(
+        self,
+        at: Timestamp,
+        path: Option<&str>,
+        iteration: Option<u64>,
+    ) -> Option<String> {
         let (of, own, ended) = match self {
             Self::Outermost => return path.is_none().then(String::new),
             Self::Iteration(of, own, ended) => (of, own, ended),
@@ -110,14 +115,16 @@ impl Of<'_> {
     }
 
     /// Whether an event tells of an action there, or that something sleeps.
-    pub fn wants(self, event: &HistoryEvent) -> bool {
+    pub fn includes(self, event: &HistoryEvent) -> bool {
         match &event.what {
             HistoryKind::ActionStarted {
                 path, iteration, ..
             }
             | HistoryKind::ActionEnded {
                 path, iteration, ..
-            } => self.place(event.at, path.as_deref(), *iteration).is_some(),
+            } => self
+                .place_of_event(event.at, path.as_deref(), *iteration)
+                .is_some(),
             HistoryKind::TimerSet { .. } => true,
             _ => false,
         }
@@ -125,9 +132,9 @@ impl Of<'_> {
 }
 
 /// What actions did.
-pub struct Acted<'a> {
+pub struct ActionLog<'a> {
     program: Option<&'a Program>,
-    of: Of<'a>,
+    of: ActionLogScope<'a>,
     pub actions: Vec<ActionReport>,
 }
 
@@ -139,8 +146,8 @@ struct Call<'a> {
     answer: Option<(&'a Value, &'a Option<Fault>)>,
 }
 
-impl<'a> Acted<'a> {
-    pub fn new(program: Option<&'a Program>, of: Of<'a>) -> Self {
+impl<'a> ActionLog<'a> {
+    pub fn new(program: Option<&'a Program>, of: ActionLogScope<'a>) -> Self {
         Self {
             program,
             of,
@@ -194,7 +201,10 @@ impl<'a> Acted<'a> {
                 path,
                 iteration,
             } => {
-                let Some(inside) = self.of.place(event.at, path.as_deref(), *iteration) else {
+                let Some(inside) = self
+                    .of
+                    .place_of_event(event.at, path.as_deref(), *iteration)
+                else {
                     return;
                 };
                 let begun = AttemptReport {
@@ -236,7 +246,10 @@ impl<'a> Acted<'a> {
                 path,
                 iteration,
             } => {
-                let Some(inside) = self.of.place(event.at, path.as_deref(), *iteration) else {
+                let Some(inside) = self
+                    .of
+                    .place_of_event(event.at, path.as_deref(), *iteration)
+                else {
                     return;
                 };
                 let inside_of = |one: &&mut ActionReport| {
@@ -256,11 +269,11 @@ impl<'a> Acted<'a> {
                     action.error.clone_from(error);
                     return;
                 }
-                // The end of a loop is told with the loop's own path.
+                // The end of a loop is reported with the loop's own path.
                 let own = path
                     .as_deref()
                     .filter(|path| last_name(path) == path_part(node_name));
-                if matches!(self.of, Of::Iteration(of, ..) if own == Some(of)) {
+                if matches!(self.of, ActionLogScope::Iteration(of, ..) if own == Some(of)) {
                     return;
                 }
                 self.actions.push(ActionReport {

@@ -119,7 +119,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
                 false => until,
             };
             let (look, delay) = (command(&args.command, false), delay(&args.every));
-            looped(args, times, look, delay, &until, "stdout")
+            loop_node(args, times, look, delay, &until, "stdout")
         }
         // Whatever keeps the address from answering is looked at again.
         (Some(url), None) => {
@@ -139,7 +139,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             if reads_members(&until) {
                 look.insert("expect".to_owned(), "json".into());
             }
-            looped(args, times, look, server_delay(&args.every), &until, "body")
+            loop_node(args, times, look, server_delay(&args.every), &until, "body")
         }
     })
 }
@@ -151,7 +151,7 @@ pub(super) fn reads_members(expression: &str) -> bool {
     after.any(|after| after.starts_with(['.', '[']))
 }
 
-fn looped(
+fn loop_node(
     args: &PollArgs,
     times: u64,
     look: Map<String, Value>,
@@ -251,7 +251,7 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
     inputs.insert("uri".to_owned(), literal(url).into());
     if let Some(data) = &given.data {
         inputs.insert("method".to_owned(), "POST".into());
-        inputs.insert("body".to_owned(), sent(data)?);
+        inputs.insert("body".to_owned(), request_data(data)?);
     }
     if !named.is_empty() {
         inputs.insert("headers".to_owned(), named.into());
@@ -263,7 +263,7 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
 }
 
 /// What `--data` sends: JSON if it is that, else the text.
-fn sent(data: &str) -> Result<Value, String> {
+fn request_data(data: &str) -> Result<Value, String> {
     if let Some(file) = data.strip_prefix('@') {
         let told = "does not name a file here: write";
         return Err(format!(
@@ -272,7 +272,7 @@ fn sent(data: &str) -> Result<Value, String> {
     }
     match serde_json::from_str(data) {
         Ok(_) if let Some(told) = inexact_json(data.as_bytes()) => Err(format!("`--data`: {told}")),
-        Ok(value) => Ok(as_it_is(value)),
+        Ok(value) => Ok(without_expressions(value)),
         Err(error) if data.trim_start().starts_with(['{', '[']) => {
             Err(format!("`--data` is not valid JSON: {error}"))
         }
@@ -281,14 +281,14 @@ fn sent(data: &str) -> Result<Value, String> {
 }
 
 /// A value of which no text is an expression.
-fn as_it_is(value: Value) -> Value {
+fn without_expressions(value: Value) -> Value {
     match value {
         Value::String(text) => literal(&text).into(),
-        Value::Array(items) => items.into_iter().map(as_it_is).collect(),
+        Value::Array(items) => items.into_iter().map(without_expressions).collect(),
         Value::Object(members) => {
             let members = members.into_iter();
             members
-                .map(|(name, value)| (name, as_it_is(value)))
+                .map(|(name, value)| (name, without_expressions(value)))
                 .collect()
         }
         other => other,

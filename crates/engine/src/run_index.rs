@@ -1,9 +1,9 @@
 //! What is known of all runs without reading them again: enough to find, sort and count them. It follows
-//! the store: what changed is read again when somebody looks. To read 100,000 headers for a page takes
+//! the store: what changed is read again when someone looks. To read 100,000 headers for a page takes
 //! half a second.
 
 use super::EngineError;
-use super::runs::Inspect;
+use super::runs::RunReader;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use windlass_machine::RunStatus;
@@ -12,28 +12,25 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// So many headers are read at a time.
+/// This many headers are read at a time.
 const PAGE: usize = 1_000;
 
-/// So many runs that went are remembered.
-const MANY_GONE: usize = 10_000;
+/// This many runs that went are remembered.
+const MAX_GONE: usize = 10_000;
 
 /// What is known of a run.
 #[derive(Debug)]
-pub struct Head {
-    /// The run.
+pub struct RunIndexEntry {
     pub id: Name,
-    /// Its workflow.
     pub workflow: Name,
-    /// The number that stands for its program.
+    /// The number that represents its program.
     program: u32,
     /// What it is doing.
     pub status: RunStatus,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// When it goes on, if it sleeps for long.
+    /// When it continues, if it sleeps for long.
     pub due_at: Option<Timestamp>,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
@@ -44,7 +41,7 @@ pub struct Head {
     pub number: u64,
 }
 
-impl Head {
+impl RunIndexEntry {
     /// Its revision, and the number of what waits there.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
@@ -55,25 +52,24 @@ impl Head {
     #[must_use]
     pub fn is_stuck(&self, since: Timestamp) -> bool {
         let moves_at = self.due_at.unwrap_or(self.updated_at).max(self.updated_at);
-        self.status.goes_on() && moves_at < since
+        self.status.is_progressing() && moves_at < since
     }
 
-    /// Whether nothing moves it any more before somebody asks.
+    /// Whether nothing moves it any more before someone asks.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         !self.status.is_final() && self.labels.contains_key(QUARANTINE_LABEL)
     }
 }
 
-/// All runs.
 #[derive(Default)]
-pub struct Heads {
+pub struct RunIndex {
     /// Whether it follows the store: not before all were read, nor after some could not be.
     follows: bool,
     /// The number of the last change.
     number: u64,
-    of: HashMap<Name, Arc<Head>>,
-    by_start: BTreeMap<(Timestamp, Name), Arc<Head>>,
+    of: HashMap<Name, Arc<RunIndexEntry>>,
+    by_start: BTreeMap<(Timestamp, Name), Arc<RunIndexEntry>>,
     /// Runs by the number of their last change; those that went, too.
     by_change: BTreeMap<u64, Name>,
     gone: BTreeMap<u64, Name>,
@@ -83,20 +79,19 @@ pub struct Heads {
     programs: HashMap<ProgramHash, u32>,
 }
 
-impl Heads {
-    /// The newest first.
-    pub fn newest_first(&self) -> impl Iterator<Item = &Head> {
+impl RunIndex {
+    pub fn newest_first(&self) -> impl Iterator<Item = &RunIndexEntry> {
         self.by_start.values().rev().map(|head| &**head)
     }
 
     /// In no order.
-    pub fn all(&self) -> impl Iterator<Item = &Head> {
+    pub fn all(&self) -> impl Iterator<Item = &RunIndexEntry> {
         self.of.values().map(|head| &**head)
     }
 
     /// A run, if it is there.
     #[must_use]
-    pub fn get(&self, run: &str) -> Option<&Head> {
+    pub fn get(&self, run: &str) -> Option<&RunIndexEntry> {
         self.of.get(run).map(|head| &**head)
     }
 
@@ -133,7 +128,7 @@ impl Heads {
     }
 
     /// Takes in what a run's header says now, if that is new; none: it went.
-    fn take(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
+    fn apply_header(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
         let known = self.of.get(run);
         let same = match (known, header) {
             (None, None) => true,
@@ -153,7 +148,7 @@ impl Heads {
         self.number += u64::from(seen);
         let Some(header) = header else {
             self.gone.insert(self.number, run.clone());
-            if self.gone.len() > MANY_GONE {
+            if self.gone.len() > MAX_GONE {
                 self.gone.pop_first();
             }
             return;
@@ -168,7 +163,7 @@ impl Heads {
         };
         let next = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
         let program = *self.programs.entry(header.program).or_insert(next);
-        let head = Arc::new(Head {
+        let head = Arc::new(RunIndexEntry {
             id: header.id.clone(),
             workflow,
             program,
@@ -177,7 +172,7 @@ impl Heads {
             updated_at: header.updated_at,
             due_at: match header.placement {
                 Placement::Due(due_at) => Some(due_at),
-                Placement::Runnable | Placement::Resting => None,
+                Placement::Runnable | Placement::Idle => None,
             },
             labels: header.labels.clone(),
             revision: header.revision,
@@ -193,20 +188,20 @@ impl Heads {
     }
 }
 
-/// All runs, kept up with the store.
+/// All runs, in step with the store.
 #[derive(Default)]
-pub(super) struct Index {
-    heads: RwLock<Heads>,
+pub(super) struct RunIndexCache {
+    heads: RwLock<RunIndex>,
     /// One at a time asks what changed.
     asking: Mutex<()>,
 }
 
-impl Index {
+impl RunIndexCache {
     /// All runs as they are now.
     pub fn read<T>(
         &self,
-        runs: &dyn Inspect,
-        read: impl FnOnce(&Heads) -> T,
+        runs: &dyn RunReader,
+        read: impl FnOnce(&RunIndex) -> T,
     ) -> Result<T, EngineError> {
         self.follow(runs)?;
         Ok(read(
@@ -214,7 +209,7 @@ impl Index {
         ))
     }
 
-    fn follow(&self, runs: &dyn Inspect) -> Result<(), EngineError> {
+    fn follow(&self, runs: &dyn RunReader) -> Result<(), EngineError> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = runs.changed_runs();
         let follows = self
@@ -230,19 +225,19 @@ impl Index {
         followed
     }
 
-    fn update(&self, runs: &dyn Inspect, changed: &[Name]) -> Result<(), EngineError> {
+    fn update(&self, runs: &dyn RunReader, changed: &[Name]) -> Result<(), EngineError> {
         for page in changed.chunks(PAGE) {
             let headers = runs.headers(page)?;
             self.change(|heads| {
                 for (run, header) in page.iter().zip(&headers) {
-                    heads.take(run, header.as_ref(), runs.queued(run).number, true);
+                    heads.apply_header(run, header.as_ref(), runs.queued(run).number, true);
                 }
             });
         }
         Ok(())
     }
 
-    fn read_all(&self, runs: &dyn Inspect) -> Result<(), EngineError> {
+    fn read_all(&self, runs: &dyn RunReader) -> Result<(), EngineError> {
         let mut missing: HashSet<Name> = HashSet::new();
         let mut first = true;
         self.change(|heads| {
@@ -256,7 +251,7 @@ impl Index {
                 for header in &page {
                     missing.remove(&header.id);
                     let queued = runs.queued(&header.id).number;
-                    heads.take(&header.id, Some(header), queued, !first);
+                    heads.apply_header(&header.id, Some(header), queued, !first);
                 }
             });
             match page.last() {
@@ -267,12 +262,12 @@ impl Index {
         self.change(|heads| {
             missing
                 .iter()
-                .for_each(|run| heads.take(run, None, 0, true))
+                .for_each(|run| heads.apply_header(run, None, 0, true))
         });
         Ok(())
     }
 
-    fn change(&self, change: impl FnOnce(&mut Heads)) {
+    fn change(&self, change: impl FnOnce(&mut RunIndex)) {
         change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

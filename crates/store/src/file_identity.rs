@@ -1,5 +1,5 @@
 //! Whether an open store is still where it was opened. A file that was deleted, or over which another
-//! file system was mounted, takes writes and syncs as before, and nobody ever finds them again.
+//! file system was mounted, takes writes and syncs as before, and no one ever finds them again.
 
 use super::kv::KvError;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use windlass_inode::Inode;
 
 /// Files, and where they were opened.
-pub(super) struct Presence(Vec<(PathBuf, Inode)>);
+pub(super) struct FileIdentity(Vec<(PathBuf, Inode)>);
 
-impl Presence {
+impl FileIdentity {
     /// Of files in a directory, by their names.
     pub fn of(path: &Path, files: &[(&str, &File)]) -> io::Result<Self> {
         let one = |(name, file): &(&str, &File)| -> io::Result<_> {

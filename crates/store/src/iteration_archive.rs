@@ -1,12 +1,12 @@
-//! What is kept of iterations when the records of their commits are let go, in rows of their own: a cell
+//! What is stored of iterations when the records of their commits are let go, in rows of their own: a cell
 //! of every one (`cells`), and whole rows of the first ones and of those that failed. A full row is
 //! never written again. The retained rows list them all, with their checksums.
 
-use super::cells::{Cells, Told, is_failure};
+use super::cells::{Cells, IterationFacts, is_failure};
 use super::codec::{self, BadRecord};
 use super::commit::Entry;
 use super::compress;
-use super::iterations::{enclosing_iterations, told_of};
+use super::iterations::{action_facts, enclosing_iterations};
 use super::journal::Line;
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, prefixed};
@@ -16,26 +16,26 @@ use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
 use windlass_machine::{HistoryKind, IterationRow};
 
-/// So many iterations lie in one row, unless they take more bytes.
-const FULL: u64 = 4_096;
-const FULL_BYTES: usize = 16 << 10;
+/// This many iterations lie in one row, unless they take more bytes.
+const MAX_CELLS: u64 = 4_096;
+const MAX_CELLS_BYTES: usize = 16 << 10;
 
-/// Of each loop so many of the first rows are kept whole, as long as they have no more bytes in all.
-const FIRST: u64 = 100;
-const FIRST_BYTES: u64 = 4 << 20;
+/// Of each loop this many of the first rows are stored whole, as long as they have no more bytes in all.
+const FIRST_ROWS: u64 = 100;
+const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Of the rows that failed so many of the first ones and of the last ones, and so many bytes of each.
-const FAILED: u64 = 1_000;
-const FAILED_BYTES: u64 = 16 << 20;
+/// Of the rows that failed this many of the first ones and of the last ones, and this many bytes of each.
+const FAILED_ROWS: u64 = 1_000;
+const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
-/// So many whole rows at most go, or stay, together.
-const TOGETHER: u64 = 250;
+/// This many whole rows at most go, or stay, together.
+const MAX_ROWS_TOGETHER: u64 = 250;
 
-/// What an iteration gave is kept in a whole row up to so many bytes, about.
-const LARGE: usize = 1 << 20;
+/// What an iteration gave is stored in a whole row up to this many bytes, about.
+const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// Of so many iterations that have not ended yet it is kept what was told of them.
-const BEGUN: usize = 1_000;
+/// Of this many iterations that have not ended yet it is stored what was reported about them.
+const MAX_UNFINISHED: usize = 1_000;
 
 /// The rows of a run's iterations.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -43,8 +43,8 @@ pub struct Chunks {
     /// The number of the next row.
     next: u64,
     chunks: Vec<Chunk>,
-    /// What was told of iterations that have not ended: the loop's path, the iteration.
-    begun: Vec<(String, u64, Told)>,
+    /// What was reported about iterations that have not ended: the loop's path, the iteration.
+    begun: Vec<(String, u64, IterationFacts)>,
 }
 
 /// A row of iterations.
@@ -66,7 +66,6 @@ struct Chunk {
 /// What a row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 enum Kind {
-    /// Cells.
     Cells,
     /// The first rows of a loop, whole.
     First,
@@ -79,8 +78,8 @@ impl Chunks {
         self.chunks.is_empty() && self.begun.is_empty()
     }
 
-    /// What was told of the iterations of a loop that had not ended.
-    pub fn begun(&self, path: &str) -> impl Iterator<Item = (u64, &Told)> {
+    /// What was reported about the iterations of a loop that had not ended.
+    pub fn facts_of_unfinished(&self, path: &str) -> impl Iterator<Item = (u64, &IterationFacts)> {
         let own = self.begun.iter().filter(move |(of, ..)| of == path);
         own.map(|(_, iteration, told)| (*iteration, told))
     }
@@ -132,26 +131,26 @@ impl Span {
     }
 }
 
-/// An iteration that ended, and what was told of it.
-type Ended<'a> = (&'a IterationRow, Told);
+/// An iteration that ended, and what was reported about it.
+type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
 impl<K: Kv> Rows<K> {
-    /// Keeps what is to be kept of the iterations that these commits ended.
-    pub(super) fn keep_ended(
+    /// Keeps what is to be stored of the iterations that these commits ended.
+    pub(super) fn archive_iterations(
         &self,
         entry: &mut Entry<'_>,
         mut chunks: Chunks,
         lines: &[Line],
     ) -> Result<Chunks, StoreError> {
         let begun = std::mem::take(&mut chunks.begun).into_iter();
-        let mut told: BTreeMap<(String, u64), Told> = begun
+        let mut told: BTreeMap<(String, u64), IterationFacts> = begun
             .map(|(path, iteration, told)| ((path, iteration), told))
             .collect();
-        let mut groups: BTreeMap<Vec<u8>, Vec<Ended<'_>>> = BTreeMap::new();
+        let mut groups: BTreeMap<Vec<u8>, Vec<EndedRow<'_>>> = BTreeMap::new();
         for line in lines {
             line.history
                 .iter()
-                .for_each(|event| tell(&mut told, &event.what));
+                .for_each(|event| add_event(&mut told, &event.what));
             for row in &line.iterations {
                 let told = told
                     .remove(&(row.path.clone(), row.iteration))
@@ -167,30 +166,32 @@ impl<K: Kv> Rows<K> {
             }
         }
         for (names, mut group) in groups {
-            self.keep_whole(entry, &mut chunks, &names, &group)?;
+            self.archive_rows(entry, &mut chunks, &names, &group)?;
             // The iterations of one loop lie together; they stay in the order in which they ended.
             group.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
-            self.keep_cells(entry, &mut chunks, &names, &group)?;
+            self.archive_cells(entry, &mut chunks, &names, &group)?;
         }
-        let begun = told.into_iter().take(BEGUN);
+        let begun = told.into_iter().take(MAX_UNFINISHED);
         chunks.begun = begun
             .map(|((path, iteration), told)| (path, iteration, told))
             .collect();
         Ok(chunks)
     }
 
-    fn keep_cells(
+    fn archive_cells(
         &self,
         entry: &mut Entry<'_>,
         chunks: &mut Chunks,
         names: &[u8],
-        group: &[Ended<'_>],
+        group: &[EndedRow<'_>],
     ) -> Result<(), StoreError> {
         let own = |chunk: &Chunk| chunk.kind == Kind::Cells && chunk.names == names;
         let open = chunks.chunks.iter().rposition(own);
         let open = open.filter(|at| {
             let chunk = chunks.chunks.get(*at);
-            chunk.is_some_and(|chunk| chunk.count < FULL && chunk.bytes < FULL_BYTES as u64 / 4)
+            chunk.is_some_and(|chunk| {
+                chunk.count < MAX_CELLS && chunk.bytes < MAX_CELLS_BYTES as u64 / 4
+            })
         });
         let (mut cells, mut span, mut number) = (Cells::default(), Span::default(), None);
         if let Some(at) = open {
@@ -203,14 +204,14 @@ impl<K: Kv> Rows<K> {
             };
             number = Some(chunk.number);
             let mut key = Vec::new();
-            keys::numbered(&mut key, Family::Iterations, entry.run, chunk.number);
+            keys::numbered_row(&mut key, Family::Iterations, entry.run, chunk.number);
             self.remove_under(entry.batch, &key)?;
         }
         for (row, told) in group {
             cells.push(row, told);
             span.add(row);
-            let full = span.count >= FULL
-                || (span.count.is_multiple_of(64) && cells.bytes() >= FULL_BYTES);
+            let full = span.count >= MAX_CELLS
+                || (span.count.is_multiple_of(64) && cells.bytes() >= MAX_CELLS_BYTES);
             if full {
                 let number = number.take().unwrap_or_else(|| chunks.number());
                 let cells = std::mem::take(&mut cells);
@@ -228,46 +229,46 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The first rows of a loop stay whole, and those that failed.
-    fn keep_whole(
+    fn archive_rows(
         &self,
         entry: &mut Entry<'_>,
         chunks: &mut Chunks,
         names: &[u8],
-        group: &[Ended<'_>],
+        group: &[EndedRow<'_>],
     ) -> Result<(), StoreError> {
         let first = |chunk: &&Chunk| chunk.kind == Kind::First && chunk.names == names;
         let first = chunks.chunks.iter().filter(first);
         let (count, bytes) = first.fold((0, 0), |(count, bytes), chunk| {
             (count + chunk.count, bytes + chunk.bytes)
         });
-        let left = if bytes < FIRST_BYTES {
-            FIRST.saturating_sub(count)
+        let left = if bytes < FIRST_ROWS_BYTES {
+            FIRST_ROWS.saturating_sub(count)
         } else {
             0
         };
         let left = usize::try_from(left).unwrap_or(0).min(group.len());
         let (first, rest) = group.split_at_checked(left).unwrap_or((group, &[]));
-        self.keep_rows(entry, chunks, (Kind::First, names), first.iter())?;
+        self.write_rows(entry, chunks, (Kind::First, names), first.iter())?;
         let failed = rest.iter().filter(|(row, _)| is_failure(row.status));
-        self.keep_rows(entry, chunks, (Kind::Failed, names), failed)?;
+        self.write_rows(entry, chunks, (Kind::Failed, names), failed)?;
         self.drop_failed(entry, chunks, names)
     }
 
-    fn keep_rows<'r>(
+    fn write_rows<'r>(
         &self,
         entry: &mut Entry<'_>,
         chunks: &mut Chunks,
         (kind, names): (Kind, &[u8]),
-        rows: impl Iterator<Item = &'r Ended<'r>>,
+        rows: impl Iterator<Item = &'r EndedRow<'r>>,
     ) -> Result<(), StoreError> {
         let rows = rows.map(|(row, _)| row);
         let mut rows = rows
-            .filter(|row| row.result.weighs_at_most(LARGE))
+            .filter(|row| row.result.fits_in_bytes(MAX_RESULT_BYTES))
             .peekable();
         while rows.peek().is_some() {
             let (mut body, mut span) = (Vec::new(), Span::default());
-            while body.len() < LARGE
-                && span.count < TOGETHER
+            while body.len() < MAX_RESULT_BYTES
+                && span.count < MAX_ROWS_TOGETHER
                 && let Some(row) = rows.next()
             {
                 codec::encode(&mut body, *row).map_err(|error| corrupt(&error.to_string()))?;
@@ -301,13 +302,13 @@ impl<K: Kv> Rows<K> {
             let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), chunk| {
                 (count + chunk.1, bytes + chunk.2)
             });
-            count >= FAILED || bytes >= FAILED_BYTES
+            count >= FAILED_ROWS || bytes >= FAILED_ROWS_BYTES
         };
         for (place, (number, ..)) in failed.iter().enumerate() {
             let (before, rest) = failed.split_at(place);
             if enough(before) && enough(rest.get(1..).unwrap_or_default()) {
                 let mut key = Vec::new();
-                keys::numbered(&mut key, Family::Iterations, entry.run, *number);
+                keys::numbered_row(&mut key, Family::Iterations, entry.run, *number);
                 self.remove_under(entry.batch, &key)?;
                 chunks.chunks.retain(|chunk| chunk.number != *number);
             }
@@ -318,8 +319,8 @@ impl<K: Kv> Rows<K> {
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     /// The rows with cells of a loop's iterations, as they are stored, in the order in which those ended.
-    /// What is damaged is as if it were forgotten: an integrity check tells of it.
-    pub(super) fn kept_cells(
+    /// What is damaged is as if it were forgotten: an integrity check reports about it.
+    pub(super) fn archived_cells(
         &self,
         run: &str,
         chunks: &Chunks,
@@ -332,13 +333,13 @@ impl<K: Kv> Rows<K> {
                 Cells::decode(bytes)?.check()?;
                 Ok(bytes.to_vec())
             };
-            found.extend(undamaged(self.chunk(run, chunk, read))?);
+            found.extend(none_if_damaged(self.chunk(run, chunk, read))?);
         }
         Ok(found)
     }
 
-    /// The whole rows of a loop that have these numbers, as far as they are kept.
-    pub(super) fn kept_rows(
+    /// The whole rows of a loop that have these numbers, as far as they are stored.
+    pub(super) fn archived_rows(
         &self,
         run: &str,
         chunks: &Chunks,
@@ -353,7 +354,7 @@ impl<K: Kv> Rows<K> {
             if chunk.kind == Kind::Cells || !any {
                 continue;
             }
-            let rows = undamaged(self.chunk(run, chunk, whole_rows))?;
+            let rows = none_if_damaged(self.chunk(run, chunk, whole_rows))?;
             let rows = rows.unwrap_or_default().into_iter();
             found.extend(rows.filter(|row| row.path == path && wanted.contains(&row.iteration)));
         }
@@ -361,7 +362,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Reads every row of a run's iterations.
-    pub(super) fn check_ended(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
+    pub(super) fn check_archive(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
         let chunks = self.retained_rows(run, bounds)?.ended;
         for chunk in &chunks.chunks {
             self.check_chunk(run, chunk)?;
@@ -376,7 +377,7 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Forgets the rows that cannot be read; gives whether there are any.
+    /// Forgets the rows that cannot be read; returns whether there are any.
     pub(super) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
         let before = chunks.chunks.len();
         chunks
@@ -404,7 +405,8 @@ impl<K: Kv> Rows<K> {
                 "iterations {number} of run {run} are not those written"
             ))
         };
-        let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Iterations, run, chunk.number);
+        let key =
+            |key: &mut Vec<u8>| keys::numbered_row(key, Family::Iterations, run, chunk.number);
         if self.crc_at(key)? != Some(chunk.crc) {
             return Err(wrong());
         }
@@ -413,7 +415,7 @@ impl<K: Kv> Rows<K> {
 }
 
 /// None where the bytes are not those that were written.
-fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+fn none_if_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -429,7 +431,7 @@ fn put_chunk(
     value: impl FnOnce(&mut Vec<u8>) -> Result<(), bincode::error::EncodeError>,
 ) -> Result<(), StoreError> {
     let run = entry.run;
-    let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Iterations, run, number);
+    let key = |key: &mut Vec<u8>| keys::numbered_row(key, Family::Iterations, run, number);
     let put = entry.put(key, value)?;
     chunks.chunks.push(Chunk {
         number,
@@ -450,7 +452,7 @@ fn whole_rows(bytes: &[u8]) -> Result<Vec<IterationRow>, BadRecord> {
 }
 
 /// What a row of iterations says, for people.
-pub fn described(bytes: &[u8]) -> Result<String, BadRecord> {
+pub fn describe_row(bytes: &[u8]) -> Result<String, BadRecord> {
     match whole_rows(bytes) {
         Ok(rows) => Ok(format!("{rows:?}")),
         Err(_) => Cells::decode(bytes).map(|cells| format!("{cells:?}")),
@@ -458,8 +460,8 @@ pub fn described(bytes: &[u8]) -> Result<String, BadRecord> {
 }
 
 /// Attempts and failures count for every iteration around them.
-fn tell(told: &mut BTreeMap<(String, u64), Told>, event: &HistoryKind) {
-    let Some((path, iteration, attempt, error)) = told_of(event) else {
+fn add_event(told: &mut BTreeMap<(String, u64), IterationFacts>, event: &HistoryKind) {
+    let Some((path, iteration, attempt, error)) = action_facts(event) else {
         return;
     };
     if attempt < 2 && error.is_none() {

@@ -1,8 +1,8 @@
 //! A workflow played on virtual time, with answers given in place of whatever its actions would ask. It
-//! is the machine that every run uses. Nothing leaves, and nothing is kept.
+//! is the machine that every run uses. Nothing leaves, and nothing is stored.
 
 use super::report::{ErrorReport, masked};
-use super::retry::misspelt;
+use super::retry::did_you_mean_place;
 use super::{EngineError, Workflow};
 use crate::scheduler::ScheduleError;
 use serde::Serialize;
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use windlass_actions::{is_append_bookkeeping, simulate_append, stand_in};
 use windlass_expression::{Object, Value};
-use windlass_machine::hosted::Hosted;
+use windlass_machine::hosted::RunHost;
 use windlass_machine::{
     Bug, Effect, EffectId, Event, HistoryEvent, HistoryKind, RunStatus, TimerId, TimerPurpose,
     Transition, Wait, innermost_iteration,
 };
 use windlass_model::model::{
-    Answer, Fault, HandlerTarget, Name, Request, fault_kind, name_of_part, path_part,
+    Fault, HandlerTarget, Name, Request, StubAnswer, fault_kind, name_of_part, path_part,
 };
 use windlass_store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
 use windlass_value::time::Timestamp;
@@ -40,7 +40,7 @@ const COMPUTE: [&str; 7] = [
 
 /// What a rehearsal is given.
 #[derive(Clone, Debug, Default)]
-pub struct Rehearsal {
+pub struct SimulationSpec {
     /// The input of the run.
     pub input: Value,
     /// By action, handler, connector or executor what it answers: one after the other, the last one
@@ -58,10 +58,10 @@ pub struct Rehearsal {
 
 /// What a workflow did.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Rehearsed {
+pub struct SimulationReport {
     /// What the run is then: it has ended, or was stopped.
     pub status: String,
-    /// What it gave.
+    /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why it did not succeed.
@@ -70,41 +70,39 @@ pub struct Rehearsed {
     /// How long it took, in virtual milliseconds.
     pub took_ms: u64,
     /// What it did, in order.
-    pub steps: Vec<RehearsedStep>,
+    pub steps: Vec<SimulatedStep>,
     /// Why it went no further, if it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// What it would do next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub next: Vec<RehearsedStep>,
+    pub next: Vec<SimulatedStep>,
     /// By loop how many iterations ended.
     pub iterations: BTreeMap<String, u64>,
 }
 
 /// One thing that it did, or would do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RehearsedStep {
+pub struct SimulatedStep {
     /// When, in virtual milliseconds since it began.
     pub at_ms: u64,
     /// Where: `poll#3/check`; of a loop or its wait `poll#3`.
     pub place: String,
-    /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: SimulatedStepKind,
 }
 
 /// What it did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "does", rename_all = "snake_case")]
-pub enum What {
-    /// It asked somebody.
+pub enum SimulatedStepKind {
+    /// It asked someone.
     Call {
         /// `http`, `shell`, …
         executor: String,
         /// What its file calls the action, where that is not its name.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// From 1.
         attempt: u32,
         /// What was asked.
         inputs: Value,
@@ -119,10 +117,10 @@ pub enum What {
     Wait {
         /// `delay`, `retry` or `sleep`.
         why: TimerPurpose,
-        /// For so many milliseconds.
+        /// For this many milliseconds.
         ms: u64,
     },
-    /// It looked at the condition of a loop.
+    /// It checked the condition of a loop.
     Check {
         /// What that gave.
         condition: bool,
@@ -137,11 +135,14 @@ pub enum What {
 /// Plays a workflow.
 ///
 /// # Errors
-/// The input does not fit; in words why the engine could not go on.
-pub async fn rehearse(workflow: &Workflow, given: &Rehearsal) -> Result<Rehearsed, EngineError> {
+/// The input does not fit; in words why the engine could not continue.
+pub async fn simulate(
+    workflow: &Workflow,
+    given: &SimulationSpec,
+) -> Result<SimulationReport, EngineError> {
     let input = workflow.accept(given.input.clone())?;
     let environment = super::environment(&workflow.loaded);
-    let mut play = Play::new(workflow, given);
+    let mut play = Simulation::new(workflow, given);
     play.events.push_back(Event::Started { input, environment });
     let signals = given.signals.iter();
     play.events
@@ -154,27 +155,27 @@ pub async fn rehearse(workflow: &Workflow, given: &Rehearsal) -> Result<Rehearse
             play.stopped = Some(format!("it has taken {MAX_STEPS} steps"));
             break;
         }
-        if play.on(event).await? {
+        if play.handle_event(event).await? {
             break;
         }
     }
-    Ok(play.told())
+    Ok(play.into_report())
 }
 
-struct Play<'a> {
+struct Simulation<'a> {
     workflow: &'a Workflow,
-    given: &'a Rehearsal,
-    answers: Answers,
+    given: &'a SimulationSpec,
+    answers: StubAnswers,
     store: MemoryStore,
-    hosted: Hosted,
+    hosted: RunHost,
     now: Timestamp,
     count: usize,
     revision: u64,
     events: VecDeque<Event>,
     timers: BTreeSet<(Timestamp, TimerId)>,
-    steps: Vec<RehearsedStep>,
+    steps: Vec<SimulatedStep>,
     /// Calls that nothing answers.
-    open: BTreeMap<EffectId, RehearsedStep>,
+    open: BTreeMap<EffectId, SimulatedStep>,
     iterations: BTreeMap<String, u64>,
     /// From which step on it is what `at` asks for.
     from: Option<usize>,
@@ -182,15 +183,15 @@ struct Play<'a> {
     reached: bool,
 }
 
-impl<'a> Play<'a> {
-    fn new(workflow: &'a Workflow, given: &'a Rehearsal) -> Self {
+impl<'a> Simulation<'a> {
+    fn new(workflow: &'a Workflow, given: &'a SimulationSpec) -> Self {
         let program = Arc::clone(&workflow.loaded.program);
         Self {
             workflow,
             given,
-            answers: Answers::new(&given.answers),
+            answers: StubAnswers::new(&given.answers),
             store: MemoryStore::default(),
-            hosted: Hosted::new(Name::from(RUN), program),
+            hosted: RunHost::new(Name::from(RUN), program),
             now: given.now,
             count: 0,
             revision: 0,
@@ -210,7 +211,7 @@ impl<'a> Play<'a> {
         u64::try_from(since).unwrap_or(u64::MAX)
     }
 
-    /// What comes next: the clock goes on only when there is nothing to do.
+    /// What comes next: the clock continues only when there is nothing to do.
     fn next_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -224,33 +225,33 @@ impl<'a> Play<'a> {
     }
 
     /// One step; whether it was the last that is asked for.
-    async fn on(&mut self, event: Event) -> Result<bool, EngineError> {
+    async fn handle_event(&mut self, event: Event) -> Result<bool, EngineError> {
         let broken = |bug: Bug| ScheduleError::Broken {
             run: Name::from(RUN),
             reason: bug.to_string(),
         };
-        let step = self.hosted.on(Vec::new(), event, self.now);
+        let step = self.hosted.handle_event(Vec::new(), event, self.now);
         let step = step.map_err(broken)?;
         self.count += 1;
         if step.is_empty() && step.history.is_empty() {
             return Ok(false);
         }
         let history = step.history.clone();
-        let ends = self.ends(&step);
+        let ends = self.ends_target(&step);
         for told in &history {
-            self.tell(told);
+            self.add_history_event(told);
         }
         for row in &step.iterations {
             self.iterations.insert(row.path.clone(), row.iteration + 1);
         }
-        let receipt = self.keep(&step)?;
+        let receipt = self.commit_step(&step)?;
         for effect in self.hosted.release(step, &receipt) {
             match effect {
                 Effect::Start { id, request } if ends => {
                     let call = self.call(&request, None);
                     self.open.insert(id, call);
                 }
-                Effect::Start { id, request } => self.ask(id, &request).await,
+                Effect::Start { id, request } => self.answer_request(id, &request).await,
                 Effect::Abort { id } => {
                     self.open.remove(&id);
                     self.events.retain(
@@ -267,8 +268,8 @@ impl<'a> Play<'a> {
         Ok(ends)
     }
 
-    /// Keeps a step where every run's steps are kept, so that its effects may be released.
-    fn keep(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
+    /// Keeps a step where every run's steps are stored, so that its effects may be released.
+    fn commit_step(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
         self.revision += 1;
         let program = &self.workflow.loaded.program;
         let header = RunHeader {
@@ -280,7 +281,7 @@ impl<'a> Play<'a> {
             snapshot: 0,
             started_at: self.given.now,
             updated_at: self.now,
-            placement: Placement::Resting,
+            placement: Placement::Idle,
             labels: BTreeMap::new(),
         };
         let first = header.revision == 1;
@@ -297,11 +298,11 @@ impl<'a> Play<'a> {
         Ok(kept.remove(0)?.receipt)
     }
 
-    fn call(&self, request: &Request, outcome: Option<&Result<Value, Fault>>) -> RehearsedStep {
-        RehearsedStep {
+    fn call(&self, request: &Request, outcome: Option<&Result<Value, Fault>>) -> SimulatedStep {
+        SimulatedStep {
             at_ms: self.at_ms(),
             place: place_of(request),
-            what: What::Call {
+            what: SimulatedStepKind::Call {
                 executor: request.executor.to_string(),
                 title: self.title(request).map(str::to_owned),
                 attempt: request.attempt,
@@ -324,9 +325,9 @@ impl<'a> Play<'a> {
         action.title.as_deref()
     }
 
-    async fn ask(&mut self, id: EffectId, request: &Request) {
+    async fn answer_request(&mut self, id: EffectId, request: &Request) {
         let place = place_of(request);
-        let lost = request.attempt < self.given.attempt && self.is_meant(&place);
+        let lost = request.attempt < self.given.attempt && self.is_target(&place);
         let outcome = if lost {
             let fault = Fault::new(fault_kind::CONNECTION, "the connection was lost");
             Some(Err(fault.transient()))
@@ -363,14 +364,14 @@ impl<'a> Play<'a> {
         let (why, cursor) = (timer.purpose, timer.cursor);
         let around = innermost_iteration(self.hosted.program(), self.hosted.state(), cursor);
         let ms = u64::try_from(due_at.since(self.now).as_millis()).unwrap_or(u64::MAX);
-        self.add(RehearsedStep {
+        self.add(SimulatedStep {
             at_ms: self.at_ms(),
             place: around.map_or_else(String::new, |(path, index)| format!("{path}#{index}")),
-            what: What::Wait { why, ms },
+            what: SimulatedStepKind::Wait { why, ms },
         });
     }
 
-    fn tell(&mut self, told: &HistoryEvent) {
+    fn add_history_event(&mut self, told: &HistoryEvent) {
         let (place, what) = match &told.what {
             HistoryKind::LoopIteration {
                 path,
@@ -379,31 +380,34 @@ impl<'a> Play<'a> {
                 ..
             } => {
                 let condition = *condition;
-                (format!("{path}#{iteration}"), What::Check { condition })
+                (
+                    format!("{path}#{iteration}"),
+                    SimulatedStepKind::Check { condition },
+                )
             }
             HistoryKind::LoopEnd {
                 path, exit_reason, ..
             } => {
                 let reason = exit_reason.to_string();
-                (path.clone(), What::Loop { reason })
+                (path.clone(), SimulatedStepKind::Loop { reason })
             }
             _ => return,
         };
         let at_ms = self.at_ms();
-        self.add(RehearsedStep { at_ms, place, what });
+        self.add(SimulatedStep { at_ms, place, what });
     }
 
-    fn add(&mut self, step: RehearsedStep) {
+    fn add(&mut self, step: SimulatedStep) {
         // A wait is before the iteration that it leads to.
-        let waits = matches!(step.what, What::Wait { .. });
-        if self.from.is_none() && !waits && self.is_meant(&step.place) {
+        let waits = matches!(step.what, SimulatedStepKind::Wait { .. });
+        if self.from.is_none() && !waits && self.is_target(&step.place) {
             self.from = Some(self.steps.len());
         }
         self.steps.push(step);
     }
 
     /// Whether a place is the one that is asked for, or lies in it.
-    fn is_meant(&self, place: &str) -> bool {
+    fn is_target(&self, place: &str) -> bool {
         let Some(at) = &self.given.at else {
             return true;
         };
@@ -415,7 +419,7 @@ impl<'a> Play<'a> {
     }
 
     /// Whether what is asked for is over with this step.
-    fn ends(&self, step: &Transition) -> bool {
+    fn ends_target(&self, step: &Transition) -> bool {
         if self.given.at.is_none() {
             return false;
         }
@@ -447,7 +451,7 @@ impl<'a> Play<'a> {
         rows.any(|place| exactly(&place)) || ended.into_iter().any(|place| exactly(&place))
     }
 
-    fn told(mut self) -> Rehearsed {
+    fn into_report(mut self) -> SimulationReport {
         let at_ms = self.at_ms();
         let state = self.hosted.state();
         let outcome = state.outcome.as_ref();
@@ -458,7 +462,7 @@ impl<'a> Play<'a> {
         });
         let unanswered = self.open.values().next();
         let nowhere = self.given.at.as_deref().filter(|_| self.from.is_none());
-        let misspelt = nowhere.and_then(|at| misspelt(self.hosted.program(), at));
+        let misspelt = nowhere.and_then(|at| did_you_mean_place(self.hosted.program(), at));
         let why = match (self.stopped.clone().or(misspelt), &self.given.at) {
             (Some(why), _) => Some(why),
             (None, Some(at)) if outcome.is_some() && self.from.is_none() => {
@@ -477,16 +481,15 @@ impl<'a> Play<'a> {
             Some(_) => self.from.unwrap_or(self.steps.len()),
             None => 0,
         };
-        let mut next: Vec<RehearsedStep> = self.open.into_values().collect();
+        let mut next: Vec<SimulatedStep> = self.open.into_values().collect();
         if self.reached {
-            let waits = self
-                .steps
-                .iter()
-                .rposition(|step| !matches!(&step.what, What::Wait { .. }) || step.at_ms < at_ms);
+            let waits = self.steps.iter().rposition(|step| {
+                !matches!(&step.what, SimulatedStepKind::Wait { .. }) || step.at_ms < at_ms
+            });
             let waits = waits.map_or(0, |last| last + 1).max(from);
             next.splice(0..0, self.steps.split_off(waits.min(self.steps.len())));
         }
-        Rehearsed {
+        SimulationReport {
             status: match ended {
                 Some(_) => self.hosted.status().as_str().to_owned(),
                 None => String::from("Stopped"),
@@ -509,9 +512,9 @@ fn place_of(request: &Request) -> String {
 }
 
 /// The answers, and how many of each were given.
-struct Answers(BTreeMap<String, (Vec<Answer>, usize)>);
+struct StubAnswers(BTreeMap<String, (Vec<StubAnswer>, usize)>);
 
-impl Answers {
+impl StubAnswers {
     fn new(given: &[(String, HandlerTarget)]) -> Self {
         let stubs = given.iter().filter_map(|(name, target)| match target {
             HandlerTarget::Stub(answers) => Some((name.to_lowercase(), (answers.clone(), 0))),
@@ -521,7 +524,7 @@ impl Answers {
     }
 
     /// The next answer for a call, whose action its author calls `title`.
-    fn next(&mut self, request: &Request, title: Option<&str>) -> Option<Answer> {
+    fn next(&mut self, request: &Request, title: Option<&str>) -> Option<StubAnswer> {
         let handler = request.inputs.get(&format!("{}Type", request.executor));
         let handler = handler.and_then(Value::as_str);
         let connector = handler.and_then(|name| name.split_once('/'));

@@ -1,4 +1,4 @@
-//! What the expressions of an iteration saw that has ended: made from what is kept of it.
+//! What the expressions of an iteration saw that has ended: made from what is stored of it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ use windlass_model::model::Name;
 const MAX_SHOWN: usize = 64 << 10;
 
 /// An iteration that has ended, as expressions see it.
-pub struct Past {
+pub struct IterationContext {
     context: Context,
     /// What the context is made of.
     pub(super) seen: Value,
     syntax: Syntax,
-    /// Whether all of it is kept.
+    /// Whether all of it is stored.
     whole: bool,
 }
 
@@ -29,12 +29,16 @@ pub struct Past {
 ///
 /// # Errors
 /// Store errors. There is no such run, loop or iteration.
-pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, EngineError> {
+pub fn load_iteration_context(
+    inspector: &Inspector,
+    run: &str,
+    iteration: &str,
+) -> Result<IterationContext, EngineError> {
     let report = iteration_values(inspector, run, iteration)?;
     let stored = inspector.load(run)?;
     let dialect = inspector.source(stored.header.program)?.dialect;
     let input = masked(&stored.state.input);
-    let seen = seen(&report, input, dialect);
+    let seen = iteration_value(&report, input, dialect);
     let context = Context::new(&seen, now().to_utc(), 0);
     let context = context.map_err(|error| EngineError::Input(error.to_string()))?;
     let syntax = match dialect {
@@ -43,7 +47,7 @@ pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, E
         Dialect::Tea => Syntax::Jinja,
         Dialect::Canvas => Syntax::Graph,
     };
-    Ok(Past {
+    Ok(IterationContext {
         context,
         seen,
         syntax,
@@ -51,12 +55,12 @@ pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, E
     })
 }
 
-impl Past {
+impl IterationContext {
     /// The same with another budget.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Self {
-            context: self.context.within(budget),
+            context: self.context.with_budget(budget),
             ..self
         }
     }
@@ -64,7 +68,7 @@ impl Past {
     /// The value of a template; what is wrong, or how large it is, as text.
     ///
     /// # Errors
-    /// It is none, or fails with what is kept of the iteration.
+    /// It is none, or fails with what is stored of the iteration.
     pub fn value(&self, template: &str) -> Result<Value, String> {
         let template = Template::parse(template, self.syntax);
         let template = template.map_err(|error| error.to_string())?;
@@ -78,7 +82,7 @@ impl Past {
 }
 
 /// The context of an iteration: its variables, what its actions gave, and where it was.
-fn seen(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
+fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
     let variables = report
         .variables
         .clone()
@@ -182,12 +186,12 @@ pub struct TestedIteration {
     pub values: BTreeMap<String, Value>,
 }
 
-/// So many iterations are looked at, and so many are told of.
+/// This many iterations are checked, and this many are listed.
 const MAX_TRIED: u64 = 2_000;
 const MAX_TOLD: usize = 100;
 
 /// Tries a condition against the iterations of a loop, `outer#2/inner`, up to the first that it would
-/// have stopped after. Without `stops_when`, a loop that goes on while its condition holds stops when this
+/// have stopped after. Without `stops_when`, a loop that continues while its condition holds stops when this
 /// one is false, and any other when it is true.
 ///
 /// # Errors
@@ -215,7 +219,7 @@ pub fn test_condition(
     };
     let mut test = None;
     for iteration in 0..whole.iterations.min(MAX_TRIED) {
-        let found = past(inspector, run, &format!("{loop_path}#{iteration}"));
+        let found = load_iteration_context(inspector, run, &format!("{loop_path}#{iteration}"));
         if budget.is_exceeded() || budget.is_called_off() {
             told.skipped += whole.iterations.min(MAX_TRIED) - iteration;
             break;
@@ -224,13 +228,13 @@ pub fn test_condition(
             told.skipped += 1;
             continue;
         };
-        let past = past.within(budget.lend());
+        let past = past.with_budget(budget.lend());
         let test = match &test {
             Some(test) => test,
             None => test.insert(past.read(condition).map_err(EngineError::Input)?),
         };
         told.tried += 1;
-        let value = past.says(test);
+        let value = past.evaluate(test);
         if let (Err(error), None) = (&value, &told.error) {
             told.error = Some(error.clone());
         }
@@ -257,7 +261,7 @@ pub fn test_condition(
     Ok(told)
 }
 
-impl Past {
+impl IterationContext {
     /// A condition as its format writes it.
     fn read(&self, written: &Value) -> Result<Test, String> {
         if let Some(text) = written.as_str() {
@@ -290,7 +294,7 @@ impl Past {
             .map_err(|error| error.to_string())
     }
 
-    fn says(&self, test: &Test) -> Result<bool, String> {
+    fn evaluate(&self, test: &Test) -> Result<bool, String> {
         match test {
             Test::Parsed(condition) => {
                 let holds = condition.holds(&self.context);

@@ -7,7 +7,7 @@ use windlass_model::hir::{After, RetryPolicy, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Span};
 
-pub(super) struct Act<'n> {
+pub(super) struct ActionFields<'n> {
     pub fields: Fields<'n>,
     pub name: Name,
     pub span: Span,
@@ -38,7 +38,7 @@ impl From<StepKind> for Body {
 }
 
 /// A step with its predecessors, when its author named any.
-pub(super) struct Placed {
+pub(super) struct OrderedStep {
     pub step: Step,
     pub after: Option<Vec<After>>,
     /// Which of the reader's mentions are its own.
@@ -46,7 +46,7 @@ pub(super) struct Placed {
 }
 
 /// Whether `operationOptions`, a list with commas, names an option.
-pub(super) fn option(act: &mut Act<'_>, name: &str) -> bool {
+pub(super) fn option(act: &mut ActionFields<'_>, name: &str) -> bool {
     names_option(act.fields.get("operationOptions"), name)
 }
 

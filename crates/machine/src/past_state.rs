@@ -4,7 +4,7 @@
 use super::bug::Bug;
 use super::change::{Change, VariableChange};
 use super::env::View;
-use super::record::{ActionRecord, Reading};
+use super::record::{ActionRecord, RecordReader};
 use super::state::{BranchState, CursorId, ForkState, FrameKind, RunState};
 use crate::program::{Program, Scope, ScopeKind};
 use std::collections::BTreeMap;
@@ -19,14 +19,12 @@ pub struct Fork<'a> {
     pub state: &'a ForkState,
     /// The name of its scope.
     pub name: &'a str,
-    /// Its cursor.
     pub cursor: CursorId,
     program: &'a Program,
     run: &'a RunState,
 }
 
 impl Fork<'_> {
-    /// Its path.
     #[must_use]
     pub fn path(&self) -> String {
         View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
@@ -48,7 +46,7 @@ impl Fork<'_> {
 /// The foreaches that a run is in.
 pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item = Fork<'a>> {
     run.cursors.iter().filter_map(move |(id, cursor)| {
-        // A cursor that waits for branches stands in their fork.
+        // A cursor that waits for branches is in their fork.
         let top = cursor.frames.last()?;
         let FrameKind::Fork(state) = &top.kind else {
             return None;
@@ -65,24 +63,22 @@ pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item 
 }
 
 /// What an action outside of all loops and foreaches left behind.
-pub struct Outer<'a> {
-    /// Its name.
+pub struct OuterRecord<'a> {
     pub name: &'a str,
-    /// Its record.
     pub record: &'a ActionRecord,
-    /// What it gave.
+    /// Its result.
     pub output: Value,
 }
 
 /// What the actions outside of all loops and foreaches left behind, and the outputs of the outermost
 /// ones.
 #[must_use]
-pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<Outer<'a>>, Value) {
+pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterRecord<'a>>, Value) {
     let mut roots = run.cursors.values().filter(|one| one.parent.is_none());
     let Some(root) = roots.next() else {
         return (Vec::new(), Value::Null);
     };
-    let reading = Reading {
+    let reading = RecordReader {
         program,
         records: &root.records,
     };
@@ -92,7 +88,7 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<Outer<
     let outer = root.records.iter().filter_map(|(id, record)| {
         let within = loops.iter().any(|scope| scope.inner.contains(&id.0));
         let action = program.action(*id).filter(|_| !within)?;
-        Some(Outer {
+        Some(OuterRecord {
             name: &action.name,
             record,
             output: reading.output(&record.output),
@@ -150,11 +146,16 @@ pub fn variables_at(
         }
         state.apply(change)?;
     }
-    Ok(found.or_else(|| under_way(program, &state, path, iteration)))
+    Ok(found.or_else(|| current_variables(program, &state, path, iteration)))
 }
 
 /// The variables of now in an iteration that has not ended.
-fn under_way(program: &Program, run: &RunState, path: &str, iteration: u64) -> Option<Value> {
+fn current_variables(
+    program: &Program,
+    run: &RunState,
+    path: &str,
+    iteration: u64,
+) -> Option<Value> {
     let of_loop = run.loops().find_map(|(cursor, _, state)| {
         let own = state.path == path && state.iteration == iteration;
         (own && state.iteration_started_at.is_some()).then_some(cursor)
@@ -173,7 +174,7 @@ fn under_way(program: &Program, run: &RunState, path: &str, iteration: u64) -> O
 
 /// Finds what the run's variables were at the end of an iteration before a snapshot, from the newest
 /// commit back.
-pub struct Earlier {
+pub struct EarlierState {
     /// The commit in which the iteration ended.
     at: u64,
     /// Of a foreach: the item.
@@ -187,7 +188,7 @@ pub struct Earlier {
 
 /// A variable on the way back.
 enum Variable {
-    /// Its value, but for so many elements or bytes at its end.
+    /// Its value, but for this many elements or bytes at its end.
     Known(Value, usize),
     /// A later change took its place. What was appended since the place that is looked for, backwards.
     Sought(Vec<VariableChange>),
@@ -195,7 +196,7 @@ enum Variable {
     Absent,
 }
 
-impl Earlier {
+impl EarlierState {
     /// `variables` are those of the snapshot; the iteration, or this item, ended in the commit `at`.
     #[must_use]
     pub fn new(variables: &Value, at: u64, item: Option<u64>) -> Self {
@@ -280,7 +281,7 @@ impl Earlier {
             (Variable::Sought(appended), VariableChange::Set(_, value)) if self.before => {
                 let mut whole = Some(value.clone());
                 while let Some(change) = appended.pop() {
-                    whole = whole.and_then(|whole| grown(&whole, &change));
+                    whole = whole.and_then(|whole| with_appended(&whole, &change));
                 }
                 match whole {
                     Some(whole) => *variable = Variable::Known(whole, 0),
@@ -303,14 +304,14 @@ impl Earlier {
 
     /// The variables, if all were found.
     #[must_use]
-    pub fn found(self) -> Option<Value> {
+    pub fn into_variables(self) -> Option<Value> {
         if self.is_lost || !self.is_complete() {
             return None;
         }
         let mut pairs = Vec::new();
         for (name, variable) in self.variables {
             if let Variable::Known(value, dropped) = variable {
-                pairs.push((name, shortened(&value, dropped)?));
+                pairs.push((name, without_suffix(&value, dropped)?));
             }
         }
         Some(Value::from_pairs(pairs))
@@ -318,7 +319,7 @@ impl Earlier {
 }
 
 /// A value without so much at its end.
-fn shortened(value: &Value, dropped: usize) -> Option<Value> {
+fn without_suffix(value: &Value, dropped: usize) -> Option<Value> {
     match value {
         _ if dropped == 0 => Some(value.clone()),
         Value::String(text) => Some(Value::from(text.get(..text.len().checked_sub(dropped)?)?)),
@@ -331,7 +332,7 @@ fn shortened(value: &Value, dropped: usize) -> Option<Value> {
 }
 
 /// A value with what was appended to it.
-fn grown(value: &Value, change: &VariableChange) -> Option<Value> {
+fn with_appended(value: &Value, change: &VariableChange) -> Option<Value> {
     match (value, change) {
         (Value::String(text), VariableChange::TextAppended(_, more)) => {
             Some(Value::from(format!("{text}{more}")))

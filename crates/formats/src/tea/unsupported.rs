@@ -1,10 +1,10 @@
-//! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/reference/tea.md): it does
+//! Actions of TEA that Windlass does not have, where TEA itself continues (docs/reference/tea.md): it does
 //! nothing for `action` on a node, and answers with an error where a service or package is missing.
 
 use super::action::{all_names, canonical};
 use super::builder::{assign, expression, object, with_result};
-use super::node::{Built, Sink};
-use super::{Place, Tea};
+use super::node::{LoweredNode, Sink};
+use super::{SourcePosition, Tea};
 use windlass_expression::{Template, Value};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node};
@@ -205,7 +205,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
     found.map(|(_, hint)| *hint)
 }
 
-/// An action that Windlass does not have, and whose name is no slip of the pen.
+/// An action that Windlass does not have, and whose name is not a slip of the pen.
 fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {
@@ -242,8 +242,8 @@ impl<'n> Tea<'_, 'n> {
         named: &Entry,
         with: &[&'n Entry],
         sink: &Sink,
-        place: &Place,
-    ) -> Option<Built> {
+        place: &SourcePosition,
+    ) -> Option<LoweredNode> {
         let asks = |key: &str| {
             with.iter().any(|entry| entry.key == key)
                 || self.llm.iter().any(|(own, _)| &**own == key)
@@ -278,6 +278,6 @@ impl<'n> Tea<'_, 'n> {
         }
         let value = with_result(&object(seen), expression(text));
         let then = self.keep(sink, &value, place);
-        Some(Built::new(name, assign(then, Some(value))))
+        Some(LoweredNode::new(name, assign(then, Some(value))))
     }
 }

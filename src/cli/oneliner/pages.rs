@@ -28,7 +28,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     let mut get = retried(request(&args.url, &args.request)?);
     let data = get.get("inputs").and_then(|inputs| inputs.get("body"));
     let paging = Paging::of(args, data)?;
-    if filter && paging.next == Next::Offset {
+    if filter && paging.next == NextPage::Offset {
         return Err(format!(
             "`--items {}` has a filter, and with `--next offset` the server must count the same rows: \
              filter the file afterwards",
@@ -36,7 +36,9 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         ));
     }
     // Text has no members, and rows are no text: it is an answer that failed.
-    if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
+    if reads_members(&items)
+        || matches!(&paging.next, NextPage::Expression(it) if reads_members(it))
+    {
         get.insert("expect".to_owned(), "json".into());
     }
     let total = Total::of(args, &paging)?;
@@ -46,18 +48,18 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         false => format!("({rows})"),
     };
     let next = match &paging.next {
-        Next::Page => total.next_number("variables.at.next + (1)", &rows, &seen),
-        Next::Offset => {
+        NextPage::Page => total.next_number("variables.at.next + (1)", &rows, &seen),
+        NextPage::Offset => {
             let step = format!("variables.at.next + (({rows}) or variables.at.page_rows)");
             total.next_number(&step, &rows, &seen)
         }
-        Next::Link => LINK.to_owned(),
-        Next::Expression(expression) => following(expression),
+        NextPage::Link => LINK.to_owned(),
+        NextPage::Expression(expression) => following(expression),
     };
     let mut variables = Map::new();
     let first = paging.first;
     let before = match (&paging.next, &first) {
-        (Next::Offset, Value::Number(offset)) => Value::from(offset.clone()),
+        (NextPage::Offset, Value::Number(offset)) => Value::from(offset.clone()),
         _ => json!(0),
     };
     let mut at = json!({ "next": first, "rows": 0, "seen": before, "total": null });
@@ -67,7 +69,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         "seen": format!("{{{{ variables.at.seen + {seen} }}}}"),
         "total": total.expression(),
     });
-    if paging.next == Next::Offset
+    if paging.next == NextPage::Offset
         && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut())
     {
         at.insert("page_rows".to_owned(), json!(0));
@@ -83,21 +85,22 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         }
         match &paging.place {
             // Another server gets neither headers nor credentials.
-            Place::Address => {
+            PageTarget::Address => {
                 inputs.insert("page".to_owned(), goes.into());
             }
-            Place::Query(name) => {
+            PageTarget::Query(name) => {
                 inputs.insert("uri".to_owned(), literal(&paging.url).into());
                 inputs.insert("queries".to_owned(), json!({ name: goes }));
             }
-            Place::Data(path) => {
+            PageTarget::Data(path) => {
                 let data = inputs.insert("body".to_owned(), with_next(path).into());
                 variables.extend(data.map(|data| (DATA.to_owned(), data)));
             }
         }
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
-    if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
+    if let (NextPage::Page | NextPage::Offset, Some(limit)) = (&paging.next, limit.as_object_mut())
+    {
         // A server that does not know the number gives the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
@@ -139,7 +142,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
 
 /// What leads to the next page.
 #[derive(PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextPage {
     Link,
     Page,
     Offset,
@@ -151,7 +154,7 @@ pub(super) enum Next {
 const DATA: &str = "data";
 
 /// Where what leads to a page goes.
-enum Place {
+enum PageTarget {
     /// It is the address.
     Address,
     /// Into the query, under this name.
@@ -162,10 +165,10 @@ enum Place {
 
 /// Where the pages of a line are.
 pub(super) struct Paging {
-    pub(super) next: Next,
+    pub(super) next: NextPage,
     /// Without what the query of a page is given.
     url: String,
-    place: Place,
+    place: PageTarget,
     /// What leads to the first page.
     first: Value,
     /// Whether the line itself says that pages before it are left out.
@@ -176,29 +179,29 @@ impl Paging {
     /// Those of a line that sends this data.
     fn of(args: &PaginateArgs, data: Option<&Value>) -> Result<Self, String> {
         let next = match args.next.as_str() {
-            "link" => Next::Link,
-            "page" => Next::Page,
-            "offset" => Next::Offset,
+            "link" => NextPage::Link,
+            "page" => NextPage::Page,
+            "offset" => NextPage::Offset,
             word if is_word(word) && !OUTPUTS.contains(&word) => {
                 return Err(format!(
                     "`--next {word}`: it is link, page, offset, or an expression such as body.next"
                 ));
             }
-            other => Next::Expression(reading(other)),
+            other => NextPage::Expression(reading(other)),
         };
         let named = |name: &str| Some(args.param.clone().unwrap_or_else(|| name.to_owned()));
         let name = match next {
-            Next::Link => None,
-            Next::Page => named("page"),
-            Next::Offset => named("offset"),
-            Next::Expression(_) => args.param.clone(),
+            NextPage::Link => None,
+            NextPage::Page => named("page"),
+            NextPage::Offset => named("offset"),
+            NextPage::Expression(_) => args.param.clone(),
         };
         let Some(name) = name else {
             return Ok(Self {
                 begins_later: names_a_later_page(&args.url),
                 next,
                 url: args.url.clone(),
-                place: Place::Address,
+                place: PageTarget::Address,
                 first: Value::Null,
             });
         };
@@ -222,16 +225,16 @@ impl Paging {
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
                 has_room(data, &path)?;
                 let given = data.pointer(&format!("/{}", path.join("/"))).cloned();
-                (Place::Data(path), given)
+                (PageTarget::Data(path), given)
             }
             (given, _) => {
                 let given = given.map(|given| literal(&given).into());
-                (Place::Query(name.clone()), given)
+                (PageTarget::Query(name.clone()), given)
             }
         };
         let begins_later = match (&next, &given) {
-            (Next::Offset, _) | (_, None) => false,
-            (Next::Page, Some(number)) => !is_first(
+            (NextPage::Offset, _) | (_, None) => false,
+            (NextPage::Page, Some(number)) => !is_first(
                 &number
                     .as_str()
                     .map_or_else(|| number.to_string(), str::to_owned),
@@ -239,7 +242,7 @@ impl Paging {
             (_, Some(token)) => !token.is_null(),
         };
         let first = match (&next, given) {
-            (Next::Expression(_), given) => given.unwrap_or_default(),
+            (NextPage::Expression(_), given) => given.unwrap_or_default(),
             (_, Some(given)) => {
                 let text = given
                     .as_str()
@@ -248,7 +251,7 @@ impl Paging {
                 let told = |_| format!("`{name}={text}` is not a number");
                 number.map(Value::from).map_err(told)?
             }
-            (Next::Page, None) => json!(1),
+            (NextPage::Page, None) => json!(1),
             (_, None) => json!(0),
         };
         Ok(Self {

@@ -45,7 +45,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         made: &made,
         expressions: given.collect(),
     };
-    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
+    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -58,7 +58,7 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         made: &made,
         expressions: Vec::new(),
     };
-    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
+    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -81,7 +81,7 @@ pub async fn operation(
             .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
             .collect(),
     };
-    let (exit, _) = go(global, screen, &line, &args.quick, limits).await?;
+    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -103,7 +103,7 @@ pub async fn paginate(
         made: &made,
         expressions: given.into_iter().chain(total).collect(),
     };
-    let (exit, run) = go(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
@@ -210,7 +210,7 @@ struct Line<'a> {
 }
 
 /// Runs the file that a line stands for; gives how that ended, and the run.
-async fn go(
+async fn run_file(
     global: &Global,
     screen: Screen,
     line: &Line<'_>,
@@ -268,7 +268,7 @@ async fn go(
         screen,
     };
     let mut session = Session::attach(setup).await?;
-    session.say_unused(&args.handlers, true);
+    session.warn_ignored_flags(&args.handlers, true);
     let done = async {
         loop {
             let (id, goes_on) = match &own {
@@ -357,7 +357,7 @@ async fn begin(
         // Of a given id, or the same line began it a moment ago.
         Some(Err(failure))
             if failure.code() != Some(ErrorCode::RunExists)
-                || !session.is_under_way(id, &program).await? =>
+                || !session.is_unfinished(id, &program).await? =>
         {
             return Err(failure);
         }

@@ -2,7 +2,7 @@
 //! checks that the first page really has no next one.
 
 use super::file::{LOOK, reading};
-use super::pages::{Next, Paging};
+use super::pages::{NextPage, Paging};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,7 @@ const CURSOR_OBJECTS: [&str; 11] = [
     "cursors",
 ];
 
-/// The number of all rows, as the server reports it.
+/// The number of all rows, as the server reports about it.
 pub(super) enum Total {
     /// In the usual members and headers.
     Usual,
@@ -198,11 +198,11 @@ pub(super) fn shown_next(given: &str) -> String {
 
 /// The actions after the last page that fail the run if the only page has no next one by the given name, but a member
 /// that usually leads to one.
-pub(super) fn misspelt_next(next: &Next, given: &str) -> Option<(String, Value)> {
+pub(super) fn misspelt_next(next: &NextPage, given: &str) -> Option<(String, Value)> {
     let missing = match next {
-        Next::Page | Next::Offset => return None,
-        Next::Link => format!("not ({LOOK}.get('links') or {{}}).get('next')"),
-        Next::Expression(expression) => missing_member(expression)?,
+        NextPage::Page | NextPage::Offset => return None,
+        NextPage::Link => format!("not ({LOOK}.get('links') or {{}}).get('next')"),
+        NextPage::Expression(expression) => missing_member(expression)?,
     };
     let shown = shown_next(given);
     let within = CURSOR_OBJECTS.map(|name| format!(", ['.{name}', at.{name}]"));

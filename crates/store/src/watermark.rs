@@ -1,4 +1,4 @@
-//! The mark: the number of the last durable group, in a file of its own beside the database. A log
+//! The mark: the number of the last durable group, in a file of its own next to the database. A log
 //! that lost its end looks whole to the database; the mark knows better, so a finished store without
 //! a readable one is damaged. This file never opens the database.
 //!
@@ -17,17 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Its file.
 pub(super) const MARK: &str = "mark";
 
-/// It is synced once in so many groups: a mark that is older than that is of another time.
+/// It is synced once in this many groups: a mark that is older than that is of another time.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.
-pub(super) struct Mark {
+pub(super) struct Watermark {
     pub file: File,
     /// What it says also after a power cut, at least.
     durable: AtomicU64,
 }
 
-impl Mark {
+impl Watermark {
     /// That of a new store, which names no group yet. Not durable.
     pub fn fresh(path: &Path) -> io::Result<Self> {
         let file = options()
@@ -41,7 +41,7 @@ impl Mark {
 
     /// That of a finished store, made durable as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let group = acknowledged(path)?;
+        let group = read_watermark(path)?;
         let made_durable = || -> io::Result<File> {
             let file = options().open(path.join(MARK))?;
             // Written again: what an earlier sync failed for, the system takes for written.
@@ -85,23 +85,25 @@ fn options() -> OpenOptions {
 }
 
 /// What the mark of a finished store says.
-pub(super) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
+pub(super) fn read_watermark(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(bad("is missing")),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(corrupt_mark("is missing"));
+        }
         file => file.map_err(StoreError::Io)?,
     };
     let length = file.metadata().map_err(StoreError::Io)?.len();
     match file.read_exact_at(&mut found, 0) {
         Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(StoreError::Io(error)),
         Ok(()) if length == found.len() as u64 => {
-            group_of(found).ok_or_else(|| bad("is not what was written"))
+            group_of(found).ok_or_else(|| corrupt_mark("is not what was written"))
         }
-        Ok(()) | Err(_) => Err(bad("is not as long as it was written")),
+        Ok(()) | Err(_) => Err(corrupt_mark("is not as long as it was written")),
     }
 }
 
-fn bad(what: &str) -> StoreError {
+fn corrupt_mark(what: &str) -> StoreError {
     corrupt(&format!(
         "its mark `store/mark`, which names the last acknowledged group, {what}"
     ))
