@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
-/// This many at a time; the others wait. More threads would only take the processors from everything else.
+/// Maximum number of concurrent computations; the others wait. More threads would only take the processors from everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
 /// Of them, those of guests: one is left to the operator.

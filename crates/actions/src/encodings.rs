@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// This many letters of Base64 in a row are read as such.
+/// Minimum number of letters in a row that are read as Base64.
 const MIN_LETTERS: usize = 8;
 
 /// What a text says when it is read in another way.

@@ -16,7 +16,7 @@ const SHORTEST: usize = 4;
 /// In what comes back shorter texts are no sign: `POST`, `json`.
 const SHORTEST_ECHO: usize = 8;
 
-/// This many texts are looked for at most; a fault of an action that has more says nothing.
+/// Maximum number of texts to look for; a fault of an action that has more says nothing.
 const MAX_TEXTS: usize = 256;
 
 /// A request with its secure inputs as they are, and what to look for in what comes back.

@@ -14,7 +14,7 @@ const LATE_AFTER: Duration = Duration::from_secs(60);
 /// How soon it is looked again whether a run that is in the way has ended.
 const QUEUED_AFTER: Duration = Duration::from_secs(2);
 
-/// This many candidates are checked for one time: enough for every weekday of some years.
+/// Maximum number of candidates checked for one time: enough for every weekday of some years.
 const CANDIDATES: u32 = 3_000;
 
 /// What is to be done about a schedule now.

@@ -18,7 +18,7 @@ use windlass_model::model::Status;
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
-/// This many events are read at a time.
+/// Number of events read at a time.
 const PAGE: usize = 200;
 
 /// What a follower of a run receives. After `Finished` or `Stuck` nothing more comes, nor after

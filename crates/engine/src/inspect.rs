@@ -14,7 +14,7 @@ use windlass_machine::program::{Program, ProgramHash};
 use windlass_model::model::Name;
 use windlass_store::{ProgramSource, Store, open_for_inspection};
 
-/// This many compiled programs are remembered.
+/// Maximum number of compiled programs in memory.
 const MANY_PROGRAMS: usize = 256;
 
 /// Of this many runs it is remembered what lists show of them.

@@ -21,10 +21,10 @@ use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, W
 /// that it never says anything else than the store.
 pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
 
-/// This many names a misspelt one is compared with.
+/// Maximum number of names that a misspelt one is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// This many former texts of a workflow are stored.
+/// Maximum number of former texts of a workflow.
 const MAX_FORMER: usize = 50;
 
 /// When a workflow is put in place of the one that is there.

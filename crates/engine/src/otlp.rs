@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// This many spans may wait, and this many go out in a request.
+/// Maximum number of spans that may wait, and this many go out in a request.
 const WAITING: usize = 8_192;
 const BATCH: usize = 512;
 

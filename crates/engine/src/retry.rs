@@ -160,7 +160,7 @@ fn failed_items(from: &str) -> Option<Option<&str>> {
     }
 }
 
-/// This many places are listed.
+/// Maximum number of places listed.
 const MAX_LISTED: usize = 10;
 
 /// What to write where items of several foreaches failed.

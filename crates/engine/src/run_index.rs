@@ -12,10 +12,10 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// This many headers are read at a time.
+/// Number of headers read at a time.
 const PAGE: usize = 1_000;
 
-/// This many runs that went are remembered.
+/// Maximum number of runs that went in memory.
 const MAX_GONE: usize = 10_000;
 
 /// What is known of a run.

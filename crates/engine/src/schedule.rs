@@ -14,7 +14,7 @@ use windlass_value::time::Timestamp;
 /// The label of a run that a schedule started: the workflow's name.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 
-/// This many workflows are read at a time.
+/// Number of workflows read at a time.
 const PAGE: usize = 256;
 
 /// A schedule that is ahead of the clock by more than this was decided by a clock that was wrong.

@@ -16,7 +16,7 @@ use windlass_expression::{Budget, Value};
 use windlass_model::model::{Fault, Name, NamedSpan, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// This many states at most in one transition; what is left continues with `Continued`.
+/// Maximum number of states in one transition; what is left continues with `Continued`.
 const MAX_STEPS: u32 = 10_000;
 
 /// After so much work a transition ends as well, and what is left continues with `Continued`: others have their turn.
@@ -25,7 +25,7 @@ const MAX_SPENT: u64 = 50_000;
 /// The work of a step itself.
 const STEP: usize = 4;
 
-/// This many items of a foreach end in one transition at most.
+/// Maximum number of items of a foreach that end in one transition.
 const LIGHT_ITEMS: u32 = 50;
 
 /// Moves a run through its program. `now` is the time of the event.

@@ -135,7 +135,7 @@ impl Transition {
         self.history.iter().any(is_limit)
     }
 
-    /// This step and then the next one, as one: for events that came while a commit was under way.
+    /// This step and then the next one, as one: for events that came while a commit was in flight.
     pub fn join(&mut self, next: Self) {
         // Mostly there is one event.
         if self.is_empty() && self.history.is_empty() {
@@ -261,7 +261,7 @@ pub enum HistoryKind {
         max_iterations: u64,
     },
     /// An iteration of a loop: where the condition is checked before it, when it begins; else
-    /// when it has ended. In TEA each look of a loop is reported.
+    /// when it has ended. In TEA each check of a loop is reported.
     LoopIteration {
         /// The loop.
         node_name: Name,

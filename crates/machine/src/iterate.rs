@@ -55,7 +55,7 @@ impl LoopRef<'_> {
 /// What an expression is for, in a message.
 const LOOP_DELAY: &str = "the delay of a loop";
 
-/// This many pages of a loop are remembered: the first ones. More are not compared, so that a loop
+/// Maximum number of pages that a loop remembers: the first ones. More are not compared, so that a loop
 /// whose count the operator has raised beyond all measure stays a small record.
 const MAX_PAGES: usize = 100_000;
 

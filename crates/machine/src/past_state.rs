@@ -30,7 +30,7 @@ impl Fork<'_> {
         View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
     }
 
-    /// The items that are under way, and since when.
+    /// The items that are in flight, and since when.
     pub fn lanes(&self) -> impl Iterator<Item = (u32, Timestamp)> + '_ {
         let branches = (0..).zip(&self.state.branches);
         branches.filter_map(|(index, branch)| match branch {

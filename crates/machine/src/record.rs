@@ -225,7 +225,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// The same as [`Reading::actions`], for what is stored: outputs nest in outputs, and what
+    /// The same as [`RecordReader::actions`], for what is stored: outputs nest in outputs, and what
     /// nests too deep could not be read back.
     ///
     /// # Errors

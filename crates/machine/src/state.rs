@@ -181,7 +181,7 @@ pub enum FrameKind {
 /// How many nodes of a graph were entered.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct GraphState {
-    /// This many in all.
+    /// Number of nodes entered in total.
     pub steps: u32,
     /// Which visit of its node the current one is, from 1.
     pub visit: u32,
@@ -310,7 +310,7 @@ pub struct ForkState {
     pub branches: Vec<BranchState>,
     /// A foreach starts its items in order: this many have started.
     pub started: u32,
-    /// This many run.
+    /// Number of branches that run.
     pub running: u32,
     /// No further branch starts: one failed.
     pub closed: bool,

@@ -16,7 +16,7 @@ use windlass_value::time::Timestamp;
 
 /// A longer message is cut, in bytes.
 const MAX_MESSAGE: usize = 200;
-/// This many messages of one row are distinguished.
+/// Maximum number of different messages in one row.
 const MAX_MESSAGES: usize = 64;
 
 /// The bits of a cell's first byte: the status, the condition and what follows.

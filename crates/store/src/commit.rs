@@ -28,10 +28,10 @@ pub struct Writer {
     pub batch: WriteBatch,
     /// As it will be after that.
     pub root: Root,
-    /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
+    /// Where the journals of runs stand: of those that are in flight. One that sleeps, rests or has
     /// ended costs nothing here from the next group on. Boxed, because a table has room for more than it holds.
     pub heads: HashMap<Name, Box<KnownHeader>>,
-    /// Those in the batch that are not under way any more.
+    /// Those in the batch that are not in flight any more.
     leaving: Vec<Name>,
     /// The runs that the batch changes.
     pub touched: Vec<Name>,

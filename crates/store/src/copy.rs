@@ -38,16 +38,16 @@ const FULL: usize = 1 << 20;
 /// What is copied is made durable in steps of this many bytes: the disk syncs commits meanwhile.
 const STEP: usize = 4 << 20;
 
-/// This many bytes are read from one iterator: who has one keeps the database from being opened again.
+/// Number of bytes read from one iterator: who has one keeps the database from being opened again.
 const SLICE: usize = 256 << 10;
 
-/// This many rows are read at most while nothing is written. More than one group writes, so that an end comes.
+/// Maximum number of rows read while nothing is written. More than one group writes, so that an end comes.
 const FEW: usize = 4_096;
 
 /// What changed meanwhile is copied so often while others write.
 const ROUNDS: u32 = 16;
 
-/// What is under way to a copy.
+/// What is in flight to a copy.
 struct Copy<'a, T: Kv> {
     into: &'a T,
     batch: WriteBatch,

@@ -73,7 +73,7 @@ pub struct KnownHeader {
 }
 
 impl KnownHeader {
-    /// This many loops are remembered.
+    /// Maximum number of loops in a header.
     const MAX_NEWEST: usize = 16;
 
     /// What is remembered of a stored header whose row has this checksum.

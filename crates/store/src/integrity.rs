@@ -12,7 +12,7 @@ use windlass_model::model::Name;
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntegrityReport {
-    /// This many runs can be read in full.
+    /// Number of runs that can be read in full.
     pub whole: u64,
     /// What cannot be read.
     pub issues: Vec<Issue>,

@@ -16,7 +16,7 @@ use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
 use windlass_machine::{HistoryKind, IterationRow};
 
-/// This many iterations lie in one row, unless they take more bytes.
+/// Maximum number of iterations in one row, unless they take more bytes.
 const MAX_CELLS: u64 = 4_096;
 const MAX_CELLS_BYTES: usize = 16 << 10;
 
@@ -28,13 +28,13 @@ const FIRST_ROWS_BYTES: u64 = 4 << 20;
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
-/// This many whole rows at most go, or stay, together.
+/// Maximum number of whole rows that go, or stay, together.
 const MAX_ROWS_TOGETHER: u64 = 250;
 
 /// What an iteration gave is stored in a whole row up to this many bytes, about.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// Of this many iterations that have not ended yet it is stored what was reported about them.
+/// Maximum number of unfinished iterations whose reported facts are stored.
 const MAX_UNFINISHED: usize = 1_000;
 
 /// The rows of a run's iterations.

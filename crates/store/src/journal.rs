@@ -186,7 +186,7 @@ pub struct NewestRows {
 }
 
 impl NewestRows {
-    /// This many of each loop.
+    /// Maximum number of rows of each loop.
     pub fn new(keep: usize) -> Self {
         Self {
             keep,

@@ -36,7 +36,7 @@ pub trait Kv: Send + Sync + 'static {
     /// The database of a copy of it on disk.
     type Backup: Disk;
 
-    /// This many bytes of groups may be applied and not durable. A group with more becomes durable in several.
+    /// Maximum number of bytes of groups that are applied and not durable. A group with more becomes durable in several.
     const MAX_UNSYNCED: usize;
 
     /// The value of a key.

@@ -6,7 +6,7 @@ use super::codec::BadRecord;
 use super::iterations::EndedIteration;
 use windlass_machine::LoopState;
 
-/// This many are read at a time.
+/// Number of iterations read at a time.
 const BLOCK: usize = 4_096;
 
 /// What is stored of the iterations of a loop, or of the items of a foreach.

@@ -301,7 +301,7 @@ impl Rows<Memory> {
         };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
-        // What cannot be read ends it, and was reported about.
+        // What cannot be read ends it, and was reported.
         let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
             found.rows.insert(end);
             if let Some((first, line)) = lines.first() {

@@ -85,7 +85,7 @@ pub struct Rows<K: Kv> {
     feed: Feed,
     /// Which rows changed.
     pub(super) changes: RowChanges,
-    /// How often it was opened again: a group that is under way meanwhile is not known to be
+    /// How often it was opened again: a group that is in flight meanwhile is not known to be
     /// durable.
     epoch: AtomicU64,
     /// What errors call it.

@@ -16,7 +16,7 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 /// How long it may take until Temporal answers the first time.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// This many executions are listed at a time.
+/// Number of executions listed at a time.
 const PAGE: i32 = 1_000;
 
 #[derive(Clone)]

@@ -30,7 +30,7 @@ type ReadResult<T> = Result<T, EngineError>;
 /// All executions of a run.
 const EVERY: usize = usize::MAX;
 
-/// This many histories are read at a time.
+/// Number of histories read at a time.
 const AT_A_TIME: usize = 8;
 
 /// Histories, folded.
@@ -52,7 +52,7 @@ struct FoldedRun {
     folded: FoldState,
     /// The execution, and how many events it had; none before anything was read.
     at: Option<(String, i64)>,
-    /// This many executions were folded, up to the last.
+    /// Number of executions that were folded, up to the last.
     executions: usize,
     /// Whether there are none before them.
     whole: bool,

@@ -36,7 +36,7 @@ use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
 use windlass_store::ProgramSource;
 use windlass_value::time::Timestamp;
 
-/// The version of the machine. Runs under way stay with the version that they began with, where
+/// The version of the machine. Runs in flight stay with the version that they began with, where
 /// workers are versioned: another number is another way through the same history.
 const MACHINE: &str = "1";
 
@@ -49,7 +49,7 @@ const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 /// A lost effect begins again after this.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// This many programs are stored that no run here needs.
+/// Maximum number of programs in memory that no run here needs.
 const MANY_PROGRAMS: usize = 256;
 
 /// Outputs up to this are shown in Temporal's own tools.
@@ -62,9 +62,9 @@ pub struct WorkerOptions {
     pub heartbeat: Duration,
     /// How long a run that a worker has in memory waits for it before another one takes it over.
     pub sticky: Duration,
-    /// This many effects at a time.
+    /// Maximum number of concurrent effects.
     pub effects: usize,
-    /// This many runs are stored in memory.
+    /// Maximum number of runs in memory.
     pub runs: usize,
     /// The deployment, when workers are versioned.
     pub deployment: Option<String>,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
-/// This many links are followed to a file that is not there yet.
+/// Maximum number of links followed to a file that is not there yet.
 const MAX_LINKS: usize = 40;
 
 /// The file that a path leads to, through all links, whether it is there or not.

@@ -22,7 +22,7 @@ use windlass_model::model::{Fault, Request, fault_kind};
 /// How long a connection may take to come about, within the attempt's own time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// This many redirects are followed.
+/// Maximum number of redirects followed.
 const MAX_REDIRECTS: usize = 10;
 
 const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));

@@ -3,7 +3,7 @@
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
 
-/// This many parts of a reply are distinguished; one with more stays the bytes it is.
+/// Maximum number of parts of a reply; one with more stays the bytes it is.
 const MAX_PARTS: usize = 1000;
 
 /// One part of a body.

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A store that was read in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreReport {
-    /// This many runs can be read in full.
+    /// Number of runs that can be read in full.
     pub runs: u64,
     /// What cannot be read.
     pub unreadable: Vec<Unreadable>,

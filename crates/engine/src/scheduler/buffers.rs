@@ -1,4 +1,4 @@
-//! Buffers of the steps under way, and how many there are.
+//! Buffers of the steps in flight, and how many there are.
 
 use super::writers::MAX_IN_FLIGHT;
 use windlass_machine::Change;

@@ -133,7 +133,7 @@ impl Driver {
         self.complete(batch, outcome);
     }
 
-    /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
+    /// Whether the busy runs are worth a batch now. A small one waits for those in flight, which may make more
     /// runs busy: each sync costs as much as many steps.
     pub(super) fn can_commit(&self) -> bool {
         // No one waits for a batch that may take long.
@@ -156,7 +156,7 @@ impl Driver {
         }
     }
 
-    /// Waits until no batch is under way.
+    /// Waits until no batch is in flight.
     pub(super) fn await_completed(&mut self) {
         while let Some(written) = self.writers.recv_batch() {
             self.on_batch_written(written);

@@ -22,7 +22,7 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// This many programs are cached that no run in memory has.
+/// Maximum number of programs in memory that no run in memory has.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
 /// As many messages are gathered into one group at most.
@@ -49,14 +49,14 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// This many of the batches under way may take long.
+    /// Number of batches in flight that may take long.
     pub(super) heavy_writes: usize,
     /// The runs with a step that is held, and until when.
     pub(super) held: VecDeque<(Timestamp, Name)>,
     /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
     /// again and again.
     pub(super) holds: bool,
-    /// What was asked of runs that have a step under way: it waits until that is durable.
+    /// What was asked of runs that have a step in flight: it waits until that is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
     /// Where steps that take long are computed; none where a caller starts the rounds.
@@ -318,7 +318,7 @@ impl Driver {
         self.make_busy(run, |active| !active.inbox.is_empty());
     }
 
-    /// Makes a run busy if it has something to store, and no step under way.
+    /// Makes a run busy if it has something to store, and no step in flight.
     fn make_busy(&mut self, run: &Name, has: impl FnOnce(&ActiveRun) -> bool) {
         if let Some(active) = self.runs.get_mut(run)
             && has(active)

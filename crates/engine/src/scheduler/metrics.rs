@@ -14,7 +14,7 @@ use windlass_model::model::{FAILED_ENDINGS, Name};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
-/// This many workflows have counters of their own. The others count together, as `other`: callers
+/// Maximum number of workflows with their own counters. The others count together, as `other`: callers
 /// choose the names, and each one costs memory here and at who collects them.
 const WORKFLOWS: usize = 100;
 

@@ -12,10 +12,10 @@ use windlass_machine::EffectId;
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// This many lines may wait for a reader.
+/// Maximum number of lines that may wait for a reader.
 const CHANNEL_CAPACITY: usize = 2_048;
 
-/// This many lines of a command are remembered, and this many bytes.
+/// Maximum number of lines of a command in memory, and of bytes.
 const MAX_LINES: usize = 1_000;
 const MAX_BYTES: usize = 64 << 10;
 
@@ -42,7 +42,7 @@ pub struct OutputLog(Arc<Mutex<HashMap<Name, RunOutput>>>);
 #[derive(Default)]
 struct RunOutput {
     listeners: Vec<mpsc::Sender<OutputLine>>,
-    /// By the calls that are under way.
+    /// By the calls that are in flight.
     recent: BTreeMap<EffectId, CallOutput>,
 }
 

@@ -17,7 +17,7 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
-/// This many due runs are loaded at a time.
+/// Number of due runs loaded at a time.
 const DUE_PAGE: usize = 1_024;
 
 /// After this many failures in a row a run is parked.
@@ -290,7 +290,7 @@ impl Driver {
 
     /// Opens the store again and recovers its runs.
     fn reopen_store(&mut self, now: Timestamp) {
-        // What is under way fails, and its runs are discarded before they are loaded.
+        // What is in flight fails, and its runs are discarded before they are loaded.
         self.await_completed();
         let outcome = self
             .store

@@ -28,11 +28,11 @@ pub struct TraceSpan {
 /// A caller that takes the spans. It must not wait.
 pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
 
-/// Who is reported, if anybody is.
+/// The listener, if there is one.
 #[derive(Clone, Default)]
 pub(super) struct Traces(pub Option<SpanSink>);
 
-/// The attempts that were under way before a step, and what the step was reported about them.
+/// The attempts that were in flight before a step, and what the step reported about them.
 #[derive(Default)]
 pub(super) struct Attempts(Vec<Attempt>);
 

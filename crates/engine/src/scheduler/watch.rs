@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use windlass_machine::{Outcome, PauseReason};
 use windlass_model::model::Name;
 
-/// This many updates may wait for a watcher.
+/// Maximum number of updates that may wait for a watcher.
 const MAX_UPDATES: usize = 1_024;
 
 /// This many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses

@@ -13,9 +13,9 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_store::Store;
 
-/// This many batches are written at a time: the database takes one while the disk syncs another.
+/// Number of batches written at a time: the database takes one while the disk syncs another.
 pub(super) const WRITERS: usize = 2;
-/// This many batches are under way at most: those that are written, and one that waits.
+/// Maximum number of batches in flight: those that are written, and one that waits.
 pub(super) const MAX_IN_FLIGHT: usize = WRITERS + 1;
 
 /// A batch that came back, and what became of it: an outcome, or what the store panicked with.
@@ -76,7 +76,7 @@ impl Writers {
         Some(written)
     }
 
-    /// Waits for a batch; none when none is under way.
+    /// Waits for a batch; none when none is in flight.
     pub fn recv_batch(&mut self) -> Option<WrittenBatch> {
         if self.under_way == 0 {
             return None;

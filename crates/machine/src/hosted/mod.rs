@@ -214,7 +214,7 @@ impl RunHost {
         effects
     }
 
-    /// This many bytes were recorded for its steps.
+    /// Counts bytes that were recorded for its steps.
     pub fn add_recorded_bytes(&mut self, bytes: u64) {
         self.size.add(bytes);
     }

@@ -380,7 +380,7 @@ pub struct Pages {
 /// When a loop makes no progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unchanged {
-    /// This many iterations one after the other gave the same.
+    /// Number of consecutive iterations with the same result.
     pub times: u64,
     /// What is compared; none: the iterations' results.
     pub of: Option<Template>,

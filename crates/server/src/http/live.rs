@@ -31,7 +31,7 @@ use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 const USUAL_HZ: f64 = 10.0;
 const MAX_HZ: f64 = 60.0;
 
-/// This many rows are in an event at most; further ones are in the next.
+/// Maximum number of rows in an event; further ones are in the next.
 const MAX_ROWS_PER_EVENT: usize = 200;
 
 /// On a quiet stream it is looked this often whether the store takes writes.

@@ -98,7 +98,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Fails when it was opened again meanwhile: what was under way then may be lost.
+    /// Fails when it was opened again meanwhile: what was in flight then may be lost.
     fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
         if self.epoch.load(Ordering::SeqCst) == epoch {
             return Ok(());

@@ -109,7 +109,7 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     assert_eq!(store.kv.synced(), group + 1);
 }
 
-/// A caller that reads while a group is on its way sees it, and is reported that only when it is durable.
+/// A caller that reads while a group is on its way sees it, and receives it only when it is durable.
 #[test]
 fn what_was_read_is_settled_when_its_group_is_durable() {
     const MOMENT: Duration = Duration::from_millis(50);

@@ -10,7 +10,7 @@ pub(super) const STEP: u64 = Sled::SEGMENT as u64;
 pub(super) const HEADER: usize = 20;
 /// Behind the last place at which a message may begin: none does in the last bytes.
 const LAST: usize = Sled::SEGMENT - 32 + 1;
-/// This many bytes of a segment are put through a checksum in search of a message, at most.
+/// Maximum number of bytes of a segment that are put through a checksum in search of a message.
 const MAX_SEARCH: usize = 64 << 20;
 
 /// A message as it lies in a segment.

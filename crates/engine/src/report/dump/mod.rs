@@ -16,7 +16,7 @@ use state::{checksum, state};
 use windlass_store::{FORMAT, Placement, RunHeader, StoreError};
 use windlass_value::time::Timestamp;
 
-/// This many heads are read at a time.
+/// Number of heads read at a time.
 const PAGE: usize = 1_000;
 
 /// Which part of a store is dumped.
@@ -29,7 +29,7 @@ pub struct DumpFilter {
     pub iterations: Option<usize>,
     /// Only runs behind this one, in the order of their ids.
     pub after: Option<String>,
-    /// This many runs at most; none: all.
+    /// Maximum number of runs; none: all.
     pub limit: Option<usize>,
 }
 

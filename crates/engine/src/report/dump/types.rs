@@ -234,9 +234,9 @@ pub enum FrameKindDump {
         items: Value,
         /// How far each branch is.
         branches: Vec<BranchDump>,
-        /// This many have started.
+        /// Number of branches that have started.
         started: u32,
-        /// This many run.
+        /// Number of branches that run.
         running: u32,
         /// No further branch starts.
         closed: bool,

@@ -182,7 +182,7 @@ pub(super) fn whole(
     acted.read(&records);
     let mut actions = acted.actions;
     let first = actions.iter().filter_map(|action| action.started_at).min();
-    // An iteration that has not ended is one that is under way.
+    // An iteration that has not ended is one that is in flight.
     let started_at = match (began.or(first), ended) {
         (Some(at), _) if ended.is_some() || view.running => at,
         _ => return Err(missing(run)),
