@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 /// Examples of a command, each with a comment: of `windlass` itself, and of commands by name.
-const EXAMPLES: [(&str, &[(&str, &str)]); 36] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 37] = [
     (
         "windlass",
         &[

@@ -139,12 +139,22 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     // Commands that move runs need a second thread; the others ask one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut multi_thread_runtime(), run::run(global, screen, args)),
-        Command::Poll(args) => block_on(&mut multi_thread_runtime(), oneliner::poll(global, screen, args)),
-        Command::Try(args) => block_on(&mut multi_thread_runtime(), oneliner::attempt(global, screen, args)),
-        Command::Paginate(args) => block_on(&mut multi_thread_runtime(), oneliner::paginate(global, screen, args)),
-        Command::Operation(args) => {
-            block_on(&mut multi_thread_runtime(), oneliner::operation(global, screen, args))
-        }
+        Command::Poll(args) => block_on(
+            &mut multi_thread_runtime(),
+            oneliner::poll(global, screen, args),
+        ),
+        Command::Try(args) => block_on(
+            &mut multi_thread_runtime(),
+            oneliner::attempt(global, screen, args),
+        ),
+        Command::Paginate(args) => block_on(
+            &mut multi_thread_runtime(),
+            oneliner::paginate(global, screen, args),
+        ),
+        Command::Operation(args) => block_on(
+            &mut multi_thread_runtime(),
+            oneliner::operation(global, screen, args),
+        ),
         Command::Serve(args) => {
             raise_fd_limit();
             block_on(

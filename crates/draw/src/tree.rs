@@ -4,11 +4,11 @@ use super::wires::{Links, wires};
 use super::{
     BoxId, BoxShape, DrawnBox, Endpoints, Facts, Line, LineKind, NodeLimits, ScopeDrawing, cut,
 };
+use windlass_machine::program::duration_text;
 use windlass_machine::program::template_text;
 use windlass_machine::program::{
     Action, DagNode, Op, Program, Retry, Scope, ScopeId, ScopeKind, State, StateId,
 };
-use windlass_machine::program::{shown, duration_text};
 use windlass_model::model::{Delay, Name, Status, path_part};
 
 /// All of a program, without bare boxes.

@@ -3,7 +3,7 @@
 
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{Dialect, Name, OnLimit, OnMissing, NamedSpans, Test};
+use windlass_model::model::{Dialect, Name, NamedSpans, OnLimit, OnMissing, Test};
 use windlass_source::source::Span;
 
 /// A workflow that does nothing.

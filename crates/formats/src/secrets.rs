@@ -126,7 +126,7 @@ impl Check<'_> {
         let unchanged = spec.unchanged.as_ref();
         self.maybe(unchanged.and_then(|limit| limit.of.as_ref()), span);
         for keep in &spec.keep {
-            self.kept(&keep.value, span, "the collected values of a loop");
+            self.check_stored(&keep.value, span, "the collected values of a loop");
         }
     }
 

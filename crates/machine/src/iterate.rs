@@ -219,7 +219,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn evaluate_condition(&self, this: LoopRef<'a>) -> Faulty<ConditionResult> {
+    fn evaluate_condition(&self, this: LoopRef<'a>) -> EvalResult<ConditionResult> {
         let view = View {
             missing_as_null: true,
             ..self.view(this.cursor)

@@ -101,7 +101,7 @@ pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
         Some(ActionRetry {
             name: scope.name.to_string(),
             line: enter.span.line,
-            count: written(&retry.count),
+            count: limit_text(&retry.count),
             wait: retry.backoff.title(),
             on: match retry.on.as_slice() {
                 [] => vec![RetryOn::Transient.to_string()],

@@ -5,7 +5,7 @@ use super::ast::{AstSpan, Expr, Node, Step};
 use super::functions::{Args, Run};
 use super::text::text_size;
 use crate::error::Missing;
-use crate::{Budget, Env, EvalError, BudgetExceeded, MAX_DEPTH, Mode, Object, Value};
+use crate::{Budget, BudgetExceeded, Env, EvalError, MAX_DEPTH, Mode, Object, Value};
 use windlass_value::{did_you_mean, members};
 
 /// Nodes evaluated and elements checked by one expression, at most.

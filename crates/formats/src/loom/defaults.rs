@@ -1,7 +1,7 @@
 //! `defaults` of a file: what its `http` and `ai` actions have that say nothing themselves.
 
 use super::Loom;
-use super::act::Act;
+use super::action_fields::ActionFields;
 use super::retry::default_retry;
 use crate::builder::{object, text};
 use crate::reader::Fields;
@@ -24,18 +24,18 @@ impl Loom<'_> {
     /// Reads `defaults: {retry, timeout, headers}`.
     pub(super) fn read_defaults(&mut self, fields: &mut Fields<'_>) {
         let hint = "for example defaults: { retry: none, timeout: 30s, headers: { accept: application/json } }";
-        let Some(entry) = fields.some(self, "defaults") else {
+        let Some(entry) = fields.non_null(self, "defaults") else {
             return;
         };
         let Some(mut fields) = self.fields(&entry.value, "`defaults`", hint) else {
             return;
         };
-        let retry = fields.some(self, "retry");
+        let retry = fields.non_null(self, "retry");
         self.defaults.retry = retry.map(|entry| self.retry_policy(entry));
-        let timeout = fields.some(self, "timeout");
+        let timeout = fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| self.duration(entry));
         self.defaults.timeout = timeout.map(|timeout| timeout.template);
-        if let Some(entry) = fields.some(self, "headers") {
+        if let Some(entry) = fields.non_null(self, "headers") {
             match &entry.value.kind {
                 Kind::Object(headers) => {
                     let read = |header: &Entry| (header.key.clone(), self.template(&header.value));
@@ -51,7 +51,11 @@ impl Loom<'_> {
     }
 
     /// The retry of an action of this file that says nothing about it.
-    pub(super) fn default_retry(&self, act: &Act<'_>, idempotent: bool) -> Option<RetryPolicy> {
+    pub(super) fn default_retry(
+        &self,
+        act: &ActionFields<'_>,
+        idempotent: bool,
+    ) -> Option<RetryPolicy> {
         if act.has_retry || self.dialect != Dialect::Loom {
             return None;
         }

@@ -47,7 +47,7 @@ impl Loom<'_> {
         if !matches!(step.kind, StepKind::Respond(_)) {
             return;
         }
-        if within == Within::Loop {
+        if within == Enclosing::Loop {
             let hint = "to deploy it, store its answer in a variable, and respond after the loop";
             self.no_deploy("Response inside of a loop", step.span, hint);
         }

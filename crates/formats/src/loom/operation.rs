@@ -2,7 +2,7 @@
 //! result (docs/reference/loom.md). The loop is one as any other, so that `status` shows it and a crash repeats no start.
 
 use super::Loom;
-use super::act::{Act, Body};
+use super::action_fields::{ActionFields, Body};
 use super::effect::HttpRequest;
 use super::loops::{SERVER_DELAY, asked_by_server};
 use super::retry::default_retry;
@@ -82,17 +82,17 @@ impl Names {
 }
 
 impl Loom<'_> {
-    pub(super) fn operation(&mut self, act: &mut Act<'_>) -> Body {
+    pub(super) fn operation(&mut self, act: &mut ActionFields<'_>) -> Body {
         let names = Names::of(&act.name);
         for name in names.all() {
             self.declare(name, act.span);
         }
-        let status = act.fields.some(self, "status");
-        let result = act.fields.some(self, "result");
-        let done = act.fields.some(self, "done");
-        let failed = act.fields.some(self, "failed");
-        let limit = act.fields.some(self, "limit");
-        let delay = act.fields.some(self, "delay");
+        let status = act.fields.non_null(self, "status");
+        let result = act.fields.non_null(self, "result");
+        let done = act.fields.non_null(self, "done");
+        let failed = act.fields.non_null(self, "failed");
+        let limit = act.fields.non_null(self, "limit");
+        let delay = act.fields.non_null(self, "delay");
         let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
         let (count, timeout) = (Template::constant(count.into()), self.timeout.clone());
         let (count, timeout) = match limit {
@@ -214,7 +214,7 @@ impl Loom<'_> {
     /// The request for the result, if there is an address for it.
     fn operation_result(
         &mut self,
-        act: &Act<'_>,
+        act: &ActionFields<'_>,
         entry: Option<&Entry>,
         names: &Names,
         asked: &[(Template, Template)],

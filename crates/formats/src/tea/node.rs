@@ -226,7 +226,12 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The assignments that bring a result into the state (docs/reference/tea.md).
-    pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &SourcePosition) -> Vec<Assignment> {
+    pub(super) fn keep(
+        &self,
+        sink: &Sink,
+        value: &Template,
+        place: &SourcePosition,
+    ) -> Vec<Assignment> {
         let span = place.span;
         match sink {
             Sink::Merge if place.in_body => vec![merge(value.clone(), span)],

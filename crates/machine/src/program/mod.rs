@@ -18,8 +18,8 @@ use std::ops::Range;
 use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::model::{
-    AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
-    OnMissing, Pages, NamedSpans, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
+    AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, NamedSpans, OnError,
+    OnLimit, OnMissing, Pages, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
     Unchanged,
 };
 use windlass_source::source::Span;

@@ -3,8 +3,8 @@
 
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
-    Name, OnError, OnLimit, OnMissing, Pages, NamedSpans, RetryOn, Rules, Schedule, Secured, Status,
-    Take, Test, Trigger, Unchanged,
+    Name, NamedSpans, OnError, OnLimit, OnMissing, Pages, RetryOn, Rules, Schedule, Secured,
+    Status, Take, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
 use windlass_source::source::Span;

@@ -117,7 +117,8 @@ pub(super) async fn live(
     let known = match known.as_deref() {
         None | Some("") => None,
         Some(text) => Some(
-            EventId::parse(text).ok_or_else(|| bad(format!("`{text}` is not a valid event's id")))?,
+            EventId::parse(text)
+                .ok_or_else(|| bad(format!("`{text}` is not a valid event's id")))?,
         ),
     };
     let Some(streaming) = info.connection.stream() else {
