@@ -1,4 +1,4 @@
-//! Copies of a store: backups, next to runs that continue and without an engine, and what is made of them.
+//! Copies of a store: backups, with or without a running engine, and what is made of them.
 
 use super::error::existing;
 use super::{Engine, EngineError};
@@ -52,8 +52,7 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
     check_intact(found)?.into_report(dir, old.as_deref())
 }
 
-/// Writes the store of a state directory that no process owns again, without the room that rows left
-/// which are gone.
+/// Rewrites the store of a state directory that no process owns, without the space of deleted rows.
 ///
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
@@ -70,13 +69,13 @@ pub struct Migrated {
     pub store: String,
     /// How many records were compared.
     pub records: u64,
-    /// Where the store is as it was; none: it used this database already.
+    /// Where the old store is; none if it used this database already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
 }
 
-/// Migrates to another database the store of a state directory that no process owns. Every record is
-/// compared before the new one takes the place of the old one, which stays next to it.
+/// Migrates the store of a state directory that no process owns to another database. Every record is
+/// compared before the new store replaces the old one, which stays next to it.
 ///
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
@@ -107,7 +106,7 @@ fn check_intact(found: IntegrityReport) -> Result<IntactRuns, StoreError> {
     }
 }
 
-/// A copy of this many runs.
+/// The number of runs in a copy that was read in full.
 struct IntactRuns(u64);
 
 impl IntactRuns {

@@ -39,8 +39,8 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Sends a span of each run, iteration and attempt to a collector, and reports whom an action calls which
-    /// span calls it (`traceparent`). Spans never keep a run waiting: some may be lost.
+    /// Exports a span of each run, iteration and attempt to a collector, and passes the calling span to the
+    /// services that an action calls (`traceparent`). Spans never keep a run waiting: some may be lost.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn otlp(mut self, target: OtlpTarget) -> Self {
@@ -110,7 +110,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Which secrets workflows from elsewhere may name; a `*` represents any text. Without this
+    /// Which secrets workflows from elsewhere may name; a `*` matches any text. Without this
     /// none.
     #[must_use]
     pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
@@ -118,7 +118,7 @@ impl EngineBuilder {
         self
     }
 
-    /// The variables of the environment that expressions may read; a `*` represents any text.
+    /// The variables of the environment that expressions may read; a `*` matches any text.
     /// Without this none, but for TEA files of the operator.
     #[must_use]
     pub fn allow_env(mut self, patterns: &[String]) -> Self {
@@ -149,7 +149,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How much continues at a time, and how large things may get.
+    /// How much runs at a time, and how large things may get.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -213,8 +213,8 @@ impl EngineBuilder {
         Arc::new(self.workflows())
     }
 
-    /// An engine whose runs others keep. The store in `dir` has only the workflows that are stored under
-    /// names; without one there are none.
+    /// An engine whose runs another backend keeps. The store in `dir` has only the named workflows;
+    /// without `dir` there are none.
     ///
     /// # Errors
     /// Store errors, [`EngineError::Thread`], and what connecting fails with.

@@ -8,7 +8,7 @@ use windlass_expression::{Zone, time_zone, zone_to_utc};
 use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When, next_of_cron};
 use windlass_value::time::Timestamp;
 
-/// A time that passed longer ago than this was missed: no one was there.
+/// A time that passed longer ago than this was missed: no process was running.
 const LATE_AFTER: Duration = Duration::from_secs(60);
 
 /// How soon it is looked again whether a run that is in the way has ended.
@@ -31,7 +31,7 @@ pub(super) struct Decision {
 /// The run of an earlier time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreviousRun {
-    /// There is none, or no one knows any more.
+    /// There is none, or it is not known any more.
     None,
     /// It has not ended.
     UnderWay,
@@ -365,7 +365,7 @@ mod tests {
             (None, None, Some(one))
         );
 
-        // No one was there at five times.
+        // No process was running at five times.
         let five = at("2026-11-21T05:00:00Z");
         let missed = decided(&skip, "2026-11-21T05:30:00Z", PreviousRun::None);
         assert_eq!((missed.start, missed.until), (None, Some(five)));

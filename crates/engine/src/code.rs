@@ -40,7 +40,7 @@ codes! {
     UnknownRun = ("unknown-run", 404, 2, "Unknown run");
     /// Unknown workflow.
     UnknownWorkflow = ("unknown-workflow", 404, 2, "Unknown workflow");
-    /// Another workflow is stored under the name than the one that was to be replaced.
+    /// The name now has another workflow than the one that was to be replaced.
     WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
     /// The store does not exist in the directory.
     NoStore = ("no-store", 404, 2, "The store does not exist");
@@ -90,7 +90,7 @@ impl ErrorCode {
         all.find(|code| code.word() == word).copied()
     }
 
-    /// The word that represents it in problem details, behind `urn:windlass:`.
+    /// The word that identifies it in problem details, after `urn:windlass:`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         self.row().0

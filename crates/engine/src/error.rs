@@ -93,7 +93,7 @@ pub enum EngineError {
         /// What was asked for.
         version: String,
     },
-    /// Another workflow is stored under the name than the one that was to be replaced.
+    /// The name now has another workflow than the one that was to be replaced.
     #[error(
         "{}: put it again when what changed is part of it", 
         of_current(name, current.as_deref())
@@ -122,7 +122,7 @@ pub enum EngineError {
     /// There is no thread to be had.
     #[error("the scheduler's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
-    /// There is no store to check.
+    /// There is no store in the directory.
     #[error("no store in {}", .0.display())]
     NoStore(std::path::PathBuf),
     /// There is a store already where one was to be put.

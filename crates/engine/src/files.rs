@@ -59,7 +59,7 @@ const WORKFLOW: &str = "workflow.json";
 
 impl WorkflowContext {
     /// Adds it to a definition's bundle, with what a Standard app has next to the folder. Of app
-    /// settings only those that the files read are stored. Returns what is wrong.
+    /// settings only those that the files read are added. Returns what is wrong.
     pub(super) fn add_to(
         &self,
         bundle: &mut Bundle,

@@ -26,7 +26,7 @@ const PAGE: usize = 200;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
-    /// A durable step, or where the run stood when it was first checked.
+    /// A durable step, or the state of the run when it was first read.
     Step {
         /// What it is doing.
         status: RunStatus,
@@ -39,7 +39,7 @@ pub enum Notice {
         #[serde(default)]
         retry: Option<Retry>,
     },
-    /// The history continued; only for those who asked for it.
+    /// An event of the history; only for followers that asked for events.
     Event {
         /// Its place in the history, from 1.
         sequence: u64,
@@ -152,14 +152,14 @@ pub struct Follower {
     handle: Run,
     inspector: Inspector,
     printed: mpsc::Receiver<OutputLine>,
-    /// The last event that was reported; none: events are not asked for.
+    /// The last event that was sent; none: events are not asked for.
     told: Option<u64>,
     ready: VecDeque<Notice>,
     /// What follows when all events that are stored were sent. They are read a page at a time, as the client
     /// takes them.
     next: Option<FollowState>,
     done: bool,
-    /// Whether it continues behind a pause.
+    /// Whether it continues to follow a run that is paused.
     patient: bool,
     /// What it runs, if that can be read; none before it is needed.
     program: Option<Option<Arc<Program>>>,
@@ -186,21 +186,21 @@ impl Follower {
         }
     }
 
-    /// The same, but it continues behind a pause: until the run has ended, or stops being moved.
+    /// The same, but it continues through pauses: until the run has ended, or stops being moved.
     #[must_use]
     pub fn through_pauses(mut self) -> Self {
         self.patient = true;
         self
     }
 
-    /// The same without steps, for who shows none: to wake someone for each costs as much as the step.
+    /// The same without steps, for a caller that shows none: to wake it for each costs as much as the step.
     #[must_use]
     pub fn without_steps(self) -> Self {
         self.handle.only_end();
         self
     }
 
-    /// The last event that was reported.
+    /// The last event that was sent.
     #[must_use]
     pub fn last_event(&self) -> u64 {
         self.told.unwrap_or(0)
@@ -258,7 +258,7 @@ impl Follower {
         }
     }
 
-    /// Where the run is in the store.
+    /// Reads the run's current state from the store.
     fn read_current(&mut self) -> Result<(), EngineError> {
         let state = self.inspector.load(self.handle.id())?.state;
         // It may have moved since.
@@ -358,7 +358,7 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        // What a run ended as may be large, and of most nothing more is reported.
+        // What a run ended with may be large, and for most runs nothing more is reported.
         let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
         let lists = succeeded
             && self
@@ -373,7 +373,7 @@ impl Follower {
         self.end_with(Notice::Finished { outcome })
     }
 
-    /// For the places in an error; without it the error is reported without them.
+    /// For the positions in an error; without it the error is reported without them.
     fn bundle(&self) -> Option<Bundle> {
         let header = self.inspector.header(self.handle.id()).ok()?;
         Some(self.inspector.source(header.program).ok()?.bundle)

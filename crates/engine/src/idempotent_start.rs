@@ -68,8 +68,8 @@ pub struct Started {
 impl Engine {
     /// Starts a run, or finds the one that the same request started before. Keys are those of a
     /// workflow: the same key begins another run of another workflow. A key is known for as long
-    /// as its run is stored. `text` is the workflow's as far as it came with the request: one that is
-    /// stored may be another by the time that the request is repeated.
+    /// as its run is stored. `text` is the workflow's text if the request contained it: the text of a
+    /// stored workflow may have changed by the time that the request is repeated.
     ///
     /// # Errors
     /// [`EngineError::KeyReused`] when the input, the labels or the `text` differ; those of

@@ -14,10 +14,10 @@ use windlass_machine::program::{Program, ProgramHash};
 use windlass_model::model::Name;
 use windlass_store::{ProgramSource, Store, open_for_inspection};
 
-/// Maximum number of compiled programs in memory.
+/// Maximum number of cached compiled programs.
 const MANY_PROGRAMS: usize = 256;
 
-/// Of this many runs it is remembered what lists show of them.
+/// Maximum number of runs of which list details are cached.
 const MANY_DETAILS: usize = 4_096;
 
 /// What a detail is made of: the revision of its run, and the number of what waits there.
@@ -32,7 +32,7 @@ pub struct Inspector {
     runs: Arc<dyn RunReader>,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
     index: Arc<RunIndexCache>,
-    /// What lists show of runs in addition to their index entries, for as long as these are the same.
+    /// What lists show of runs in addition to their index entries; valid for as long as these are the same.
     details: Arc<Mutex<Details>>,
 }
 
@@ -79,8 +79,8 @@ impl Inspector {
         self.index.read(&*self.runs, read)
     }
 
-    /// What a list shows of a run in addition to its index entry: made once for each state of the run, from what was made
-    /// last.
+    /// What a list shows of a run in addition to its index entry: made once for each state of the run, from
+    /// what was made last.
     pub(super) fn detail(
         &self,
         run: &Name,
@@ -114,7 +114,7 @@ impl Inspector {
         match (waited, found) {
             (Ok(()), Some(found)) => found,
             _ => {
-                // What was read may be lost. What can be reported is read one by one.
+                // What was read may be lost. What can still be reported is read one by one.
                 let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
                 details.clear();
                 drop(details);

@@ -1,8 +1,8 @@
-//! The use cases: load a workflow, start, resume, pause and cancel runs, check them. The server and the command line
+//! The use cases: load a workflow, start, resume, pause, cancel and inspect runs. The server and the command line
 //! use nothing behind it.
 //!
-//! [`scheduler`] drives the runs of this process: it feeds events to the machine, makes each step durable, and only then
-//! does what the step asks for. [`RunBackend`] is what an engine that keeps its runs elsewhere implements.
+//! [`scheduler`] drives the runs of this process: it feeds events to the machine, makes each step durable, and only
+//! then does what the step asks for. [`RunBackend`] is what an engine that keeps its runs elsewhere implements.
 //!
 //! It knows no HTTP server and no command line.
 //!
@@ -265,7 +265,7 @@ impl Engine {
         Ok(run)
     }
 
-    /// Continues with every run that a crash or a stop left unfinished; with `paused`, also with
+    /// Continues every run that a crash or a stop left unfinished; with `paused`, also
     /// those that were paused. Gives their ids.
     ///
     /// # Errors
@@ -274,7 +274,7 @@ impl Engine {
         Ok(self.local.scheduler.recover(paused).await?)
     }
 
-    /// Continues with one run that is paused, or that a crash left. One that runs is left alone.
+    /// Continues one run that is paused, or that a crash left. One that runs is left alone.
     ///
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
@@ -296,7 +296,7 @@ impl Engine {
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
         let status = self.runs.deliver(run, Event::CancelRequested).await?;
-        // It may have ended automatically in the same step.
+        // It may have ended on its own in the same step.
         if status.is_final() && status != RunStatus::Cancelled {
             let run = Name::from(run);
             return Err(ScheduleError::Ended { run, status }.into());
@@ -316,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// Sends a signal to a run. One that comes before anything waits for it is stored.
+    /// Sends a signal to a run. One that arrives before anything waits for it is stored.
     ///
     /// # Errors
     /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
@@ -363,8 +363,8 @@ impl Engine {
         self.local.scheduler.printing().recent(run)
     }
 
-    /// Waits until nothing can continue: the store is not where it was opened any more, which is checked
-    /// once a second, or the driver has ended. Returns what became of it.
+    /// Waits until nothing can continue: the store is no longer where it was opened, which is checked
+    /// once a second, or the driver has ended. Returns the reason.
     #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
@@ -422,7 +422,7 @@ impl Engine {
         self.local.scheduler.drain().await;
     }
 
-    /// Stops. What is in flight is cut, and repeated with the same keys by the process that recovers.
+    /// Stops. What is in flight is aborted, and repeated with the same keys by the process that recovers.
     pub async fn stop(&self) {
         self.local.scheduler.stop().await;
         #[cfg(feature = "http")]
@@ -470,7 +470,7 @@ pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
-/// What is before the ULID of an id that Windlass made; none of one that someone chose.
+/// The part before the ULID of an id that Windlass made; none for an id that a caller chose.
 #[must_use]
 pub fn made_name(id: &str) -> Option<&str> {
     let (name, ulid) = id.rsplit_once('-')?;

@@ -37,7 +37,7 @@ pub struct LoadOptions {
     pub handlers: Vec<(String, HandlerTarget)>,
     pub origin: Origin,
     /// The variables of the environment that expressions may read, besides the engine's; a `*`
-    /// represents any text.
+    /// matches any text.
     pub allow_env: Vec<String>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub struct LoadOptions {
     pub folder: Option<String>,
 }
 
-/// Reads a workflow's file without an engine: to check it, or to check its compiled form. `-`
+/// Reads a workflow's file without an engine: to check it, or to show its compiled form. `-`
 /// is standard input.
 ///
 /// # Errors
@@ -188,7 +188,7 @@ impl Workflow {
                 let Some(script) = scripts.get(index) else {
                     continue;
                 };
-                // What ends too early is reported at the line behind the last one.
+                // An unexpected end is reported at the line behind the last one.
                 let line = mistake.line.min(script.lines.len());
                 let span = script.lines.get(line.saturating_sub(1));
                 let span = span.copied().unwrap_or_default();
@@ -546,13 +546,13 @@ impl Workflows {
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
-    /// Whether runs may name a secret. A caller that may not does not learn whether there is one.
+    /// Whether runs may name a secret. A caller without permission does not learn whether it exists.
     pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
         origin == Origin::Operator || self.registry.allows_guest_secret(secret)
     }
 
-    /// Refuses what the operator does not allow, as far as it can be seen before a run. Who only
-    /// checks a file has nothing to allow, and is warned.
+    /// Refuses what the operator does not allow, as far as it can be seen before a run. A command that
+    /// only checks a file cannot allow anything: it gets a warning.
     fn check_permissions(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let found = |span, what: String| match self.commands_only {
             true => Diagnostic::warning("denied", span, what),

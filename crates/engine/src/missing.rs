@@ -85,8 +85,8 @@ impl Workflows {
         }
     }
 
-    /// What a run that is to continue needs and this process does not have. Its actions would fail for
-    /// good, so it is paused instead, until someone continues with it and gives that.
+    /// What a run needs to continue and this process does not have. Its actions would fail for good, so the
+    /// run is paused instead, until someone provides what is missing and resumes it.
     pub(super) fn unmet_requirements(
         &self,
         workflow: &hir::Workflow,

@@ -1,5 +1,5 @@
-//! Workflows that are stored in the store under a name: put, found again, started. Each is compiled
-//! once and stored as long as no one puts another one in its place.
+//! Workflows that are stored under a name: put, found again, started. Each is compiled once
+//! and cached until another one replaces it.
 
 use super::load::{Workflows, hash};
 use super::report::{
@@ -24,7 +24,7 @@ pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
 /// Maximum number of names that a misspelt one is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// Maximum number of former texts of a workflow.
+/// Maximum number of stored former texts of a workflow.
 const MAX_FORMER: usize = 50;
 
 /// When a workflow is put in place of the one that is there.
@@ -103,7 +103,7 @@ impl Engine {
         Ok((report, replaced))
     }
 
-    /// The workflow of a name, ready to be started; none if there is not one. Blocks.
+    /// The workflow of a name, ready to be started; none if it does not exist. Blocks.
     ///
     /// # Errors
     /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
@@ -120,7 +120,7 @@ impl Engine {
         Ok(Some(workflow))
     }
 
-    /// The same where it is compiled already and no one puts one just now. Does not block.
+    /// The same, if it is compiled already and none is being put at the moment. Does not block.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
@@ -159,7 +159,7 @@ impl Engine {
         self.workflows.with(&options).caps.count(dialect)
     }
 
-    /// Forgets the workflow of a name; its runs continue. False if there is not one. Blocks.
+    /// Deletes the workflow of a name; its runs continue. False if it does not exist. Blocks.
     ///
     /// # Errors
     /// Store errors.
@@ -284,7 +284,7 @@ impl Inspector {
         stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
     }
 
-    /// The error of a name that nothing is stored under, with what was meant. Blocks.
+    /// The error for a name without a workflow, with a suggestion of similar names. Blocks.
     #[doc(hidden)]
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
@@ -337,7 +337,7 @@ fn check_unchanged(
     Err(EngineError::WorkflowChanged { name, current })
 }
 
-/// A workflow that was accepted before, to check: under the caps of its time, and whatever this
+/// A workflow that was accepted before, for inspection: under the caps of its time, and whatever this
 /// process lacks for its runs.
 fn load_again(source: &ProgramSource) -> Result<Workflow, EngineError> {
     let options = LoadOptions {

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use windlass_model::model::trace_id;
 
-/// Maximum number of spans that may wait, and this many go out in a request.
+/// Maximum number of spans that wait, and of spans in one request.
 const WAITING: usize = 8_192;
 const BATCH: usize = 512;
 
@@ -125,7 +125,7 @@ impl Exporter {
         })
     }
 
-    /// Waits a little until all that was reported has been sent.
+    /// Waits a little until all reported spans have been sent.
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         let flushed = async {
@@ -181,7 +181,7 @@ impl SendTask {
                 }
             }
             self.send(&mut batch).await;
-            // A caller that asked may have gone.
+            // The caller that waits for the flush may be gone.
             let _ = done.send(());
         }
     }

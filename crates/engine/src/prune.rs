@@ -11,7 +11,7 @@ use windlass_model::model::Name;
 use windlass_store::{RunHeader, Store};
 use windlass_value::time::Timestamp;
 
-/// This many heads are read at a time.
+/// Number of headers read at a time.
 const PAGE: usize = 1_024;
 
 /// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
@@ -20,7 +20,7 @@ const PAGE: usize = 1_024;
 pub struct PruneFilter {
     /// Only those that ended longer ago than this, in milliseconds.
     pub older_than_ms: Option<u64>,
-    /// Not the newest of each workflow, up to this many.
+    /// Except this many of the newest runs of each workflow.
     pub keep: Option<usize>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
@@ -28,7 +28,7 @@ pub struct PruneFilter {
     pub labels: BTreeMap<String, String>,
     /// Only runs that ended so.
     pub status: Vec<RunStatus>,
-    /// Forgets nothing, and reports what it would forget.
+    /// Deletes nothing, and reports what would be deleted.
     pub dry_run: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Starting a run that ended badly once more: a new run of the same program, from its beginning
-//! with the same input, or from an iteration or an action with the state of that time. The old one
+//! with the same input, or from an iteration or an action with the state at that time. The old one
 //! stays as it ended.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
@@ -17,10 +17,10 @@ pub const RETRY_LABEL: &str = "windlass.retry_of";
 /// The label that says from where, when it was not the beginning.
 pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 
-/// Represents the action that a run failed at.
+/// As the place to retry from: the action that a run failed at.
 pub const FAILED: &str = "failed";
 
-/// Represents the items that failed of the last foreach that had such.
+/// As the place to retry from: the failed items of the last foreach that had any.
 pub const FAILED_ITEMS: &str = "failed-items";
 
 impl Engine {
@@ -103,7 +103,7 @@ impl Engine {
         })
     }
 
-    /// The state of the run `id` that continues from a place of another one; none for its beginning.
+    /// The state in which the run `id` continues from a place of another run; none: it starts at its beginning.
     fn state_at(
         &self,
         run: &str,

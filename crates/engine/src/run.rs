@@ -69,7 +69,7 @@ impl Run {
         self.updates.next().await
     }
 
-    /// From now on only pauses and the end are reported.
+    /// From now on, sends only pauses and the end.
     pub(super) fn only_end(&self) {
         self.updates.only_end();
     }

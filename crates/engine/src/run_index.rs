@@ -15,7 +15,7 @@ use windlass_value::time::Timestamp;
 /// Number of headers read at a time.
 const PAGE: usize = 1_000;
 
-/// Maximum number of runs that went in memory.
+/// Maximum number of deleted runs that are remembered.
 const MAX_GONE: usize = 10_000;
 
 /// What is known of a run.
@@ -23,7 +23,7 @@ const MAX_GONE: usize = 10_000;
 pub struct RunIndexEntry {
     pub id: Name,
     pub workflow: Name,
-    /// The number that represents its program.
+    /// The number that identifies its program.
     program: u32,
     /// What it is doing.
     pub status: RunStatus,
@@ -55,7 +55,7 @@ impl RunIndexEntry {
         self.status.is_progressing() && moves_at < since
     }
 
-    /// Whether nothing moves it any more before someone asks.
+    /// Whether nothing moves it any more until someone asks for it.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         !self.status.is_final() && self.labels.contains_key(QUARANTINE_LABEL)

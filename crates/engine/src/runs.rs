@@ -44,7 +44,7 @@ pub trait RunReader: Send + Sync + 'static {
     /// What a program was compiled from.
     fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource>;
 
-    /// Reads several times on this thread, and waits once until what it read is durable.
+    /// Runs several reads on this thread, and waits once until what they read is durable.
     fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()>;
 
     /// The headers of some runs as they are at one moment; none of one that is not there.
@@ -179,7 +179,7 @@ pub struct StoreReader {
 struct Snapshot {
     /// How often the store was opened again before it was read.
     epoch: u64,
-    /// None when that cannot be reported from what was not acknowledged.
+    /// None when what was acknowledged cannot be distinguished from what was not.
     store: Option<Arc<MemoryStore>>,
 }
 
@@ -208,7 +208,7 @@ impl StoreReader {
                 None => Err(error.into()),
             },
             found => {
-                // The store takes writes: the snapshot is no longer valid.
+                // The store accepts writes: the snapshot is not needed any more.
                 if let Ok(mut snapshot) = self.snapshot.try_lock() {
                     *snapshot = None;
                 }

@@ -27,7 +27,7 @@ impl Engine {
     /// Starts what is due of all schedules; gives when to look again.
     ///
     /// # Errors
-    /// Store errors. A workflow that cannot be started is logged, and is not a matter of the others.
+    /// Store errors. A workflow that cannot be started is logged, and does not affect the others.
     #[doc(hidden)]
     pub async fn fire_schedules(&self, now: Timestamp) -> Result<Option<Timestamp>, EngineError> {
         let mut next: Option<Timestamp> = None;
@@ -73,7 +73,7 @@ impl Engine {
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
             self.keep(stored, back)?;
-            // The caller that changed it meanwhile has reported it.
+            // If another caller changed it meanwhile, that caller has sent a notification.
             return Ok(Some(now));
         }
         let state = stored.schedule.clone().unwrap_or(ScheduleState {
@@ -147,8 +147,8 @@ impl Engine {
     }
 }
 
-/// A workflow whose schedule is ahead of the clock, as one that continues from now: none of its times would
-/// come before the clock is there again. A run of a later time that has begun is not begun again.
+/// A workflow whose schedule is ahead of the clock, changed to continue from now: otherwise none of its times
+/// would be due before the clock is there again. A run of a later time that has begun is not begun again.
 fn set_back(stored: &StoredWorkflow, now: Timestamp) -> Option<StoredWorkflow> {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
     let of_schedule = stored.schedule.as_ref().map(|state| state.until);

@@ -96,7 +96,7 @@ pub struct SimulatedStep {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "does", rename_all = "snake_case")]
 pub enum SimulatedStepKind {
-    /// It asked someone.
+    /// It called an executor.
     Call {
         /// `http`, `shell`, …
         executor: String,
@@ -135,7 +135,7 @@ pub enum SimulatedStepKind {
 /// Plays a workflow.
 ///
 /// # Errors
-/// The input does not fit; in words why the engine could not continue.
+/// The input does not fit, or the reason why the engine could not continue.
 pub async fn simulate(
     workflow: &Workflow,
     given: &SimulationSpec,
@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
         u64::try_from(since).unwrap_or(u64::MAX)
     }
 
-    /// What comes next: the clock continues only when there is nothing to do.
+    /// What happens next: the clock moves only when there is nothing to do.
     fn next_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -268,7 +268,7 @@ impl<'a> Simulation<'a> {
         Ok(ends)
     }
 
-    /// Keeps a step where every run's steps are stored, so that its effects may be released.
+    /// Stores a step as the steps of every run are stored, so that its effects may be released.
     fn commit_step(&mut self, step: &Transition) -> Result<Receipt, EngineError> {
         self.revision += 1;
         let program = &self.workflow.loaded.program;

@@ -36,7 +36,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether an action was not run by what encloses it, and never will be, because that has ended:
-    /// it reads as the format says. Where its time was up, no one can know how far it came. Anything
+    /// it reads as the format says. After a timeout it is not known how far it came. Anything
     /// else that has not run is an error.
     pub fn passed_over(&self, id: ActionId) -> bool {
         let skips = match self.program.rules.not_run {

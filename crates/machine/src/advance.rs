@@ -41,8 +41,8 @@ pub fn advance(
     advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
-/// The same with the memory of an earlier transition's changes: making it again for every step costs
-/// a driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
+/// The same with the buffer of an earlier transition's changes: to allocate one for every step costs a
+/// driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
 /// good, nothing that comes of this is of use.
 ///
 /// # Errors
@@ -225,7 +225,7 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    /// Continues where another run had come to: what was in flight there starts again.
+    /// Continues where another run had been: what was in flight there starts again.
     fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult {
         if !self.run.cursors.is_empty() {
             return Ok(());
@@ -249,7 +249,7 @@ impl Stepper<'_> {
         again.into_iter().for_each(|effect| self.effect(effect));
     }
 
-    /// A value of the workflow that cannot be computed is no one's action: it has a name and a
+    /// A value of the workflow that cannot be computed does not belong to an action: it has a name and a
     /// place of its own.
     pub fn finish_with_fault(
         &mut self,
@@ -446,7 +446,7 @@ impl Stepper<'_> {
         if let Ok((root, _)) = self.run.root() {
             self.cancel(root, 0, Status::Cancelled)?;
         }
-        // An earlier answer remains, however the run ends.
+        // A response that was recorded earlier is retained, however the run ends.
         let output = match status {
             Status::Succeeded => output,
             _ => self.run.response.clone().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
 //! A change that names something that is not there is a [`Bug`]: the machine never makes one, so a
-//! store that gives one has not stored what it was given.
+//! store that returns one has not stored what it received.
 
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};

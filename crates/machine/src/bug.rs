@@ -20,7 +20,7 @@ pub(super) type MachineResult<T = ()> = Result<T, Bug>;
 /// What stops an operation.
 #[derive(Debug)]
 pub(super) enum StepError {
-    /// The run's fault: it is raised where the operation is.
+    /// The run's fault: it is raised at the current operation.
     Fault(Fault),
     Bug(Bug),
 }

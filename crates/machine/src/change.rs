@@ -25,7 +25,7 @@ pub enum Change {
         owner: Option<CursorId>,
         change: VariableChange,
     },
-    /// An action begins where the cursor is: nothing of it has been done yet. One that has a
+    /// An action begins at the cursor's state: nothing of it has been done yet. One that has a
     /// deadline or retries begins in each of them too.
     ActionBegan {
         cursor: CursorId,
@@ -44,12 +44,12 @@ pub enum Change {
     CursorSpawned(CursorId, Cursor),
     /// A cursor is gone.
     CursorDropped(CursorId),
-    /// A cursor is elsewhere, ready.
+    /// A cursor moved to another state, and is ready.
     Moved(CursorId, StateId),
     Waits(CursorId, Wait),
     /// A cursor is one scope deeper.
     Entered(CursorId, Frame),
-    /// A cursor has only this many frames left.
+    /// A cursor left scopes: this many of its frames remain.
     Popped(CursorId, u32),
     /// A cursor entered one more node of its innermost graph; the state that counts the node.
     Visited(CursorId, StateId),
@@ -256,7 +256,7 @@ pub enum VariableChange {
     ElementAppended(Name, Value),
     /// A text got more at its end: costs that.
     TextAppended(Name, String),
-    /// It no longer exists.
+    /// The variable was removed.
     Removed(Name),
 }
 

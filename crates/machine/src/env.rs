@@ -15,7 +15,7 @@ use windlass_expression::{
 use windlass_model::model::{Name, Status};
 use windlass_value::time::Timestamp;
 
-/// What a loop's condition sees from where a cursor is, for readers of a run.
+/// What a loop's condition sees from the position of a cursor, for readers of a run.
 pub fn environment<'a>(
     program: &'a Program,
     run: &'a RunState,
@@ -236,7 +236,7 @@ impl<'a> View<'a> {
             let mut outputs = Object::new();
             outputs.insert("headers".into(), headers);
             outputs.insert("body".into(), input.clone());
-            // What a SlidingWindow delivers lies next to the body.
+            // What a SlidingWindow delivers is next to the body.
             for key in WINDOW {
                 let part = self.program.trigger.as_ref().and_then(|_| input.get(key));
                 if let Some(part) = part {
@@ -422,7 +422,7 @@ impl Env for View<'_> {
             ("originHistoryName", id),
         ];
         if self.program.trigger.is_some() {
-            // No one is there: a handler or a stub gives the answer of its action itself.
+            // No server answers there: a handler or a stub returns the answer of its action itself.
             let url = format!("https://callback.invalid/{}", self.run.id);
             trigger.push(("callbackUrl", Value::text(url)));
         }
@@ -492,7 +492,7 @@ impl Env for View<'_> {
         match name {
             "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
-            // No variable is before the environment.
+            // Here `env` is not a variable: it is the environment.
             "env" if !self.program.rules.env_variable => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),

@@ -22,14 +22,14 @@ const MAX_COMPUTED_BYTES: usize = 64 << 20;
 /// The same of the results of a run, before they are weighed.
 const MAX_RESULT_BYTES: usize = 1 << 30;
 
-/// What a value has next to its text.
+/// The bytes that a value needs in addition to its text.
 const NODE: usize = 16;
 
 /// What an operation or an evaluation comes to.
 pub(super) type EvalResult<T> = Result<T, Fault>;
 
 impl Stepper<'_> {
-    /// What an expression sees from where a cursor is.
+    /// What an expression sees from the position of a cursor.
     pub fn view(&self, cursor: CursorId) -> View<'_> {
         View {
             now: self.now,
@@ -208,7 +208,7 @@ pub(super) fn check_computed(
     check_size(result, budget, MAX_COMPUTED_BYTES)
 }
 
-/// What a run gives in the end: it is stored once.
+/// The result of a whole run: it is stored once.
 pub(super) fn check_computed_result(
     result: Result<Value, EvalError>,
     budget: &Budget,

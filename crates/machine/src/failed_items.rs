@@ -15,7 +15,7 @@ pub(super) struct FailedForeach {
     pub path: String,
     /// Who waits in it.
     pub cursor: CursorId,
-    /// It is recorded by the change behind this many.
+    /// The number of changes before the one that records it.
     pub changes: usize,
     action: ActionId,
     /// Whose records hold its own, and those that these go to.

@@ -9,7 +9,7 @@ use super::iterate::{LoopRef, hash_of};
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
 use windlass_model::model::Name;
 
-/// Where it lies among what is stored of a loop's iterations. No name in a file begins so.
+/// Its name among what is collected of a loop's iterations. No name in a file begins like this.
 pub(super) const FEEDBACK: &str = "$feedback";
 const UNCHANGED: &str = "$unchanged";
 
@@ -17,7 +17,7 @@ const UNCHANGED: &str = "$unchanged";
 const MAX_FEEDBACK: usize = 64 << 10;
 
 impl<'a> Stepper<'a> {
-    /// Whether the iterations gave the same so often that the loop makes no progress.
+    /// Whether the iterations returned the same often enough that the loop counts as unchanged.
     pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);
@@ -120,7 +120,7 @@ fn command_output(output: &Value) -> Option<Value> {
         .then(|| Value::from_pairs(parts.into_iter().flatten()))
 }
 
-/// The members, of which none has more than this many bytes: of a text the end is stored, of anything else
+/// The members, each cut to about `most` bytes: of a text the end remains, of anything else
 /// the beginning of its JSON, with masks for what is secure.
 fn shorten_members(members: &Object, most: usize) -> Value {
     let pairs = members

@@ -185,7 +185,7 @@ impl<'a> Stepper<'a> {
         self.check(this, true, false)
     }
 
-    /// Checks condition and limits, in this order: what holds when it is checked was reached,
+    /// Checks condition and limits, in this order: a condition that holds when it is checked counts as met,
     /// however late. Ends the loop, delays, or begins an iteration.
     fn check(&mut self, this: LoopRef<'a>, look: bool, first: bool) -> StepResult {
         let state = self.loop_state(this)?;
@@ -321,7 +321,7 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Moved(cursor, this.scope.body))
     }
 
-    /// A delay is over. When its time has passed meanwhile, because no one was there, nothing begins
+    /// A delay is over. When the loop's time has passed meanwhile, because no process was running, nothing begins
     /// that would be cancelled at once.
     pub fn begin_iteration(&mut self, cursor: CursorId) -> MachineResult {
         let this = self.loop_on_top(cursor)?;
@@ -624,7 +624,7 @@ impl<'a> Stepper<'a> {
         Ok(faults.next_back())
     }
 
-    /// What a loop gives: its own output, or what its step makes of it and of what was stored.
+    /// The output of a loop: its own, or what its step makes of it and of what was collected.
     fn loop_output(&self, this: LoopRef<'a>, end: LoopEnd) -> StepResult<Output> {
         let state = self.loop_state(this)?;
         let own = own_output(this, state, end, Status::Succeeded);

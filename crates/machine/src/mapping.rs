@@ -30,7 +30,7 @@ impl<'a> Stepper<'a> {
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
-    /// The same for a loop, whose own output has what was stored of its iterations.
+    /// The same for a loop, whose own output has what was collected of its iterations.
     pub fn map_loop_output(
         &self,
         cursor: CursorId,

@@ -29,7 +29,7 @@ impl Stepper<'_> {
         self.merge_all(cursor, value)
     }
 
-    /// The variables named in a list no longer exist; anything that is not a list of names is ignored.
+    /// Removes the variables that are named in a list; anything that is not a list of names is ignored.
     pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {

@@ -46,7 +46,7 @@ impl Fork<'_> {
 /// The foreaches that a run is in.
 pub fn forks<'a>(program: &'a Program, run: &'a RunState) -> impl Iterator<Item = Fork<'a>> {
     run.cursors.iter().filter_map(move |(id, cursor)| {
-        // A cursor that waits for branches is in their fork.
+        // The top frame of a cursor that waits for branches is their fork.
         let top = cursor.frames.last()?;
         let FrameKind::Fork(state) = &top.kind else {
             return None;
@@ -188,7 +188,7 @@ pub struct EarlierState {
 
 /// A variable on the way back.
 enum Variable {
-    /// Its value, but for this many elements or bytes at its end.
+    /// Its value, and how many elements or bytes at its end do not belong to it.
     Known(Value, usize),
     /// A later change took its place. What was appended since the place that is looked for, backwards.
     Sought(Vec<VariableChange>),

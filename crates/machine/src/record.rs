@@ -76,7 +76,7 @@ impl Drop for Nested {
 }
 
 impl ActionRecord {
-    /// Whether what it gave has no more than about this many bytes, and nothing inside of it.
+    /// Whether its output has no more than about this many bytes, and no records inside of it.
     pub fn fits_in_bytes(&self, bytes: usize) -> bool {
         let given = match &self.output {
             Output::Value(value) => Some(value),
@@ -171,7 +171,7 @@ impl RecordReader<'_> {
         self.follow(None, output)
     }
 
-    /// The value of an output that lies in that of `inside`, this many deep.
+    /// The value of an output that lies in that of `inside`, with the depth in the records.
     fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
@@ -284,7 +284,7 @@ impl RecordReader<'_> {
 mod tests {
     use super::*;
 
-    /// A record in which others are, this many deep.
+    /// A record in which others are, `depth` levels deep.
     fn nested(depth: u32) -> ActionRecord {
         let inner = (depth > 1).then(|| {
             let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);

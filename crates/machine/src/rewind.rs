@@ -160,7 +160,7 @@ fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Opti
 
 /// A place that was found.
 struct FoundPoint {
-    /// Behind this many changes.
+    /// The number of changes before it.
     changes: usize,
     /// The cursor that is there.
     cursor: CursorId,
@@ -283,7 +283,7 @@ fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
 }
 
 /// How many of the changes that follow start further branches of the same fork: they come along,
-/// for a fork is only checked again when one of its branches ends.
+/// for a fork is checked again only when one of its branches ends.
 fn siblings(rest: Option<&[Change]>) -> usize {
     let starts = |change: &&Change| {
         matches!(change, Change::BranchStarted { .. })

@@ -55,7 +55,7 @@ pub struct RunState {
     pub variables: Value,
     /// What `Respond` recorded.
     pub response: Option<Value>,
-    /// Where it is. Boxed, as its records are: most runs have one.
+    /// Its positions in the program. Boxed, as its records are: most runs have one.
     pub cursors: BTreeMap<CursorId, Box<Cursor>>,
     /// Those of the cursors that can continue without hearing from outside.
     pub ready: BTreeSet<CursorId>,
@@ -70,7 +70,7 @@ pub struct RunState {
 /// One thread of control.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Cursor {
-    /// Where it is.
+    /// Its current state.
     pub at: StateId,
     /// The cursor that forked it; none: the root.
     pub parent: Option<CursorId>,
@@ -125,7 +125,7 @@ pub enum Wait {
     Branches,
     /// A new budget for the loop on top: the run paused at its limit.
     Budget,
-    /// Nothing, but it continues by raising this fault: it came while the run stood still, or at a
+    /// Nothing, but it continues by raising this fault: it occurred while the run was paused, or at a
     /// second iteration boundary of one transition.
     Faulted {
         /// The fault.
@@ -159,9 +159,9 @@ pub enum FrameKind {
     Plain,
     /// How many nodes of a graph were entered.
     Graph(GraphState),
-    /// Where a loop is.
+    /// The progress of a loop.
     Loop(Box<LoopState>),
-    /// Where a try is.
+    /// The progress of a try.
     Try(TryState),
     Deadline(DeadlineState),
     /// Branches.
@@ -216,7 +216,7 @@ pub struct IsolatedState {
     pub variables: Value,
 }
 
-/// Where a loop is: what `status` and `dump` show.
+/// The progress of a loop: what `status` and `dump` show.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct LoopState {
     /// Its place in the run: `outer#2/inner`, the iterations (from 0) of the loops around it.
@@ -250,7 +250,7 @@ pub struct LoopState {
     /// The records of the iteration before the current one; none between iterations.
     #[serde(skip)]
     pub last: Records,
-    /// What is stored of its iterations, by name: always an object.
+    /// What is collected of its iterations, by name: always an object.
     #[serde(skip)]
     pub collected: Value,
     /// How it ended; none while it runs.
@@ -288,7 +288,7 @@ impl LoopState {
     }
 }
 
-/// Where a try is.
+/// The progress of a try.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct TryState {
     /// Which attempt runs or is waited for, from 1.
@@ -308,7 +308,7 @@ pub struct ForkState {
     pub items: Value,
     /// By index: how far each branch is.
     pub branches: Vec<BranchState>,
-    /// A foreach starts its items in order: this many have started.
+    /// The number of started items: a foreach starts them in order.
     pub started: u32,
     /// Number of branches that run.
     pub running: u32,

@@ -325,7 +325,7 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
-    /// The end of the root. Where something was done at the end, a variable reports how the body ended.
+    /// The end of the root. Where something was done at the end, a variable contains how the body ended.
     fn conclude(&mut self, cursor: CursorId) -> MachineResult {
         if self.program.ending.is_none() {
             return self.succeed(cursor, false);

@@ -1,7 +1,7 @@
 //! A few bytes for every iteration whose commit was let go: how it ended, what the condition gave, when
 //! it began and how long it took, its attempts, and why it failed. Iterations of one loop lie behind
-//! each other as cells, each reported by what differs from the one before. No byte that is read back is
-//! trusted.
+//! each other as cells, each encoded as the difference from the one before. No byte that is read back
+//! is trusted.
 
 use super::codec::{self, BadRecord};
 use super::compress;
@@ -38,7 +38,7 @@ pub struct Cells {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Segment {
     path: String,
-    /// The iteration and the time that the first cell is reported from.
+    /// The iteration and the time from which the first cell counts.
     iteration: u64,
     at: Timestamp,
     count: u64,
@@ -48,7 +48,7 @@ struct Segment {
     ended_at: Timestamp,
 }
 
-/// What the events reported of an iteration.
+/// What the events reported about an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct IterationFacts {
     /// The most attempts that one of its actions took; 0: no action was called.

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-/// Room for this many heads is not worth giving back.
+/// A map with room for at most this many heads is not shrunk.
 const MANY_HEADS: usize = 4_096;
 
 /// What the one who writes remembers between groups.
@@ -28,7 +28,7 @@ pub struct Writer {
     pub batch: WriteBatch,
     /// As it will be after that.
     pub root: Root,
-    /// Where the journals of runs stand: of those that are in flight. One that sleeps, rests or has
+    /// The positions of the journals of runs that are in flight. A run that sleeps, rests or has
     /// ended costs nothing here from the next group on. Boxed, because a table has room for more than it holds.
     pub heads: HashMap<Name, Box<KnownHeader>>,
     /// Those in the batch that are not in flight any more.
@@ -42,7 +42,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// One that continues after `root`.
+    /// A writer that continues after `root`.
     pub fn new(root: Root) -> Self {
         Self {
             root,
@@ -109,7 +109,7 @@ impl Writer {
         for run in self.leaving.drain(..) {
             self.heads.remove(&run);
         }
-        // A map never gives back automatically what a crowd took.
+        // A map does not release the room that many runs needed.
         if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
             self.heads.shrink_to(self.heads.len() * 2);
         }
@@ -311,7 +311,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Where a run's journal is, read.
+    /// The position of a run's journal, read from the store.
     pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
         let Some((stored, crc)) = self.stored_header(run)? else {
             return Ok(KnownHeader::default());

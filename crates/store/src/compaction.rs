@@ -1,5 +1,5 @@
-//! What is removed: rows beyond what is stored, runs that are deleted, programs that no run pins.
-//! Nothing that a run needs to continue is ever removed here while the run is stored.
+//! What is removed: rows beyond the retention, runs that are deleted, programs that no run pins.
+//! Nothing that a run needs to continue is ever removed here while the run exists.
 
 use super::commit::{Entry, Writer};
 use super::header::Bounds;
@@ -52,8 +52,8 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The removal of the records of the first commits: those that the last snapshot made
-    /// unnecessary and whose events may go. What is to be stored of them, and of those before, is
-    /// written again; that is not done before they have as many bytes as it has.
+    /// unnecessary and whose events may go. What is retained of them, and of those before, is
+    /// rewritten; that is not done before they have as many bytes as it has.
     pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
         // The record of this very commit is not there yet.
@@ -109,7 +109,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// What is to be stored of these commits and of those before them.
+    /// What is retained of these commits and of those before them.
     fn merged(
         &self,
         entry: &Entry<'_>,
@@ -126,7 +126,7 @@ impl<K: Kv> Rows<K> {
         }
         let keep = self.retention;
         let mut newest = NewestRows::new(keep.iterations);
-        // This many later ones have records of their own.
+        // Rows up to this one are in the records of later commits.
         let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
@@ -174,7 +174,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Where a run with an unreadable head is in the indexes is not known, nor what its head
+    /// The place of a run with an unreadable head in the indexes is not known, nor what its head
     /// counted for: looks for it, and counts what is left.
     fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         for family in [Family::Due, Family::Runnable] {

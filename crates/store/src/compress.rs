@@ -6,7 +6,7 @@ use bincode::error::EncodeError;
 
 /// Shorter bodies are left as they are.
 const WORTH: usize = 512;
-/// No byte of a compressed body represents more.
+/// A byte of a compressed body expands to this many at most.
 const MOST: usize = 255;
 
 /// How a body is written. Format 1 had the ways 0 to 2.

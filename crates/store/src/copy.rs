@@ -28,26 +28,26 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// A database that was closed releases its lock while someone asks so often, on a busy machine too.
+/// How often the lock of a closed database is tried: it may be released late on a busy machine.
 const ASKED: u32 = 1_000;
 const ASKED_EVERY: Duration = Duration::from_millis(10);
 
 /// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
 
-/// What is copied is made durable in steps of this many bytes: the disk syncs commits meanwhile.
+/// A copy is made durable in steps of this many bytes: the disk syncs commits meanwhile.
 const STEP: usize = 4 << 20;
 
-/// Number of bytes read from one iterator: who has one keeps the database from being opened again.
+/// Maximum number of bytes read from one iterator: an open one keeps the database from being opened again.
 const SLICE: usize = 256 << 10;
 
-/// Maximum number of rows read while nothing is written. More than one group writes, so that an end comes.
+/// Maximum number of rows read while writes are blocked. More than one group writes, so that an end is reached.
 const FEW: usize = 4_096;
 
 /// What changed meanwhile is copied so often while others write.
 const ROUNDS: u32 = 16;
 
-/// What is in flight to a copy.
+/// Rows on their way to a copy.
 struct Copy<'a, T: Kv> {
     into: &'a T,
     batch: WriteBatch,
@@ -111,7 +111,7 @@ impl<K: Kv> Rows<K> {
         copy.flush(0)?;
         let mut rest = BTreeMap::new();
         let group = loop {
-            // No one writes while this lives. Who waits for that writes before the next turn.
+            // Writes are blocked while this exists. A writer that waits for it writes before the next round.
             let _reading = self.reading();
             for key in changes.take(FEW) {
                 let value = self.row(&key)?.map(|value| value.as_ref().to_vec());
@@ -210,7 +210,7 @@ impl<K: Kv> Rows<K> {
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
         {
-            // It is not what was to be copied: no one may take it for that.
+            // It is not what was to be copied, and must not be used as that.
             let _ = fs::remove_dir_all(&path);
         }
         found
@@ -249,8 +249,8 @@ fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     D::open_store(dir, StoreOptions::default())
 }
 
-/// Writes the store of a state directory that no process owns again, without the room that rows left
-/// which are gone. Returns how many bytes it had, and has.
+/// Rewrites the store of a state directory that no process owns, without the space of deleted rows.
+/// Returns its bytes before and after.
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;
@@ -274,7 +274,7 @@ pub struct ConversionSummary {
 }
 
 /// Puts a copy that another database keeps in the place of a store that no process owns. Every record of
-/// both is compared before that. The old one stays next to it. None when that database keeps it already.
+/// both is compared before that. The old one stays next to it. None when it uses that database already.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when it cannot be read in full, [`StoreError::Io`] when there is no room for
@@ -359,7 +359,7 @@ pub(super) fn replace<D: Disk>(
         }
         let copied = read_watermark(&fresh)?;
         drop(store);
-        // A caller that was faster may have written to it.
+        // A process that was faster may have written to it.
         let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
         if read_watermark(&path)? != copied {
             return Err(locked(&dir.display().to_string()));
@@ -372,7 +372,7 @@ pub(super) fn replace<D: Disk>(
 }
 
 /// Puts the store of one state directory, copied, into another one. One that is there already stays
-/// next to it; gives where.
+/// next to it; returns where.
 ///
 /// # Errors
 /// When the one cannot be opened or read in full, or a process owns the other.
@@ -385,7 +385,7 @@ pub fn restore(
         return Ok((from.backup(dir)?, None));
     }
     check_not_symlink(&path).map_err(StoreError::Io)?;
-    // Whatever is there, as long as no one owns it.
+    // It may be anything, as long as no process owns it.
     let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
         lock => lock.ok(),
@@ -520,7 +520,7 @@ mod tests {
         }
     }
 
-    /// However long the copy's disk takes, no one who writes waits for it; and what is copied is what was there
+    /// However long the copy's disk takes, no writer waits for it; and what is copied is what was there
     /// at one moment.
     #[test]
     fn nobody_waits_for_the_disk_of_a_copy() {

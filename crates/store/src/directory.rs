@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The directory of the database inside the state directory.
 pub(super) const DIRECTORY: &str = "store";
 
-/// A caller that makes a directory of a store may use it, and no one else.
+/// Only the user that makes a directory of a store may use it.
 const PRIVATE: u32 = 0o700;
 
 /// What the directory of a new store is called before it is put in its place, before the number of
@@ -66,7 +66,7 @@ pub(super) fn sweep(dir: &Path, own: &Path) {
             continue;
         };
         if path == own || !Path::new("/proc").join(process).exists() {
-            // What cannot be removed is in no one's way.
+            // What cannot be removed does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }

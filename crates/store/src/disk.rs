@@ -1,5 +1,5 @@
-//! Stores on disk, whichever database keeps them: what a database does next to [`Kv`], and which one is
-//! asked.
+//! Stores on disk, whichever database keeps them: what a database does in addition to [`Kv`], and which
+//! database is used.
 
 use super::directory::sync_files;
 use super::integrity::IntegrityReport;
@@ -137,7 +137,7 @@ pub fn open_with(
     })
 }
 
-/// The store of a state directory, to check.
+/// Opens the store of a state directory for inspection.
 ///
 /// # Errors
 /// As [`open`], when it can neither be opened nor be read without that.

@@ -33,7 +33,7 @@ impl Feed {
         self.state().wake = Some(wake);
     }
 
-    /// These runs changed, and a caller that reads them finds it.
+    /// Reports that these runs changed; a reader already sees the change.
     pub fn changed(&self, names: impl Iterator<Item = Name>) {
         if !self.on.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! A run's header as it is stored, and as the writer remembers it: where the journal is, and the
+//! A run's header as it is stored, and as the writer remembers it: the position of its journal, and the
 //! bounds by which a reader knows that the run's other rows are those that were written.
 //!
 //! A database that loses a piece of its log shows older rows, each whole in itself. So every row is

@@ -21,7 +21,7 @@ pub struct IntegrityReport {
 /// Something that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
-    /// Whose it is; none: it is not a single run's.
+    /// The run that it belongs to; none: it does not belong to a single run.
     pub run: Option<Name>,
     pub what: &'static str,
     /// Why it cannot be read.

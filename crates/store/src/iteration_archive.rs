@@ -20,18 +20,18 @@ use windlass_machine::{HistoryKind, IterationRow};
 const MAX_CELLS: u64 = 4_096;
 const MAX_CELLS_BYTES: usize = 16 << 10;
 
-/// Of each loop this many of the first rows are stored whole, as long as they have no more bytes in all.
+/// Of each loop, this many of the first rows are stored whole, unless they have more bytes than this in total.
 const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Of the rows that failed this many of the first ones and of the last ones, and this many bytes of each.
+/// Of the failed rows, this many of the first and of the last ones are stored, and this many bytes of each.
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
-/// Maximum number of whole rows that go, or stay, together.
+/// Maximum number of whole rows that are removed, or retained, together.
 const MAX_ROWS_TOGETHER: u64 = 250;
 
-/// What an iteration gave is stored in a whole row up to this many bytes, about.
+/// Approximate maximum size of an iteration's result in a whole row.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Maximum number of unfinished iterations whose reported facts are stored.
@@ -135,7 +135,7 @@ impl Span {
 type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
 impl<K: Kv> Rows<K> {
-    /// Keeps what is to be stored of the iterations that these commits ended.
+    /// Archives what is retained of the iterations that these commits ended.
     pub(super) fn archive_iterations(
         &self,
         entry: &mut Entry<'_>,
@@ -319,7 +319,7 @@ impl<K: Kv> Rows<K> {
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     /// The rows with cells of a loop's iterations, as they are stored, in the order in which those ended.
-    /// What is damaged is as if it were forgotten: an integrity check reports about it.
+    /// Damaged rows are treated as missing: an integrity check reports them.
     pub(super) fn archived_cells(
         &self,
         run: &str,

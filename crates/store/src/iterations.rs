@@ -125,7 +125,7 @@ impl<K: Kv> Rows<K> {
         Ok(found)
     }
 
-    /// The commits up to `last` that were made since `since`, report something that is wanted, and are
+    /// The commits up to `last` that were made since `since`, contain something that is wanted, and are
     /// still there; the oldest first.
     pub(super) fn read_commits(
         &self,
@@ -250,7 +250,7 @@ impl<'a> LoopGatherer<'a> {
     }
 }
 
-/// The iterations that an event is in which reports this one: itself, then those around it.
+/// The iterations that an event about this one belongs to: itself, then those around it.
 pub fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = (&str, u64)> {
     let around = path.rmatch_indices('#').filter_map(move |(at, _)| {
         let number = path.get(at + 1..)?.split('/').next()?;
@@ -259,8 +259,8 @@ pub fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = 
     std::iter::once((path, iteration)).chain(around)
 }
 
-/// Which iteration of the loop `of` an event belongs to that reports `iteration` of the loop `path`:
-/// that loop itself, or one inside of it.
+/// The iteration of the loop `of` to which an event about `iteration` of the loop `path` belongs:
+/// `path` is that loop itself, or one inside of it.
 #[must_use]
 pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
     let mut around = enclosing_iterations(path, iteration);

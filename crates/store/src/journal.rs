@@ -48,7 +48,7 @@ impl RetainedRows {
         self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
     }
 
-    /// Appends it. What reports the rows of iterations was not always there.
+    /// Appends it. The list of archived rows is left out when it is empty, as in older records.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         codec::encode_all(out, &self.loops)?;
         codec::encode_all(out, &self.iterations)?;
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// Keeps the newest rows: those that come first, this many of each loop, none twice.
+/// Keeps the newest rows: the first ones that it receives, this many of each loop, none twice.
 pub struct NewestRows {
     keep: usize,
     seen: HashSet<(String, u64)>,

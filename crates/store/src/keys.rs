@@ -2,7 +2,7 @@
 //! (docs/internals/store-format.md draws them). This file never touches a database.
 //!
 //! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
-//! that no run's rows begin with another run's key; numbers are big-endian. Keys are stored short: a page
+//! that no run's rows begin with another run's key; numbers are big-endian. Keys are short: a page
 //! of the database holds a few hundred of them and must stay far below the size from which the
 //! database would put it into a file of its own.
 
@@ -184,7 +184,7 @@ pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion)
     out.extend_from_slice(&version.program.0);
 }
 
-/// What all rows of a run in this family begin with; for a header and for stored rows the whole key.
+/// What all rows of a run in this family begin with; for a header and for retained rows the whole key.
 pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     out.push(family.byte());
     text(out, run.as_bytes());
@@ -196,7 +196,7 @@ pub fn numbered_row(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// This many rows of padding are enough that no page of the database reaches over them.
+/// The number of padding rows: enough that no page of the database reaches over them.
 pub const PADDING: u8 = 16;
 
 /// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and

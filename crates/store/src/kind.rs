@@ -69,7 +69,7 @@ impl StoreKind {
         }
     }
 
-    /// Makes the file again that is locked, if it was deleted. Nothing is in that of fjall.
+    /// Makes the locked file again if it was deleted. That of fjall is empty.
     pub(super) fn make_lock(self, path: &Path) -> io::Result<()> {
         if self == Self::Fjall {
             let mut options = File::options();
@@ -87,7 +87,7 @@ impl StoreKind {
     /// [`StoreError::OtherKind`].
     pub fn check(self, dir: &Path) -> Result<(), StoreError> {
         match Self::of(dir) {
-            // Where there is neither, that is reported when it is opened.
+            // If there is neither, opening the store reports it.
             Some(found) if found != self && dir.join(DIRECTORY).join(found.log()).exists() => {
                 Err(StoreError::OtherKind {
                     path: dir.display().to_string(),

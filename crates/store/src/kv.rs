@@ -36,7 +36,7 @@ pub trait Kv: Send + Sync + 'static {
     /// The database of a copy of it on disk.
     type Backup: Disk;
 
-    /// Maximum number of bytes of groups that are applied and not durable. A group with more becomes durable in several.
+    /// Maximum number of applied bytes that are not durable. A group with more becomes durable in several steps.
     const MAX_UNSYNCED: usize;
 
     /// The value of a key.
@@ -51,14 +51,14 @@ pub trait Kv: Send + Sync + 'static {
     /// Hands all that was applied to the operating system.
     fn flush(&self) -> Result<(), KvError>;
 
-    /// Makes all that was flushed durable, and remembers next to the data that groups up to this
-    /// number are.
+    /// Makes all that was flushed durable, and records next to the data that the groups up to this
+    /// number are durable.
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
     /// Opens it again after a write that failed: what was not synced may be there or not.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// What is on disk, and durable, while it takes no writes; none when that cannot be reported.
+    /// What is durable on disk, while it accepts no writes; none when that cannot be determined.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.

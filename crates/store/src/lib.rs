@@ -104,7 +104,7 @@ pub struct StoredWorkflow {
     pub source: ProgramSource,
     /// When it was put there.
     pub stored_at: Timestamp,
-    /// Where its schedule is; none before its first time.
+    /// The state of its schedule; none before its first time.
     pub schedule: Option<ScheduleState>,
 }
 
@@ -117,7 +117,7 @@ pub struct WorkflowVersion {
     pub program: ProgramHash,
 }
 
-/// Where the schedule of a stored workflow is.
+/// The state of a stored workflow's schedule.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ScheduleState {
     /// All times up to this one are decided.
@@ -126,7 +126,7 @@ pub struct ScheduleState {
     pub last_run: Option<Name>,
 }
 
-/// The head of a run: what `list` shows, and where its journal is.
+/// The head of a run: what `list` shows, and the position of its journal.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct RunHeader {
     pub id: Name,
@@ -352,8 +352,8 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     fn epoch(&self) -> u64;
 
     /// Waits until what could be read until now is durable: a group can be read as soon as it is on
-    /// its way to the disk, and nothing may be reported that a power cut can still take back. `openings`
-    /// is what they were before it was read.
+    /// its way to the disk, and nothing may be reported that a power cut can still take back. `epoch`
+    /// is its value from before it was read.
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
     /// A run's head.
@@ -398,7 +398,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     }
 
     /// Moves a run to another index without a step of its own. With a reason, which its label
-    /// [`QUARANTINE_LABEL`] keeps, for one that cannot continue: no recovery checks it before someone
+    /// [`QUARANTINE_LABEL`] keeps, for one that cannot continue: no recovery loads it before someone
     /// asks for it. Durable when this returns.
     fn set_quarantine(
         &self,
@@ -408,7 +408,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// From now on secure values are sealed with this key, and those that it sealed are read. What
-    /// another key sealed stays as it is: it can be checked, masked, but no run continues with it.
+    /// another key sealed stays as it is: it can be shown, masked, but no run continues with it.
     fn seal_with(&self, key: Arc<dyn Sealer>);
 
     /// Opens the store again after a write that failed. Whether the groups that failed are there
@@ -433,8 +433,8 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     /// From now on this is called when the first run changes after it was asked.
     fn on_change(&self, _wake: Wake) {}
 
-    /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
-    /// reported from what was not.
+    /// While it accepts no writes, what was acknowledged, read from the disk; none when that cannot be
+    /// distinguished from what was not.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
@@ -474,7 +474,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
     ) -> Result<Vec<IterationRow>, StoreError>;
 
     /// The commits of a run that were made since `since`, up to the one with the number `last`, and
-    /// report something that is wanted, as far as they are stored; the oldest first.
+    /// contain something that is wanted, as far as they are stored; the oldest first.
     fn commits_between(
         &self,
         run: &str,

@@ -1,5 +1,5 @@
 //! The iterations of one loop, as they are read: a million of them take a few megabytes, because cells
-//! stay packed until they are checked.
+//! stay packed until they are read.
 
 use super::cells::Cells;
 use super::codec::BadRecord;
@@ -51,7 +51,7 @@ impl Block {
 }
 
 impl LoopIterations {
-    /// `before` are those whose commits were let go, `cells` report the same and of all before them,
+    /// `before` are those whose commits were let go, `cells` contain the same and all before them,
     /// `recent` are those whose commits are there. Each came in the order in which they ended.
     pub(super) fn new(
         path: &str,
@@ -122,7 +122,7 @@ impl LoopIterations {
         entered.is_some_and(|entered| one.started_at < entered)
     }
 
-    /// In the order of their numbers. What was reported last of an iteration counts.
+    /// In the order of their numbers. The last report of an iteration counts.
     fn sorted(&self, mut all: Vec<EndedIteration>) -> Vec<EndedIteration> {
         all.retain(|one| !self.is_of_another_entry(one));
         all.reverse();
@@ -272,7 +272,7 @@ mod tests {
         println!("{next} iterations, {bytes} bytes, {:?}", begun.elapsed());
         assert_eq!((next, of.last()), (last + 500, Some(last + 499)));
         assert_eq!(failed, next.div_ceil(500));
-        // A block has less than a third of a megabyte next to them.
+        // A block has less than a third of a megabyte in addition to them.
         assert!(bytes < 5 << 20, "{bytes}");
         assert_eq!(
             of.one(777_777).map(|one| one.started_at),

@@ -49,7 +49,7 @@ impl<K: Kv> Rows<K> {
         Ok(old.is_some())
     }
 
-    /// Forgets a workflow and its former texts; false if there is not one of this name.
+    /// Deletes a workflow and its former texts; false if the name has none.
     pub(super) fn remove_named(&self, workflow: &str) -> Result<bool, StoreError> {
         let mut name = Vec::new();
         keys::workflow(&mut name, workflow);

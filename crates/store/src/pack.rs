@@ -12,7 +12,7 @@ use super::rows::Rows;
 use bincode::error::EncodeError;
 use std::ops::ControlFlow;
 
-/// Once in this many commits of a run, those before are packed.
+/// Once in this many commits of a run, the earlier ones are packed.
 pub const EVERY: u64 = 64;
 
 /// A longer record stays as it is, in bytes without compression. All others have a single row, also when

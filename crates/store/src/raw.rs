@@ -1,4 +1,4 @@
-//! The rows of a store as they lie there, decoded one by one: for any caller that wants to know what is
+//! The rows of a store as they lie there, decoded one by one: for a caller that needs to know what is
 //! really written. It takes nothing from one row to understand another, and
 //! never changes a store.
 

@@ -1,7 +1,7 @@
-//! Makes a new store of what can be read of a damaged one. A run is stored when its header and its whole
+//! Makes a new store of what can be read of a damaged one. A run is recovered when its header and its whole
 //! journal can be read. Rows that are only for looking at may be missing from it, and that is reported.
-//! A run that may be older than it was is paused until someone resumes it: what it did since could
-//! be done twice.
+//! A run that may be older than before the damage is paused until someone resumes it: what it did since then
+//! could be done twice.
 
 use super::codec;
 use super::commit::{Writer, index};
@@ -28,7 +28,7 @@ pub struct RecoverySummary {
     pub kept: Vec<Name>,
     /// The runs that are not.
     pub lost: Vec<Name>,
-    /// Whether the runs that are stored may be older than they were, so that they stand still.
+    /// Whether the recovered runs may be older than they were, so that they are paused.
     pub older: bool,
     /// All that could not be read.
     pub issues: IntegrityReport,
@@ -60,7 +60,7 @@ pub(super) fn rebuild(
     let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root checks every header, and the mark the root; without a mark no one knows whether
+    // The root checks every header, and the mark the root; without a mark it is not known whether
     // the log has its end.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
@@ -312,7 +312,7 @@ impl Rows<Memory> {
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
-    /// Copies the records of a run in a family whose number is to be stored.
+    /// Copies those records of a run in a family whose numbers `keep` accepts.
     fn copy_whole(
         &self,
         run: &str,

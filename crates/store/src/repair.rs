@@ -1,5 +1,5 @@
 //! Repairs a store on disk: makes a new store of what can be read of the damaged one,
-//! and puts that in its place. The damaged one is stored next to it, as it was found; nothing is ever
+//! and puts that in its place. The damaged one remains next to it, as it was found; nothing is ever
 //! written to it.
 
 use super::codec;
@@ -54,7 +54,7 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
         exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
         Ok(RepairResult { recovered, old })
     });
-    // What cannot be removed is in no one's way.
+    // What cannot be removed does no harm.
     let _ = fs::remove_dir_all(&fresh);
     repaired
 }

@@ -1,5 +1,5 @@
-//! Which rows changed: for who copies a store while others write to it. Nothing is remembered while no one
-//! copies.
+//! Which rows changed: for a copy of a store while others write to it. Nothing is recorded while there is
+//! no copy in progress.
 
 use super::keys::Family;
 use super::rows::lock;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 type Keys = Arc<Mutex<HashSet<Vec<u8>>>>;
 
-/// The callbacks to notify.
+/// The changed keys of each follower.
 #[derive(Default)]
 pub(super) struct RowChanges {
     count: AtomicUsize,
@@ -35,13 +35,13 @@ impl RowChanges {
         }
     }
 
-    /// Whether no one follows it.
+    /// Whether there is no follower.
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         lock(&self.followers).is_empty()
     }
 
-    /// This was applied, and no one reads before this returns who must see all of it.
+    /// Records what was applied. A reader that must see all of it does not read before this returns.
     pub fn applied(&self, batch: &WriteBatch) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -61,7 +61,7 @@ impl Follower<'_> {
         lock(&self.keys).len()
     }
 
-    /// Takes this many of them at most.
+    /// Removes and returns some of them, `most` at most.
     pub fn take(&self, most: usize) -> Vec<Vec<u8>> {
         let mut keys = lock(&self.keys);
         if keys.len() <= most {

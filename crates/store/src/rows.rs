@@ -34,17 +34,17 @@ use windlass_value::time::Timestamp;
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 2;
 
-/// How much of what is only for looking at is stored; a run never needs it to continue.
+/// How many of the rows that are only for display are retained; a run never needs them to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// At least this many iteration rows of each loop of a run.
+    /// Minimum number of iteration rows of each loop of a run.
     pub iterations: usize,
-    /// At least this many history events of a run.
+    /// Minimum number of history events of a run.
     pub events: u64,
-    /// At least this many rows of each loop of a run that ended (a nested loop has one for each
+    /// Minimum number of rows of each loop of a run that ended (a nested loop has one for each
     /// iteration of the loop around it).
     pub ended_loops: usize,
-    /// What is beyond is removed once in this many commits of a run.
+    /// The rest is removed once in this many commits of a run.
     pub compact_every: u64,
 }
 
@@ -93,12 +93,12 @@ pub struct Rows<K: Kv> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Why something could not be read: that it is not open, for what failed first, is not a damage.
+    /// Why something could not be read. A database that an earlier error closed is not damaged: that error counts.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
         match (self.check_writable(), error) {
             (Err(failed), _) => failed,
             (Ok(()), error @ KvError::Closed) => error.into(),
-            // Of a write, although it is reported to a reader: it was not reported to the writer yet.
+            // The error of a write that a reader receives: the writer has not received it yet.
             (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
                 reason: error.to_string(),
             },

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Its file.
 pub(super) const MARK: &str = "mark";
 
-/// It is synced once in this many groups: a mark that is older than that is of another time.
+/// The mark is synced once in this many groups: one that is older than that is of another time.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.

@@ -46,7 +46,7 @@ pub struct Savepoint {
 }
 
 impl WriteBatch {
-    /// Where it is.
+    /// Its current position, for a rollback.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             bytes: self.bytes.len(),

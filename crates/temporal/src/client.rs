@@ -25,7 +25,7 @@ use windlass_model::model::Name;
 use windlass_store::RunHeader;
 use windlass_value::time::Timestamp;
 
-/// An execution with a history of this many events carries over. Temporal ends it at 51,200. Who checks
+/// An execution with a history of this many events carries over. Temporal ends it at 51,200. A reader of
 /// the run reads the last execution, and its state is in the first event of that.
 pub const CARRY_OVER_AT: u32 = 1_000;
 
@@ -45,7 +45,7 @@ struct Temporal {
     connection: Connection,
     wire: Wire,
     folds: Arc<Folds>,
-    /// Where requests to Temporal are made, a caller that asks.
+    /// The runtime for all requests to Temporal.
     tasks: Handle,
 }
 
@@ -76,8 +76,8 @@ pub fn connect(
     }))
 }
 
-/// A runtime of its own: a caller that reads runs may block a thread of the caller's, and what is read
-/// comes over the network.
+/// A runtime of its own: a reader of runs may block a thread of the caller's runtime, and what is read
+/// arrives over the network.
 fn own_runtime() -> Result<Handle, TemporalError> {
     let failed = |error: std::io::Error| TemporalError::Worker(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! A run as its history reports it: the events of its executions, folded through the machine just as a
+//! A run as its history describes it: the events of its executions, folded through the machine just as a
 //! worker does it. Nothing here needs a worker, and nothing here changes the run.
 
 use super::turn::{Input, Task, Turn};
@@ -17,7 +17,7 @@ use windlass_model::model::Name;
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// A snapshot follows after this many steps: a run is loaded from it.
+/// A snapshot follows after this many steps, from which a run is loaded.
 const SNAPSHOT_AFTER: u32 = 256;
 
 /// What an execution began with, of its first event.
@@ -56,7 +56,7 @@ pub fn turn(
     Ok(turn)
 }
 
-/// Workflow tasks, as a history reports them.
+/// Workflow tasks, read from a history.
 #[derive(Default)]
 struct Tasks {
     /// What the next task brings.
@@ -149,7 +149,7 @@ impl Tasks {
             }
             A::WorkflowExecutionTerminatedEventAttributes(_)
             | A::WorkflowExecutionTimedOutEventAttributes(_) => {
-                // Someone ended it next to Windlass: it counts as cancelled.
+                // Someone ended it outside of Windlass: it counts as cancelled.
                 let before = self.completed.take();
                 let ended = Task {
                     now: at,
@@ -188,7 +188,7 @@ pub struct FoldState {
     header: Option<RunHeader>,
     source: Option<ProgramSource>,
     since_snapshot: u32,
-    /// Its first task has not been done: where it is is only shown.
+    /// Its first task has not been done: its state is only for display.
     pub provisional: bool,
     /// The execution that comes next.
     pub next: Option<String>,

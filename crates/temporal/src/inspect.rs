@@ -1,5 +1,5 @@
-//! Looking at runs on Temporal. Their histories are folded into a store in memory, each when
-//! someone checks it, and everything is read from there. No worker is asked.
+//! Reads runs on Temporal. Their histories are folded into a store in memory, each when
+//! a caller reads it, and everything is read from there. No worker is asked.
 
 use super::TemporalError;
 use super::connection::Connection;
@@ -67,7 +67,7 @@ pub fn blocking<T: Send + 'static>(
 ) -> Result<T, TemporalError> {
     let (to, from) = std::sync::mpsc::channel();
     tasks.spawn(async move {
-        // A caller that waits may have gone.
+        // The thread that waits may be gone.
         let _ = to.send(work.await);
     });
     let stopped = |_| TemporalError::Worker(String::from("the connection to Temporal has stopped"));
@@ -268,7 +268,7 @@ impl Folds {
         let run = Name::from(execution.workflow_id.as_str());
         let known = self.known(&run);
         let mut known = known.lock().await;
-        // A list is a little behind, and has no length of what continues.
+        // A list is a little behind, and has no history length of open executions.
         let is_open = info.status() == WorkflowExecutionStatus::Running;
         let refreshed = match is_open {
             false => self.catch_up(&mut known, &run, &info, 1).await,
@@ -345,7 +345,7 @@ impl Folds {
                     .await?;
                 let mut known = known.lock().await;
                 if known.at.as_ref().is_none_or(|(at, _)| *at != execution) {
-                    // Someone looked meanwhile, and it had carried over.
+                    // Another caller read it meanwhile, and it had carried over.
                     break;
                 }
                 if known.folded.provisional {

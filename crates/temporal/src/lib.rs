@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update;
-//! an effect is an activity. The same [`turn`] folds a history when someone checks a run, so no
+//! an effect is an activity. The same [`turn`] folds a history when a caller reads a run, so no
 //! worker is needed for that.
 //!
 //! It knows no format, and nothing outside of it knows Temporal.

@@ -1,6 +1,6 @@
 //! A run inside of Temporal: what came in with a workflow task, and what is ordered in return. It is
 //! a function of the sources, the carried state and the events of the history. The worker and the
-//! fold of a history both use it, so a run that is checked is the run that continues.
+//! fold of a history both use it, so a reader sees the run as the worker continues it.
 
 use super::TemporalError;
 use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
@@ -16,20 +16,20 @@ use windlass_machine::{
 use windlass_model::model::{Fault, Name, Request};
 use windlass_value::time::Timestamp;
 
-/// This many steps that need nothing from outside follow each other in one workflow task. Then the run
+/// Maximum number of steps that need nothing from outside in one workflow task. Then the run
 /// yields, so that it hears of commands.
 const STEPS_A_TASK: u32 = 2_000;
 
-/// An execution of this many such steps carries over: a caller that replays it does not take long.
+/// An execution of this many such steps carries over, so that a replay does not take long.
 const STEPS_AN_EXECUTION: u32 = 20_000;
 
 /// The activity of a run that yields, which does nothing. A timer would fire up to a second late.
 pub const YIELD: EffectId = EffectId(u64::MAX);
 
-/// Requests from this many bytes on are left in the run's state, where an activity finds them.
+/// Requests of at least this many bytes are left in the run's state, where an activity finds them.
 const LARGE: usize = 16 << 10;
 
-/// A history this many times as long as one that carries over does so when something is in flight, too.
+/// A history this many times as long as one that carries over does so even when something is in flight.
 const BUSY: u32 = 8;
 
 /// How long effects in flight may take to end before a run carries over all the same. They are
@@ -137,7 +137,7 @@ pub struct Turn {
     fired: BTreeSet<u32>,
     /// The next timer gets this number.
     next_timer: u32,
-    /// Steps were cut, and continue after [`YIELD`].
+    /// Steps were left undone, and continue after [`YIELD`].
     cut: bool,
     /// Whether [`YIELD`] was ordered and has not ended.
     yields: bool,
@@ -195,7 +195,7 @@ impl Turn {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
         }
-        // What ended automatically is not cancelled any more, whatever comes before it.
+        // What ended on its own is not cancelled any more, even if the cancellation is earlier in the task.
         self.fired.clear();
         for input in &task.inputs {
             match input {
@@ -335,7 +335,7 @@ impl Turn {
         }
     }
 
-    /// Orders what a step asks for; whether it continues at once.
+    /// Orders what a step asks for; returns whether it continues at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
         let mut goes_on = false;
         for effect in effects {

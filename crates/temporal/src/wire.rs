@@ -26,7 +26,7 @@ const MARK: u8 = b'W';
 const DEFLATED: u8 = 1;
 const SEALED: u8 = 2;
 
-/// Payloads from this many bytes on are deflated.
+/// Payloads of at least this many bytes are deflated.
 const DEFLATED_FROM: usize = 512;
 
 /// No payload has more bytes than this once it is inflated.
@@ -85,7 +85,7 @@ pub struct ActivityInput {
 /// What an activity gave. A fault is the run's: for Temporal it is an answer like others.
 pub type ActivityResult = Result<Value, Fault>;
 
-/// What someone reports a run.
+/// A command to a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Command {
     /// To stand still.
@@ -124,7 +124,7 @@ impl Command {
 }
 
 /// Reads and writes payloads. With a key all of a payload is sealed: what an action answers is known to be
-/// secure only to the run that gets it. So who lacks the key can neither continue with a run nor add
+/// secure only to the run that gets it. So a reader without the key can neither continue a run nor add
 /// something to it that others can read.
 #[derive(Clone, Default)]
 pub struct Wire {

@@ -1,4 +1,4 @@
-//! `windlass worker`: takes workflow tasks and activities from Temporal until it is reported to stop.
+//! `windlass worker`: processes workflow tasks and activities from Temporal until it is stopped.
 //! What it keeps is a cache: another worker makes the same of the history.
 
 use super::connection::Connection;

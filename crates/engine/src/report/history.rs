@@ -124,7 +124,7 @@ fn count_forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryF
         let asked = filter.loop_path.as_deref();
         asked.is_none_or(|asked| path == asked || last_name(path) == asked)
     };
-    // Of a loop of which none is stored, that are all that have ended.
+    // If no row of a loop is stored, this is the number of all that have ended.
     let ended = loops.iter().map(|row| (&*row.path, row.iteration));
     let kept = kept.iter().map(|row| (&*row.path, row.iteration));
     let mut first: BTreeMap<&str, u64> = BTreeMap::new();
@@ -142,7 +142,7 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<()
     let Ok(source) = inspector.source(header.program) else {
         return Ok(());
     };
-    // Of a program that this version cannot read no one knows the loops.
+    // The loops of a program that this version cannot read are not known.
     let Ok(program) = inspector.program(header.program, &source) else {
         return Ok(());
     };

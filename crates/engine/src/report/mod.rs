@@ -1,4 +1,4 @@
-//! What people and programs are reported about runs: plain data that serialises to documented JSON
+//! What people and programs see of runs: plain data that serialises to documented JSON
 //! (`docs/reference/cli.md`), made from what lies in the store. Nothing here changes a run.
 
 mod change;

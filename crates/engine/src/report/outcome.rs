@@ -160,7 +160,7 @@ impl OutcomeReport {
         run: Option<&RunState>,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
-        // One that failed has reported the limit that it failed at.
+        // The error of a failed run already names the limit that it failed at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
         let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
         let (limits, unreplaced) = match &error {

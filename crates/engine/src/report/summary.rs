@@ -132,7 +132,7 @@ fn has(name: &str, text: &str) -> bool {
     if !name.is_ascii() {
         return name.to_lowercase().contains(text);
     }
-    // Lists check many names: none is copied.
+    // Lists compare many names: none is copied.
     let mut windows = name.as_bytes().windows(text.len().max(1));
     text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }

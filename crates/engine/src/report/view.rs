@@ -105,8 +105,8 @@ impl RunView {
     }
 }
 
-/// What a report shows of a value. The one place through which values of a run go their way
-/// out: the marks of secrets are masked here.
+/// What a report shows of a value. All values of a run that leave the process pass through here: the
+/// marks of secrets are masked.
 #[must_use]
 pub fn shown(value: &Value) -> Value {
     replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))

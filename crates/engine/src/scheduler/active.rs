@@ -17,7 +17,7 @@ use windlass_value::time::Timestamp;
 /// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
 const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 
-/// A snapshot follows when the journal's tail outweighs the state this many times. A state that grows
+/// A snapshot is written when the journal's tail is this many times as large as the state. A state that grows
 /// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
 /// little faster.
 const SNAPSHOT_RATIO: u64 = 3;
@@ -170,7 +170,7 @@ impl ActiveRun {
         weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO))
     }
 
-    /// Carries out a request, while this many runs are in memory.
+    /// Carries out a request. `runs` is the number of runs in memory.
     pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
         let of = EffectContext {
             run: &self.header.id,

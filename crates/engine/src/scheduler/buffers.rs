@@ -3,7 +3,7 @@
 use super::writers::MAX_IN_FLIGHT;
 use windlass_machine::Change;
 
-/// This many runs are stored at once. With more, one batch is advanced while another is written.
+/// Maximum number of runs in a batch. With more, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
 
 /// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
@@ -12,7 +12,7 @@ pub(super) const BATCH: usize = 100;
 pub(super) struct BufferPool(Vec<Vec<Change>>);
 
 impl BufferPool {
-    /// The maximum that the batches in flight can have.
+    /// The maximum number of buffers that the batches in flight can use.
     const MOST: usize = BATCH * MAX_IN_FLIGHT;
     /// Steps with more changes are rare.
     const LONGEST: usize = 64;

@@ -1,11 +1,11 @@
-//! The one place where the clock is read, and what represents it in a simulation.
+//! The only place where the clock is read, and its replacement in a simulation.
 
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use windlass_value::time::Timestamp;
 
-/// What continues while the machine is suspended, and is never set.
+/// A clock that also runs while the machine is suspended, and is never set.
 #[cfg(target_os = "linux")]
 const PASSING: ClockId = ClockId::CLOCK_BOOTTIME;
 #[cfg(not(target_os = "linux"))]
@@ -27,7 +27,7 @@ pub fn now() -> Timestamp {
     Timestamp(passing.saturating_add(ahead).div_euclid(1_000))
 }
 
-/// Sets the time of this process to an instant, should it be before that.
+/// Moves the time of this process forward to an instant, if it is before that.
 fn not_before(instant: Timestamp) {
     let ahead = instant
         .0
@@ -67,7 +67,7 @@ impl Clock {
     }
 
     /// What is stored was written at `instant`: a clock that was set back while no process was
-    /// there continues from then, so that what is due is not delayed by as much.
+    /// running continues from then, so that what is due is not delayed by as much.
     pub fn not_before(&self, instant: Timestamp) {
         let now = self.now();
         if matches!(self, Self::Process) && now < instant {

@@ -24,7 +24,7 @@ use windlass_value::time::Timestamp;
 /// So few busy runs are stored on the driver's own thread: to wake another one costs more.
 const FEW_RUNS: usize = 4;
 
-/// While one batch is written, this many busy runs are worth a sync of their own.
+/// While one batch is written, at least this many busy runs are worth a sync of their own.
 const SMALL_BATCH: usize = 4;
 
 /// A step that is held is stored after so long, so that others can see a call that takes its time.
@@ -136,7 +136,7 @@ impl Driver {
     /// Whether the busy runs are worth a batch now. A small one waits for those in flight, which may make more
     /// runs busy: each sync costs as much as many steps.
     pub(super) fn can_commit(&self) -> bool {
-        // No one waits for a batch that may take long.
+        // A batch that may take long is not waited for.
         let under_way = self.writers.in_flight();
         let quick = under_way.saturating_sub(self.heavy_writes);
         let enough = match quick {
@@ -169,7 +169,7 @@ impl Driver {
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    /// The next this many busy runs, advanced in the order of their ids.
+    /// The next `size` busy runs, advanced in the order of their ids.
     fn next_batch(&mut self, size: usize) -> Batch {
         let size = size.min(self.busy.len());
         let mut runs: Vec<Name> = self.busy.drain(..size).collect();
@@ -254,7 +254,7 @@ impl Driver {
             harmless: true,
         };
         while let Some(next) = active.inbox.pop_front() {
-            // A step that continues crosses an iteration boundary: it needs a commit of its own.
+            // `Continued` crosses an iteration boundary: it needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
             if alone && !advance.step.is_empty() {
                 active.inbox.push_front(next);

@@ -22,7 +22,7 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of programs in memory that no run in memory has.
+/// Maximum number of cached programs that no run in memory uses.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
 /// As many messages are gathered into one group at most.
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Box<ActiveRun>>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
-    /// With this many, those that no run in memory has are forgotten.
+    /// With this many programs, those that no run in memory uses are dropped.
     pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,

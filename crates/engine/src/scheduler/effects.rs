@@ -45,7 +45,7 @@ pub(super) struct EffectRuntime {
 }
 
 impl EffectRuntime {
-    /// Where the next effect of one of this many runs is carried out.
+    /// Where the next effect of a run is carried out. `runs` is the number of runs in memory.
     fn place(&self, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
         let own = self.own.as_ref().filter(|_| alone);
@@ -61,7 +61,7 @@ impl OwnRuntime {
         Builder::new_current_thread().enable_all().build().map(Self)
     }
 
-    /// Waits for a message; none when so much time has passed, or when no one can send one.
+    /// Waits for a message; none after the timeout, or when all senders are gone.
     pub fn receive(
         &self,
         inbox: &mut UnboundedReceiver<Message>,
@@ -80,7 +80,7 @@ impl OwnRuntime {
         self.0.shutdown_background();
     }
 
-    /// Runs its tasks for what has come in.
+    /// Runs its tasks with what has arrived.
     pub fn turn(&self) {
         self.0.block_on(tokio::task::yield_now());
     }

@@ -1,14 +1,14 @@
 //! How many effects run at a time: in all, of one workflow, and towards one host. An effect that
 //! waits here has started nothing: it has no process, no connection, and its time is not running.
 //!
-//! The narrowest limit comes first, so that a caller that waits for a slow host keeps no one else out.
+//! The narrowest limit is first, so that an effect that waits for a slow host blocks no other one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_model::model::{Name, Origin};
 
-/// This many names of hosts and workflows are remembered before those no one uses are forgotten.
+/// With more names of hosts and workflows than this, those that are not in use are forgotten.
 const REMEMBERED: usize = 1_024;
 
 /// What a scheduler takes upon itself at a time, and how large things may get.

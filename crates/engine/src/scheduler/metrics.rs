@@ -121,7 +121,7 @@ impl Metrics {
         outcome
     }
 
-    /// What a durable step of a run reports.
+    /// Counts what happened in a durable step of a run.
     pub(super) fn step(
         &self,
         workflow: &Name,

@@ -159,7 +159,7 @@ pub struct Start {
     pub input: Value,
     /// What its program reads of the environment: an object.
     pub environment: Value,
-    /// Where it continues, when it does not begin at its beginning.
+    /// Where it continues, if it does not start at its beginning.
     pub from: Option<Box<RunState>>,
     /// What the caller marks it with.
     pub labels: BTreeMap<String, String>,
@@ -200,8 +200,8 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
-    /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never moves a run
-    /// automatically: for a command to a store that no process owns.
+    /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never advances a run
+    /// on its own: for a command to a store that no process owns.
     ///
     /// # Errors
     /// When no thread or no runtime of its own can be made.
@@ -272,7 +272,7 @@ impl Scheduler {
             .await
     }
 
-    /// Continues with the runs a crash or a stop left: those that were running or waiting, and with
+    /// Continues the runs that a crash or a stop left: those that were running or waiting, and with
     /// `paused` those that were paused too. Returns the ones it loaded or resumed.
     ///
     /// # Errors

@@ -15,11 +15,11 @@ use windlass_value::time::Timestamp;
 /// Maximum number of lines that may wait for a reader.
 const CHANNEL_CAPACITY: usize = 2_048;
 
-/// Maximum number of lines of a command in memory, and of bytes.
+/// Maximum number of lines of a command in memory, and of their bytes.
 const MAX_LINES: usize = 1_000;
 const MAX_BYTES: usize = 64 << 10;
 
-/// One who starts a run follows it from a little later on: what ended within this time is still reported.
+/// A caller that starts a run follows it a little later: output that ended within this time is still sent to it.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// With more runs than this, those that print nothing any more are forgotten.
@@ -42,7 +42,7 @@ pub struct OutputLog(Arc<Mutex<HashMap<Name, RunOutput>>>);
 #[derive(Default)]
 struct RunOutput {
     listeners: Vec<mpsc::Sender<OutputLine>>,
-    /// By the calls that are in flight.
+    /// By the calls whose output is in memory.
     recent: BTreeMap<EffectId, CallOutput>,
 }
 

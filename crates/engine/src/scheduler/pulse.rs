@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use windlass_value::time::Timestamp;
 
-/// Since when the driver has done what it does; 0 while it waits. A clone reports the same driver.
+/// Since when the driver has been busy; 0 while it waits. A clone is about the same driver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pulse(Arc<AtomicI64>);
 

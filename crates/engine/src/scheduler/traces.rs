@@ -1,4 +1,4 @@
-//! The spans of a run, reported after the step is durable that ended what they are of. Reporting decides nothing.
+//! The spans of a run, reported after the step that ended them is durable. Reporting decides nothing.
 
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
@@ -25,14 +25,14 @@ pub struct TraceSpan {
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// A caller that takes the spans. It must not wait.
+/// Receives the spans. It must not wait.
 pub type SpanSink = Arc<dyn Fn(TraceSpan) + Send + Sync>;
 
 /// The listener, if there is one.
 #[derive(Clone, Default)]
 pub(super) struct Traces(pub Option<SpanSink>);
 
-/// The attempts that were in flight before a step, and what the step reported about them.
+/// The attempts that were in flight before a step, and how the event of the step ended them.
 #[derive(Default)]
 pub(super) struct Attempts(Vec<Attempt>);
 
@@ -43,7 +43,7 @@ struct Attempt {
 }
 
 impl Traces {
-    /// Checks the attempts before an event is applied.
+    /// Reads the attempts before an event is applied.
     pub fn attempts_before(
         &self,
         attempts: &mut Attempts,
@@ -65,7 +65,7 @@ impl Traces {
         }
     }
 
-    /// Reports what ended in a step that is durable.
+    /// Reports the spans that ended in a step that is durable.
     pub fn step(&self, commit: &Commit, mut attempts: Attempts, run: &RunState, program: &Program) {
         let Some(tell) = &self.0 else {
             return;

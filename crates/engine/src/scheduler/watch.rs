@@ -11,11 +11,11 @@ use windlass_model::model::Name;
 /// Maximum number of updates that may wait for a watcher.
 const MAX_UPDATES: usize = 1_024;
 
-/// This many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses
-/// and the end.
+/// Maximum number of steps among them, so that a slow watcher does not hold memory. The rest is for
+/// pauses and the end.
 const MAX_STEP_UPDATES: usize = 64;
 
-/// This many runs may still be listed whose watchers have gone.
+/// Approximate number of runs without watchers that may still be listed.
 const SWEEP_ABOVE: usize = 128;
 
 /// What the scheduler sends to a watcher, after it is durable.

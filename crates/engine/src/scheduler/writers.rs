@@ -44,7 +44,7 @@ impl Writers {
     /// Hands a batch over. [`Message::Written`] says when one is back.
     ///
     /// # Errors
-    /// Returns the batch, and why no thread can be had.
+    /// Returns the batch, and why no thread can be started.
     pub fn write(
         &mut self,
         batch: Batch,
@@ -113,7 +113,7 @@ impl Threads {
                     // The panic goes to the driver, which would wait for this batch for ever.
                     let write = AssertUnwindSafe(|| batch.write(&*store, &metrics));
                     let outcome = catch_unwind(write);
-                    // Without a driver nothing reads any more.
+                    // Without a driver no one receives it.
                     let _ = done.send((batch, outcome));
                     let _ = messages.send(Message::Written);
                 }

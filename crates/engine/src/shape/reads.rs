@@ -31,7 +31,7 @@ pub(super) enum Step {
     Xml,
 }
 
-/// Functions around a read whose value continues to be read.
+/// Functions around a read whose result is read further.
 const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("json", Some(Step::Json)),
     ("xml", Some(Step::Xml)),
@@ -49,7 +49,7 @@ const WRAPPERS: [(&str, Option<Step>); 14] = [
     ("coalesce", None),
 ];
 
-/// The members that an expression continues to read, and what is behind them.
+/// The members that an expression reads next, and the text after them.
 fn path(text: &str) -> (Vec<Step>, &str) {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -93,7 +93,7 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
-/// What is before the bracket that closes, and what is behind it.
+/// The text before the closing bracket, and the text after it.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let mut quoted = false;
@@ -136,7 +136,7 @@ fn after_call(rest: &str) -> Option<&str> {
     None
 }
 
-/// Everything that a text reads: where, of what, at which path, and what is behind it.
+/// Everything that a text reads: where, of what, at which path, and the text after it.
 pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -211,7 +211,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     found
 }
 
-/// The name in `'name')`, and what is behind it.
+/// The name in `'name')`, and the text after it.
 pub(super) fn quoted(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.trim_start().strip_prefix('\'')?.split_once('\'')?;
     Some((name, rest.trim_start().strip_prefix(')')?))

@@ -14,7 +14,7 @@ const TIME: &str = "2026-01-01T00:00:00Z";
 /// A value that grows with each expression that reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum InferredSchema {
-    /// No one said anything of it.
+    /// Nothing is known of it.
     #[default]
     Unknown,
     Leaf(Value),
@@ -240,7 +240,7 @@ pub(super) fn typed(kind: &str) -> InferredSchema {
     }
 }
 
-/// What a function takes in whose call the value is: before it and behind it.
+/// What the function around a value accepts. `before` and `rest` are the text before and after the value.
 pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
     let list = || InferredSchema::List(Box::default(), false);
     let Some((call, earlier)) = enclosing(before) else {

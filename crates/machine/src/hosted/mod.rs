@@ -42,8 +42,8 @@ impl RunHost {
         Self::restored(program, state, Timestamp(i64::MIN), 0)
     }
 
-    /// A run as it was recorded at `at`. A state of this many bytes is weighed again when as much has
-    /// been recorded; with 0 bytes it is weighed soon.
+    /// A run as it was recorded at `at`, with a state of `bytes` bytes. The state is weighed again when as much
+    /// has been recorded; with 0 bytes it is weighed soon.
     #[must_use]
     pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
         Self {

@@ -109,7 +109,7 @@ pub struct Action {
     pub output: Option<Template>,
     /// The scope it is directly in.
     pub scope: ScopeId,
-    /// Named by the dialect, not by the author: its output represents that of what holds it.
+    /// Named by the dialect, not by the author: its output counts as that of what contains it.
     pub anonymous: bool,
     /// Its output is what it was given.
     pub gives_inputs: bool,
@@ -179,7 +179,7 @@ pub enum Op {
     Raise { kind: Name, message: Template },
     /// Records the run's response.
     Respond(Template),
-    /// Ends the run as specified.
+    /// Ends the run with a status and an error.
     Terminate {
         /// Succeeded, Failed or Cancelled.
         status: Status,
@@ -211,7 +211,7 @@ pub struct Assignment {
     pub value: Template,
 }
 
-/// A scope: what one frame represents.
+/// A scope: a frame of a cursor is one entry into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
     /// The step it belongs to, for people.
@@ -309,17 +309,17 @@ pub struct LoopSpec {
     pub test_when_spent: bool,
     /// Whether a failed body allows the loop to continue.
     pub survives_failure: bool,
-    /// What is stored of every iteration that succeeded.
+    /// What is collected of every iteration that succeeded.
     pub keep: Vec<Keep>,
     /// What distinguishes its pages, when it reads pages.
     pub pages: Option<Pages>,
-    /// When it makes no progress, which is a limit too.
+    /// When it counts as unchanged, which is a limit too.
     pub unchanged: Option<Unchanged>,
     /// Whether the next iteration may ask what the condition read: `loopFeedback`.
     pub feedback: bool,
 }
 
-/// A value stored of a loop's iterations.
+/// A value that is collected from a loop's iterations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     /// Its name under `kept`.

@@ -1,5 +1,5 @@
 //! Refuses files that fjall would not survive reading. A list of tables that is not what was written makes it
-//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not check that.
+//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not verify that.
 //! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
 //! is that of the crate `sfa`: sections, their list, and a trailer.
 

@@ -30,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// What the names of journals end with.
 const ENDING: &str = "jnl";
 
-/// With so much in the journals that is in tables, they are written again.
+/// With this many bytes in the journals that are in tables, the journals are rewritten.
 const STALE: usize = 1 << 20;
 
 /// A removed journal is cut so much at a time, and so long is waited after each cut.
@@ -332,7 +332,7 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Writes the journals again without the batches that are in tables, if that is much: fjall reads and
+/// Rewrites the journals without the batches that are in tables, if that is much: fjall reads and
 /// encodes all of them whenever it is opened. Cut anywhere, this leaves journals with all that is in none.
 fn leave_out(
     folder: &Path,
@@ -351,7 +351,7 @@ fn leave_out(
     let tree = Config::new(tree, Counter::default(), Counter::default());
     let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
     let last = tree.get_highest_persisted_seqno();
-    // Not sorted when a kill left a journal next to the one that has what was stored of it.
+    // Not sorted if a kill left a journal next to the one with what was retained of it.
     let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
     let (stale, kept): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
     if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {

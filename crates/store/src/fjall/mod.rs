@@ -5,7 +5,7 @@
 //! damaged journal where the damage is, so that is refused before it is opened (`journal`); who writes
 //! waits for ever for a worker that ended with an error, so we wait for the workers before that
 //! (`Opened::wait_for_workers`); it panics on some damaged files, so every call is guarded. The number of
-//! the last durable group is stored next to it, as next to sled. Nothing here knows what a row means, but
+//! the last durable group is stored next to the database, as with sled. Nothing here knows what a row means, but
 //! for the root, which says how far a journal goes.
 
 mod archive;
@@ -347,7 +347,7 @@ impl Kv for Fjall {
     }
 }
 
-/// The store of a state directory, to check: itself, or else a copy, when nothing can be written there.
+/// Opens the store of a state directory for inspection: itself, or a copy when nothing can be written there.
 ///
 /// # Errors
 /// As [`FjallStore::open_with`].

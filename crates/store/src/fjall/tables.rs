@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many bytes of a table are stored for a moment.
+/// The size of the cache for the tables that are read, in bytes.
 const CACHE: u64 = 1 << 20;
 
 /// The newest row of each key, with its sequence number; none where the key was removed.

@@ -59,7 +59,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let done = self.sync_group(writer, written);
         if done.is_err() {
-            // Held, so that no one who has just looked begins to wait after this.
+            // Held, so that a reader that has just checked does not begin to wait after this.
             let _synced = lock(&self.synced);
             self.durable_moved.notify_all();
         }

@@ -115,7 +115,7 @@ impl<K: Kv> Rows<K> {
         Ok(Some(root))
     }
 
-    /// Refuses what is not a store of this format, as far as it says of which format it is.
+    /// Refuses a store that is not of this format, as far as it says which format it has.
     pub(crate) fn check_format(&self) -> Result<(), StoreError> {
         let reason = match self.meta()? {
             Some(meta) if meta.magic != MAGIC => String::from("other magic"),

@@ -38,7 +38,7 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
 struct Failing {
     memory: Memory,
     fails: AtomicBool,
-    /// A sync takes as long as someone has it.
+    /// A sync waits for as long as this is locked.
     held: Mutex<()>,
 }
 
@@ -109,7 +109,7 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     assert_eq!(store.kv.synced(), group + 1);
 }
 
-/// A caller that reads while a group is on its way sees it, and receives it only when it is durable.
+/// A reader sees a group that is on its way to disk, and learns that it is settled only when it is durable.
 #[test]
 fn what_was_read_is_settled_when_its_group_is_durable() {
     const MOMENT: Duration = Duration::from_millis(50);

@@ -1,6 +1,6 @@
 //! Makes rows of the messages of sled's log: what each page says by its last whole message, with
-//! the changes since. Where a message is lost, an older one is in, and where two pages speak
-//! of a key, the newer one does: a reader of the rows must know whether they fit together. It
+//! the changes since. Where a message is lost, an older one replaces it, and where two pages have
+//! a key, the newer one counts: a reader of the rows must know whether they fit together. It
 //! trusts no length and never panics.
 
 use super::log_reader::{Kind, Log, Message};
@@ -38,7 +38,7 @@ struct LeafNode {
     next: u64,
     lo: Bytes,
     hi: Bytes,
-    /// This many bytes of `lo` begin every key of it and are left out there.
+    /// Every key of it begins with this many bytes of `lo`, which are left out there.
     prefix: usize,
     /// Whether that had to be guessed.
     guessed: bool,
@@ -62,7 +62,7 @@ impl LeafNode {
         [self.lo.get(..prefix).unwrap_or_default(), end].concat()
     }
 
-    /// Of rows that are known by their ends, the keys; a page may have been written again with
+    /// Sets a row of which only the end of the key is stored. The page may have been rewritten with
     /// another beginning that was lost.
     fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
@@ -380,7 +380,7 @@ mod tests {
         out.extend_from_slice(bytes.as_bytes());
     }
 
-    /// A leaf: keys begin with this many bytes of `lo`.
+    /// A leaf whose keys begin with the first `prefix` bytes of `lo`.
     fn leaf(lo: &str, hi: &str, prefix: usize, keys: &[&str]) -> Bytes {
         // Where it ends: page 3 in all of these.
         let next = if hi.is_empty() { 0 } else { 3 };

@@ -45,7 +45,7 @@ pub(super) struct Log<'a> {
     file: File,
     /// Where its segments are, by their number.
     segments: BTreeMap<u64, u64>,
-    /// Where it does not exist with a header.
+    /// The positions of segments without a valid header.
     others: Vec<u64>,
     /// Up to here it was whole when its last segment was begun, or its index was written.
     stable: u64,

@@ -1,6 +1,6 @@
 //! The database on disk: sled 0.34 with one tree, made durable.
 //!
-//! What sled does not do: its `flush` is not a fsync, so every group is followed by `sync_data` on
+//! What sled does not do: its `flush` is not an fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
 //! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
 //! for some writes that failed, so they are woken (`flush_watchdog`); it reads the unfinished
@@ -67,7 +67,7 @@ impl SledStore {
         StoreKind::Sled.check(dir)?;
         if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
             match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
-                // A caller that has it may have been writing just then; sled says that they have it.
+                // The process that holds the lock may have been writing just then; sled reports that it is locked.
                 Err(StoreError::Locked { .. }) => {}
                 Err(_) => return Err(error),
                 Ok(_alone) => check_end(&path)?,
@@ -88,7 +88,7 @@ pub struct Sled {
     open: RwLock<Option<OpenedSled>>,
 }
 
-/// sled's handle: it panics when its last sync fails as it is closed, which no longer exists than a sync
+/// sled's handle. If the last sync fails when it is closed, sled panics, though it is only a sync
 /// that failed.
 struct Handle {
     db: Option<sled::Db>,
@@ -374,8 +374,8 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     }
 }
 
-/// Does something with a store that no one has any more: as often as it takes while a process that another
-/// test starts has its lock too, until it is another program.
+/// Does something with a store that is closed. A process that another test starts also holds its lock until it
+/// becomes another program: retries until then.
 #[cfg(test)]
 pub(crate) fn retry_while_locked<T>(
     what: impl Fn() -> Result<T, StoreError>,

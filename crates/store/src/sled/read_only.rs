@@ -20,7 +20,7 @@ const SMALL: u64 = 8 << 20;
 /// Nothing of a log of more bytes than this is held in memory, though the database does not open.
 const LARGE: u64 = 1 << 30;
 
-/// The store of a state directory, to check.
+/// Opens the store of a state directory for inspection.
 ///
 /// # Errors
 /// As [`SledStore::open`], when it can neither be opened nor be read without that.
@@ -50,7 +50,7 @@ pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 }
 
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
-/// is more on the disk, of which no one knows whether it is durable.
+/// is more on the disk, of which it is not known whether it is durable.
 pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
@@ -64,7 +64,7 @@ fn read_locked(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError>
         Err(_) => return Ok(None),
         Ok(log) => log,
     };
-    // What a process that was killed had written is reported as durable, and may not be yet.
+    // What a process that was killed had written is reported as durable, and may not be durable yet.
     match log.sync_data() {
         Ok(()) => read(&path, most),
         Err(_) => Ok(None),

@@ -25,7 +25,7 @@ const PAGE: usize = 1_000;
 pub struct DumpFilter {
     /// Only this run.
     pub run: Option<String>,
-    /// The last this many iterations of each run; none: all that are stored.
+    /// Number of the last iterations of each run; none: all that are stored.
     pub iterations: Option<usize>,
     /// Only runs behind this one, in the order of their ids.
     pub after: Option<String>,

@@ -111,7 +111,7 @@ pub struct StateDump {
     pub pause: Option<PausedSince>,
     /// How it ended.
     pub outcome: Option<OutcomeReport>,
-    /// Where it is.
+    /// Its cursors.
     pub cursors: Vec<CursorDump>,
     /// What it asked of the world and has not heard of.
     pub effects: Vec<EffectDump>,
@@ -126,9 +126,9 @@ pub struct StateDump {
 pub struct CursorDump {
     /// Its number.
     pub id: u64,
-    /// The number of the state at which it is.
+    /// The number of its current state.
     pub at: u32,
-    /// The step at which it is.
+    /// Its current step.
     pub step: Option<String>,
     /// The cursor that forked it.
     pub parent: Option<u64>,
@@ -167,7 +167,7 @@ pub enum WaitDump {
     Branches,
     /// A new budget for the loop on top.
     Budget,
-    /// Nothing; it continues by raising this fault, which came while the run stood still.
+    /// Nothing; it continues by raising this fault, which occurred while the run was paused.
     Fault {
         /// What happened.
         message: String,
@@ -207,7 +207,7 @@ pub enum FrameKindDump {
         state: Box<LoopState>,
         /// What the iteration before the current one left behind.
         last: Vec<RecordDump>,
-        /// What is stored of its iterations for its outputs, by their names (canvas).
+        /// What is collected of its iterations for its outputs, by their names (canvas).
         kept: Value,
     },
     /// A retry or a catch.

@@ -176,7 +176,7 @@ impl Rows {
         let changed = filter.changed.as_deref().is_none_or(|pointer| {
             let earlier = one.iteration.checked_sub(1);
             let earlier = earlier.and_then(|earlier| self.0.get(&earlier));
-            // Where one of the two is not stored, no one knows.
+            // If one of the two is not stored, this is not known.
             let (Some(result), Some(earlier)) = (result, earlier) else {
                 return false;
             };

@@ -1,5 +1,5 @@
-//! How the iterations of a loop ended, in at most this many cells: one for each where they are enough,
-//! else for the number that it takes. The counts of the cells always add up to those of the whole.
+//! How the iterations of a loop ended, in a limited number of cells: one cell for each iteration if the
+//! cells suffice, else one for several. The counts of the cells always add up to those of the whole.
 
 use super::LoopView;
 use crate::{EngineError, Inspector};

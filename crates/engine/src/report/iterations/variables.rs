@@ -8,7 +8,7 @@ use windlass_machine::program::ScopeKind;
 use windlass_machine::{EarlierState, variables_at};
 use windlass_store::{EndedIteration, Journal, RowLocation, StoreError};
 
-/// Number of commits read at a time, and in total.
+/// Maximum number of commits read at a time, and in total.
 const READ: usize = 64;
 const MOST: usize = 4_096;
 
