@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, fault_kind};
 
-/// What an activity is given for one attempt, next to its input.
+/// What an activity is given for one attempt, in addition to its input.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ActivityContext {
@@ -96,7 +96,7 @@ impl fmt::Debug for ActivityError {
     }
 }
 
-/// An activity whose types are known to no one else.
+/// An activity with its types erased.
 pub(super) type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
 
 /// Decodes the input for an activity, and encodes what it gives.

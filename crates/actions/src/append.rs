@@ -1,6 +1,6 @@
 //! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
 //! after its last append, and before its first one. What is behind that is cut off only when it is
-//! what this very append left behind, in an attempt before; anything else belongs to someone else.
+//! what this very append left behind, in an attempt before; anything else was written by others.
 //! It never appends to what it does not know the length of, and never overwrites what others wrote.
 //! With `replace` the rows go to a sibling of the file: see `replace`.
 
@@ -40,7 +40,7 @@ struct LastAppend {
 
 struct Job {
     path: PathBuf,
-    /// The engine's state directory: its store is not a sink.
+    /// The engine's state directory: no action may write to its store.
     state: Option<Arc<Path>>,
     shown: String,
     /// How long files were when the run last committed an append, by their canonical paths; and
@@ -75,7 +75,7 @@ impl Executor for AppendFile {
 
 enum AppendJob {
     Append(Job),
-    /// Put what was written again in the place of the files, at the end of a run that succeeds.
+    /// Replace the files with the newly written ones, at the end of a run that succeeds.
     Put {
         files: Object,
         repeated: bool,
@@ -208,7 +208,7 @@ impl Job {
             return Ok(self.output(&target, &real, known.unwrap_or(now)));
         }
         self.check(&mut file, known, now, last.get(&real))?;
-        // What no one knows of is what is written again, or was there.
+        // A file without a known length is rewritten from its beginning, or keeps what was there.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let length = from + self.data.len() as u64;
         let written = write(&mut file, from, now, &self.data);

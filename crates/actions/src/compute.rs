@@ -1,5 +1,5 @@
 //! Work that computes for long, on threads that may: a task that computes holds up every other one, and no timeout
-//! ends it. A caller that does not wait for it any more calls it off.
+//! ends it. A caller that no longer waits for it cancels it.
 
 use super::execution_context;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
-/// Maximum number of concurrent computations; the others wait. More threads would only take the processors from everything else.
+/// Maximum number of concurrent computations; the others wait. More threads would only take the processors from
+/// everything else.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
 /// Of them, those of guests: one is left to the operator.
 static GUESTS: Semaphore = Semaphore::const_new(1);
 
-/// Calls the work off when no one waits for it.
+/// Cancels the work when no caller waits for it.
 struct CancelFlag(Arc<AtomicBool>);
 
 impl Drop for CancelFlag {
@@ -38,7 +39,7 @@ where
     };
     let place = PLACES.acquire().await;
     let done = tokio::task::spawn_blocking(move || {
-        // It keeps its place until it ends, also when no one waits for it.
+        // It keeps its place until it ends, even when no caller waits for it.
         let _place = (guest, place);
         work(&Budget::default().until(flag))
     });

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request};
 
-/// `{text, strict}` to `{data, success}`. What is not text is taken as data already.
+/// `{text, strict}` to `{data, success}`. A value that is not text is already data.
 pub(super) struct JsonParse;
 
 impl Executor for JsonParse {

@@ -1,9 +1,9 @@
-//! What a text says when it is read without its escapes, or as Base64: a caller that looks for something in it looks
-//! in these views too, and is reported where in the text it lies. This file knows no secret.
+//! Views of a text: without its escapes, or decoded from Base64. A search for a value covers these views, too, and
+//! returns its position in the original text. This file knows no secret.
 
 use std::ops::Range;
 
-/// Minimum number of letters in a row that are read as Base64.
+/// Minimum number of consecutive Base64 letters that are decoded.
 const MIN_LETTERS: usize = 8;
 
 /// What a text says when it is read in another way.
@@ -101,7 +101,7 @@ fn byte(digits: &[u8]) -> Option<u8> {
     u8::try_from(hex(digits, 2)?).ok()
 }
 
-/// The number that this many digits are.
+/// The number that the first `count` hexadecimal digits represent.
 fn hex(digits: &[u8], count: usize) -> Option<u32> {
     let digits = std::str::from_utf8(digits.get(..count)?).ok()?;
     let all = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

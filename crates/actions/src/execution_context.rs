@@ -15,14 +15,14 @@ tokio::task_local! {
 /// Where the attempts of a run are made.
 #[derive(Clone, Debug)]
 pub(super) struct ExecutionContext {
-    /// The folder the run was started in, wherever it continues; none: the engine's own.
+    /// The folder in which the run was started, even if another process resumes it; none: the engine's own.
     pub folder: Option<Arc<Path>>,
     /// Whose program it is.
     pub origin: Origin,
     /// Something of the action is secure: what it says besides goes into no log.
     pub quiet: bool,
-    /// Whether a process that no longer exists may have made the attempt before: then what it left may be
-    /// its own.
+    /// Whether a process that no longer exists may have made the attempt before: then data that is
+    /// already there may come from that attempt.
     pub replayed: bool,
     /// Whether the callee receives the trace context of the call.
     pub traced: bool,
@@ -30,7 +30,7 @@ pub(super) struct ExecutionContext {
     pub state: Option<Arc<Path>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
-    /// Who is reported what commands print while they run.
+    /// The listener for what commands print while they run.
     pub listener: Option<Listener>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn resolved(path: &str) -> PathBuf {
     }
 }
 
-/// Which span calls, for who is called, where someone collects spans.
+/// The trace context of the call, for the callee; none unless spans are collected.
 pub(super) fn traceparent(request: &Request) -> Option<String> {
     let traced = CURRENT.try_with(|here| here.traced).unwrap_or(false);
     traced.then(|| trace::traceparent(&request.key, request.attempt))

@@ -453,7 +453,7 @@ fn applies(condition: Option<&str>, item: &Value) -> Result<bool, Fault> {
     Ok(is == is_equal)
 }
 
-/// A question with the item's fields where it names them. Nothing of the data is checked again.
+/// A question with the item's fields where it names them. Placeholders inside the data are not replaced.
 fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fault> {
     let names = Regex::new(r"\{\{\s*(\w+)\s*\}\}").map_err(|error| invalid(error.to_string()))?;
     let question = names.replace_all(written, |found: &regex::Captures<'_>| {

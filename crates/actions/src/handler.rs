@@ -240,7 +240,7 @@ impl Executor for Handlers {
     }
 }
 
-/// The handler's name, and `input` or else everything next to the name: the seeds write
+/// The handler's name, and `input` or else everything except the name: the seeds write
 /// `{"activityType": "search", "query": …}` as well.
 fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     let inputs = Inputs::of(request)?;

@@ -1,11 +1,11 @@
-//! JSON that comes from outside: distinguished from text, and from what weighs too much or nests
-//! too deep to be read.
+//! JSON from outside: recognises whether it is JSON or text, and refuses what is too large or nests
+//! too deep.
 
 use windlass_expression::{MAX_ACTION_DEPTH, Value, inexact_json, over_memory_json};
 use windlass_model::model::{Fault, fault_kind};
 
-/// The value that a text is; none when it is not JSON, or a lone number that is stored exactly as text
-/// only.
+/// The value of a JSON text; none when it is not JSON, or is a lone number that only text
+/// represents exactly.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     check_memory(text.as_bytes(), what)?;
     match Value::from_json(text) {

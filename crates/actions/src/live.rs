@@ -1,12 +1,12 @@
-//! What a command prints, line by line while it runs, for any caller that looks on. What may hold a secret is
-//! reported by no one here: masks find secrets only in what is whole.
+//! What a command prints, line by line while it runs, for listeners. Output that may contain a secret is
+//! never sent: masks find secrets only in complete output.
 
 use super::execution_context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A longer line is reported in pieces.
+/// A longer line is sent in pieces.
 const MAX_LINE: usize = 8 << 10;
 
 /// Where a command printed.
@@ -19,7 +19,7 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// The listener.
+/// Receives each line, with its stream.
 #[derive(Clone)]
 pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
@@ -67,7 +67,7 @@ impl Lines {
         }
     }
 
-    /// Reports what has no line end.
+    /// Sends the last line when it has no line end.
     pub(super) fn end(&mut self) {
         let rest = std::mem::take(&mut self.unfinished);
         if !rest.is_empty() {

@@ -24,7 +24,7 @@ use windlass_model::model::Request;
 
 const MAX_STDOUT: usize = 16 << 20;
 
-/// Bytes of standard error that are stored: the last ones.
+/// Maximum bytes of standard error to retain: the last ones.
 const MAX_STDERR: usize = 1 << 20;
 
 /// How long processes that a command left in the background may still hold its pipes.
@@ -204,8 +204,8 @@ impl Processes {
         Ok(ProcessOutput::new(status, &stdout, stderr))
     }
 
-    /// Starts a command that continues until it ends or what is given is dropped, which kills its
-    /// process group. Who starts it feeds and reads it.
+    /// Starts a command. It runs until it ends, or until the returned value is dropped, which kills
+    /// its process group. The caller writes its input and reads its output.
     pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
         let mut command = command(spec)?;
         self.reaper.prepare();
@@ -266,7 +266,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // Fails when no one is left, which is as well: a group's number is not given away
+            // Fails when the group is empty, which is harmless: a group's number is not given away
             // while it has a member, and without one it was the last to be given.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
             self.reaper.forget(id);

@@ -56,7 +56,7 @@ impl Reaper {
         let mut state = self.lock();
         state.groups.insert(group);
         if state.write_command('+', group).is_err() {
-            // Someone killed the shell: a new one receives every group.
+            // The shell was killed: a new one receives every group.
             state.start();
         }
     }

@@ -136,7 +136,7 @@ fn suggestion(error: &Value) -> Option<Value> {
         .then(|| Value::text(format!("Fix type at path: {path}")))
 }
 
-/// What the model is reported, the examples as a conversation before it, and the question.
+/// The messages for the model: the instructions, the examples as a conversation, and the question.
 fn messages(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
     let message = |role: &str, content: String| {
         Value::from_pairs([

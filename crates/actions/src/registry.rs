@@ -208,8 +208,8 @@ impl Registry {
         self
     }
 
-    /// This registry for attempts that may have been begun before, by a process that no longer exists, or
-    /// for those that have not. Without this, any may.
+    /// Sets whether an attempt may have been started before, by a process that no longer exists. Without
+    /// this, any attempt may.
     #[must_use]
     pub fn with_replayed(mut self, replayed: bool) -> Self {
         self.context.replayed = replayed;
@@ -228,7 +228,7 @@ impl Registry {
         self.context.state = Some(Arc::from(state));
     }
 
-    /// A caller that is called is reported which span calls: `traceparent` of W3C Trace Context.
+    /// Sends the trace context to callees: `traceparent` of W3C Trace Context.
     pub fn set_traced(&mut self, traced: bool) {
         self.context.traced = traced;
     }
@@ -250,13 +250,13 @@ impl Registry {
         self.secrets.set_sources(sources);
     }
 
-    /// Which secrets workflows of guests may name; a `*` represents any text. Without this none.
+    /// Which secrets workflows of guests may name; a `*` matches any text. Without this none.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.secrets.allow_guest_secrets(patterns);
     }
 
     /// Which variables of the environment expressions may read, besides those that they may
-    /// already; a `*` represents any text.
+    /// already; a `*` matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
         self.secrets.allow_env(patterns);
     }
@@ -484,7 +484,7 @@ fn timeout_fault(limit: Duration) -> Fault {
     Fault::new(fault_kind::TIMEOUT, message).transient()
 }
 
-/// Polls an attempt so that a panic in it is its fault and no one else's.
+/// Polls an attempt so that a panic in it becomes the fault of this attempt only.
 async fn catch_panic<'a>(
     action: &str,
     start: impl FnOnce() -> Attempt<'a>,
@@ -508,7 +508,7 @@ fn panic_fault(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-/// What an action gave, if it can be stored.
+/// The result of an action, if it is within the limits for storage.
 fn enforce_result_limits(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
         Ok(value) => match limit_violation(&value) {

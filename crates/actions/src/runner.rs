@@ -45,7 +45,7 @@ impl Handlers {
     }
 }
 
-/// The session to continue with. It came from a program: it must not read as an option of another.
+/// The session to continue. It came from a program: another program must not read it as an option.
 fn session(inputs: Inputs<'_>) -> Result<Option<Cow<'_, str>>, Fault> {
     let session = match inputs.get(SESSION) {
         None => return Ok(None),

@@ -1,5 +1,5 @@
-//! A command that gives secrets (`--secret-command`), such as one that asks a vault. What it gives is
-//! stored in memory for a while, because a secret is needed at every attempt.
+//! A command that returns secrets (`--secret-command`), such as one that asks a vault. Its results are
+//! cached in memory for a while, because every attempt needs the secrets.
 
 use super::process::error_lines;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl SecretCommand {
         (at.elapsed() < KEPT).then(|| value.clone())
     }
 
-    /// Asks for what is not stored, away from the threads that others wait for.
+    /// Requests the secrets that are not cached, on a thread on which no other task waits.
     pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
         if self.cached(name).is_some() {
             return Ok(());

@@ -20,7 +20,7 @@ use windlass_expression::{
 };
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 
-/// What represents a secret in everything that is stored or shown.
+/// What replaces a secret in everything that is stored or shown.
 pub const MASK: &str = "***";
 
 /// What an environment variable with a secret begins with.
@@ -34,7 +34,7 @@ const MIN_KEY: usize = 8;
 
 const MAX_SECRET: u64 = 64 * 1024;
 
-/// From this many bytes on a secret is also found inside of Base64: less leaves too few letters that
+/// Minimum bytes of a secret that is also found inside of Base64: less leaves too few letters that
 /// do not depend on what is around it.
 const MIN_ENCODED: usize = 6;
 
@@ -145,7 +145,7 @@ pub(super) fn is_hidden_key(key: &str) -> bool {
     key.len() >= MIN_KEY
 }
 
-/// Whether a name fits a pattern, in which a `*` represents any text.
+/// Whether a name fits a pattern, in which a `*` matches any text.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -213,7 +213,7 @@ impl Secrets {
         self.sources = sources;
     }
 
-    /// The names that guests may name; a `*` in one represents any text.
+    /// The names that guests may name; a `*` in one matches any text.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
         self.for_guests = Arc::new(patterns);
     }
@@ -233,7 +233,7 @@ impl Secrets {
         Self { free, ..self }
     }
 
-    /// Variables of the environment that may be read; a `*` in a name represents any text.
+    /// Variables of the environment that may be read; a `*` in a name matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
         Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
     }
@@ -244,7 +244,7 @@ impl Secrets {
         self.free || self.readable.iter().any(|pattern| fits(pattern, variable))
     }
 
-    /// Whether guests may name this secret. What they may read of the environment is a separate list.
+    /// Whether guests may name this secret. A separate check covers what they may read of the environment.
     #[must_use]
     pub fn allows_guest_secret(&self, name: &str) -> bool {
         of_environment(name).is_some() || self.for_guests.iter().any(|pattern| fits(pattern, name))
@@ -276,7 +276,7 @@ impl Secrets {
         }
     }
 
-    /// Why an action cannot begin that names a secret no one has.
+    /// Why an action that names an unknown secret cannot begin.
     fn missing(&self, name: &str) -> Fault {
         let places = self.sources.places(name);
         let shown = of_environment(name).unwrap_or(name);
@@ -320,9 +320,9 @@ impl Secrets {
                 Ok(Some(value)) => {
                     values.insert(name.clone(), value);
                 }
-                // One that only another action needs is not a matter of this one.
+                // A secret that only other actions need may be missing.
                 _ if !own.contains(name) => {}
-                // Whether it is needed, its mark says.
+                // The mark says whether the variable is required.
                 Ok(None) if of_environment(name).is_some() => {}
                 Ok(None) => return Err(self.missing(name)),
                 Err(error) => {

@@ -16,7 +16,7 @@ const SHORTEST: usize = 4;
 /// In what comes back shorter texts are no sign: `POST`, `json`.
 const SHORTEST_ECHO: usize = 8;
 
-/// Maximum number of texts to look for; a fault of an action that has more says nothing.
+/// Maximum number of texts to look for; the fault of an action with more has no details.
 const MAX_TEXTS: usize = 256;
 
 /// A request with its secure inputs as they are, and what to look for in what comes back.
@@ -61,7 +61,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
 }
 
 impl RevealedRequest {
-    /// What came back, as it may be stored.
+    /// The result in a form that may be stored.
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
         match outcome {
             Ok(value) => Ok(self.output(value)),
@@ -108,7 +108,7 @@ fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
     let pieces = text.split(|c: char| c.is_whitespace() || "\"',;&=?#/:@|<>(){}[]".contains(c));
     let pieces = pieces.filter(move |piece| host.as_deref() != Some(*piece));
-    // Among words only those that can be one: an author's own text next to it is not.
+    // Among words only those that can be one: an author's own text in the same input is not.
     let within = words
         .chain(pieces)
         .filter(|word| word.len() >= SHORTEST_ECHO);
@@ -118,7 +118,7 @@ fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
         .chain(within)
 }
 
-/// A word of an address as a caller that reads it may say it.
+/// A word of an address, percent-decoded as its reader may return it.
 fn decoded(word: &str) -> String {
     percent_decode_str(word).decode_utf8_lossy().into_owned()
 }
@@ -155,7 +155,7 @@ mod tests {
         assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
-        // In an address, in what follows a name, and as a caller that reads it decodes it.
+        // In an address, in what follows a name, and percent-encoded.
         for whole in [
             "https://example.org/q?token=tok-123456&x=1",
             "https://example.org/users/tok-123456/all",

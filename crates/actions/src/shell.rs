@@ -23,7 +23,7 @@ impl Shell {
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
         let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
-        // `check: false`: a caller that reads the exit code takes care of a command that failed.
+        // `check: false`: the workflow reads the exit code and handles a command that failed.
         let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
         if finished.code == 0 || unchecked {
             return output(&finished);
@@ -103,8 +103,8 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// What a command gives that an answer represents: `{exitCode, stdout, stderr, body}` or parts of that,
-/// else its standard output.
+/// The result of a command that a stub answers: the answer is `{exitCode, stdout, stderr, body}` or
+/// parts of that, else the standard output.
 pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
     let parts = ["exitCode", "stdout", "stderr", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());

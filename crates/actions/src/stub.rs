@@ -1,5 +1,5 @@
-//! Stubs: answers from a file for handlers that no one has registered, so that a workflow can be
-//! tried without what it is connected to. A handler always comes before a stub.
+//! Stubs: answers from a file for handlers that are not registered, so that a workflow can be
+//! tested without the systems that it calls. A handler always has priority over a stub.
 
 use super::handler::{as_reply, of_connector, retried};
 use super::shell::as_command;
@@ -27,10 +27,10 @@ fn answer_value(answer: &StubAnswer, usual: &str) -> Result<Value, Fault> {
     }
 }
 
-/// What a call comes to when this answer represents whatever would carry it out.
+/// The result of a call when this answer replaces its execution.
 ///
 /// # Errors
-/// The fault that it fails with.
+/// The fault that the answer declares.
 pub fn stand_in(request: &Request, answer: &StubAnswer) -> Result<Value, Fault> {
     let usual = match &*request.executor {
         "http" => fault_kind::HTTP,

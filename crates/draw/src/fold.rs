@@ -75,8 +75,8 @@ impl ScopeDrawing {
     }
 
     /// The same as people think of it: a retry or a time limit belongs to the step that it is
-    /// around, a frame that holds nothing but a graph holds what is in the graph, and what always
-    /// holds is not written next to a line.
+    /// around, a frame that holds nothing but a graph holds what is in the graph, and a condition
+    /// that is always true is not written next to a line.
     pub(super) fn joined(mut self) -> Self {
         let mut renamed = HashMap::new();
         for drawn in &mut self.boxes {

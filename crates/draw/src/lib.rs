@@ -1,5 +1,5 @@
 //! A program as a diagram: one box a step, one frame a scope, as an author thinks of them. The
-//! machine's own states (the end of a body, a visit) are drawn as the lines they stand for. Of a
+//! machine's own states (the end of a body, a visit) are drawn as lines. Of a
 //! canvas, lines are labelled with the ports they connect, and what lies in a node is only drawn on demand.
 //!
 //! `tree` makes the boxes and lines, `fold` closes and joins boxes. Mermaid and Graphviz place them
@@ -32,7 +32,7 @@ use std::fmt;
 use windlass_machine::program::{ScopeId, StateId};
 use windlass_model::model::Name;
 
-/// Labels are cut to this many characters: a diagram is not a listing.
+/// Maximum number of characters in a label: a diagram is not a listing.
 const LABEL: usize = 100;
 
 /// How much of a program is drawn.
@@ -83,7 +83,7 @@ enum BoxShape {
     Bare(ScopeDrawing),
 }
 
-/// What is reported about a box.
+/// The facts that are shown about a box.
 #[derive(Default)]
 struct Facts {
     kind: &'static str,
@@ -112,7 +112,7 @@ struct Facts {
     outputs: Vec<Name>,
 }
 
-/// From and to are boxes next to it; none: the start or the end of the scope.
+/// `from` and `to` are boxes of the same scope; none: the start or the end of the scope.
 #[derive(Clone)]
 struct Line {
     from: Option<BoxId>,
@@ -175,7 +175,7 @@ impl fmt::Display for Wire {
 }
 
 impl Line {
-    /// What is written next to it.
+    /// The label of the line.
     fn text(&self) -> String {
         let wires: Vec<String> = self.wires.iter().map(Wire::to_string).collect();
         let previous = match self.kind {

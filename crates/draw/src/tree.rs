@@ -272,7 +272,7 @@ impl Tree<'_> {
         self.program.action(state.action?)
     }
 
-    /// What is reported about the scope that a state enters.
+    /// The facts about the scope that a state enters.
     fn frame(&self, scope: &Scope, state: &State, path: &str) -> Facts {
         let program = self.program;
         let action = scope.action.and_then(|action| program.action(action));
@@ -374,7 +374,7 @@ impl Tree<'_> {
     }
 }
 
-/// What a choice checks, where it is one thing.
+/// The value that a choice tests, if it tests only one.
 fn asks(state: &State) -> Option<String> {
     match &state.op {
         Op::Branch(arms) => match &**arms {
@@ -400,7 +400,7 @@ fn titled_or<'a>(name: &'a Name) -> impl Fn(&'a Action) -> &'a Name {
     move |action| action.title.as_ref().unwrap_or(name)
 }
 
-/// What an action reports about a box with this name.
+/// The facts that an action adds to a box with this name.
 fn of_action(action: Option<&Action>, name: &Name) -> Facts {
     let Some(action) = action else {
         return Facts::default();

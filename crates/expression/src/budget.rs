@@ -1,6 +1,6 @@
-//! How much work an evaluation may do, in units: about what one node of an expression takes, or a check 64
-//! bytes of text. There is no clock in it, so the same evaluation comes to the same units everywhere. All that
-//! one step of a run evaluates shares one budget.
+//! How much work an evaluation may do, in units: a unit is about the cost of one node of an expression, or of
+//! reading 64 bytes of text. It uses no clock, so the same evaluation costs the same number of units
+//! everywhere. All evaluations of one step of a run share one budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What one step of a run, or one evaluation for a reader, may do in all: about a second.
 pub const MAX_WORK: u64 = 20_000_000;
 
-/// After this many units it is looked whether someone called the evaluation off.
+/// Number of units between two checks for cancellation.
 const SLICE: u64 = 10_000;
 
 /// What may be done about an evaluation that used up its budget: its fault is handled.
@@ -51,7 +51,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of this many units. Where it is exceeded, the evaluation fails, and what handles that gets a reserve.
+    /// A budget of this many units. When it is exceeded, the evaluation fails, and the handling of the fault gets a
+    /// reserve.
     #[must_use]
     pub fn of(limit: u64) -> Self {
         let slice = limit.min(SLICE);
@@ -66,7 +67,7 @@ impl Budget {
         }
     }
 
-    /// A budget of this many units. Where it is exceeded, everything after that fails: nothing of it is stored.
+    /// A budget of this many units. When it is exceeded, everything after that fails, and no result is stored.
     #[must_use]
     pub fn to_give_up(limit: u64) -> Self {
         Self {
@@ -98,7 +99,7 @@ impl Budget {
         }
     }
 
-    /// Counts a text that is checked once, as a whole.
+    /// Counts a text that is read once, as a whole.
     ///
     /// # Errors
     /// As [`Budget::charge`].
@@ -171,7 +172,7 @@ impl Budget {
             true => self.remaining(),
             false => lent.spent(),
         };
-        // The borrower has reported the error.
+        // The borrower has already reported the error.
         let _ = self.charge(usize::try_from(spent).unwrap_or(usize::MAX));
         if lent.is_exceeded() {
             let _ = self.charge(1);
@@ -182,7 +183,7 @@ impl Budget {
 /// What a pattern with look-around or references to groups may take: it may have to go back.
 const GOES_BACK: usize = 2_000;
 
-/// How many states the machine of a pattern has, nearly: each letter of a text may check all of them.
+/// How many states the machine of a pattern has, nearly: each letter of a text may visit all of them.
 pub(super) fn pattern_weight(pattern: &str) -> usize {
     let mut repeated = 1_usize;
     for braces in pattern.split('{').skip(1) {

@@ -233,8 +233,8 @@ impl Context {
     }
 }
 
-/// One line of `--batch`: an object with `expr`, `template` or `cond` and the context's keys
-/// next to it. Gives `{"value": …}` or `{"error": …}`.
+/// One line of `--batch`: an object with `expr`, `template` or `cond`, and the keys of the context.
+/// Returns `{"value": …}` or `{"error": …}`.
 #[must_use]
 pub fn evaluate_line(line: &str, now: DateTime<Utc>, seed: u64) -> Value {
     match try_line(line, now, seed) {

@@ -176,7 +176,7 @@ pub trait Env {
     fn attempts_of(&self, action: &str) -> u32 {
         self.outer().map_or(0, |outer| outer.attempts_of(action))
     }
-    /// `env('NAME')`, from the operator's environment as far as the engine allows.
+    /// `env('NAME')`, from the operator's environment, if the engine allows the variable.
     fn env_var(&self, name: &str) -> Option<String> {
         self.outer()?.env_var(name)
     }

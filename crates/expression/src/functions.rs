@@ -11,7 +11,7 @@ pub struct Function {
     /// How it is called: `substring(text, start, length?)`.
     pub signature: &'static str,
     pub example: &'static str,
-    /// The value of the example as JSON; empty where it is not reported.
+    /// The value of the example as JSON; empty where it is not documented.
     pub gives: &'static str,
     /// What else there is to say.
     pub about: &'static str,

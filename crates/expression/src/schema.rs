@@ -5,7 +5,7 @@ use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 
-/// Characters of the validator's words that are stored: it quotes the value.
+/// Maximum number of characters of the validator's message: it quotes the value.
 const MAX_MESSAGE: usize = 300;
 
 /// A schema, read once.

@@ -2,7 +2,7 @@
 
 use super::{Budget, Value};
 
-/// Absent.
+/// A type without values: this build has no schemas.
 #[derive(Debug, PartialEq)]
 pub(super) enum Schema {}
 

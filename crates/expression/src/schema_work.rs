@@ -13,13 +13,14 @@ const LOOK: usize = 4;
 /// So deep the library may go, in references and nested schemas: it recurses.
 const MAX_DEPTH: usize = 500;
 
-/// A schema and a value with this many pairs of nodes are checked at once, unless something is checked repeatedly.
+/// A schema and a value with at most this many pairs of nodes are accepted immediately, unless something is
+/// checked repeatedly.
 const FEW: usize = 100_000;
 
 /// How much all patterns of a schema may weigh.
 const MAX_PATTERNS: usize = 1_000_000;
 
-/// With more looks than this, it is not reported what does not fit: the errors of all ways would fill the memory.
+/// With more checks than this, mismatches are not listed: the errors of all alternatives would fill the memory.
 pub const MAX_TOLD: u64 = 50_000;
 
 /// Why a value is not checked.
@@ -33,7 +34,7 @@ pub enum SchemaRefusal {
 
 type CheckResult<T = ()> = Result<T, SchemaRefusal>;
 
-/// A schema with those that lie next to it, by their paths.
+/// A schema with the schemas in its folder, by their paths.
 pub struct Documents<'a> {
     all: Vec<(&'a str, &'a Json)>,
     /// The parts that have a name of their own, by the end of it.
@@ -250,7 +251,7 @@ impl<'a> WorkEstimate<'a, '_> {
             .clone()
     }
 
-    /// A keyword that checks the value itself, or below it.
+    /// A keyword that applies to the value itself, or to its members.
     fn below(
         &mut self,
         key: &str,

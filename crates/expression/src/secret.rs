@@ -12,8 +12,8 @@ use std::sync::Arc;
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
-/// Behind the name in a mark: what is there when the variable is not set, and when it is not
-/// set or empty.
+/// After the name in a mark: the separator of a default for a variable that is not set, and of one
+/// for a variable that is not set or empty.
 const UNLESS_SET: char = '\u{E0F2}';
 const UNLESS_FULL: char = '\u{E0F3}';
 
@@ -48,7 +48,7 @@ pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// The mark of a variable of the environment with what is there without the variable
+/// The mark of a variable of the environment with its default
 /// (`env.X | default('else')`); with `or_empty` also when that is empty. None when the text is no
 /// such mark and nothing else.
 pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
@@ -65,9 +65,9 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithMarks<'m> {
     pub name: &'m str,
-    /// What is there without it.
+    /// The default when it is missing.
     pub fallback: Option<&'m str>,
-    /// Whether that is there also when the secret is empty.
+    /// Whether the default also replaces an empty secret.
     pub or_empty: bool,
 }
 
@@ -171,7 +171,7 @@ pub(super) struct Shorthand {
     replacements: Vec<Replacement>,
 }
 
-/// What is in the new text, and what stood in the author's.
+/// The part of the new text, and the part of the author's text that it replaces.
 struct Replacement {
     new: Range<usize>,
     old: Range<usize>,

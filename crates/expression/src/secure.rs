@@ -77,7 +77,7 @@ impl<'a> RevealingEnv<'a> {
     }
 
     fn open(&self, value: Value) -> Value {
-        // A caller that reads it is reported when it evaluates on.
+        // If this exceeds the budget, the next charge of the evaluation fails.
         let _ = self.env.budget().charge(value.nodes() / 4);
         if !value.has_secure() {
             return value;

@@ -1,5 +1,5 @@
 //! `appendFile` in all formats: how long each file is after the run's last append is a variable of
-//! the run, so that it is part of the checkpoint. It never checks a file.
+//! the run, so that it is part of the checkpoint. It never reads a file.
 
 use super::builder::{call, object, text};
 use super::reader::Reader;
@@ -22,8 +22,8 @@ pub(super) fn files(variable: &str) -> Result<Template, ParseError> {
     jinja(&format!("{{{{ state.get('{variable}', {{}}) }}}}"))
 }
 
-/// Whether a file is written again (`replace: true`). What is there is stored otherwise, which
-/// `append: true` says too.
+/// Whether a file is rewritten (`replace: true`), or its content remains (`append: true`, the
+/// default).
 pub(super) fn replaces(
     reader: &mut Reader<'_>,
     append: Option<&Entry>,
@@ -58,8 +58,8 @@ pub(super) fn unknown(variable: &str, path: &Template) -> Result<Condition, Pars
     Ok(Condition::from_template(known)?.negated())
 }
 
-/// Remembers how long a file is, before the first append to it: what is there is stored for good.
-/// Another spelling of a file that is known is measured too, which changes nothing.
+/// Remembers how long a file is, before the first append to it: its existing content is never cut
+/// off. Another spelling of a known file is measured, too, which changes nothing.
 pub(super) fn measure(variable: &str, path: &Template, span: Span) -> Result<Call, ParseError> {
     let inputs = object([
         ("path", path.clone()),
@@ -72,14 +72,14 @@ pub(super) fn measure(variable: &str, path: &Template, span: Span) -> Result<Cal
     })
 }
 
-/// Puts the files that the run wrote again in the place of the old ones.
+/// Replaces the old files with those that the run rewrote.
 pub(super) fn put(variable: &str) -> Result<Call, ParseError> {
     let put = Template::constant(Value::Bool(true));
     let inputs = object([("put", put), ("files", files(variable)?)]);
     Ok(call(EXECUTOR, inputs))
 }
 
-/// The files that a run writes again, each with the one where its rows are until the run has
+/// The files that a run rewrites, each with the one where its rows are until the run has
 /// succeeded.
 #[must_use]
 pub fn replacements(variables: &Value) -> Vec<(String, String)> {
@@ -88,7 +88,7 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
     let replaced = files.flat_map(|files| {
         files.iter().filter_map(|(sibling, known)| {
             let file = known.get("replaces")?.as_str()?;
-            // One that an earlier run wrote, which this one copied, is not a matter of this one.
+            // A file that an earlier run wrote, whose state this run copied, is not replaced by this run.
             let current = files.get(file).and_then(Value::as_str) == Some(sibling);
             current.then(|| (file.to_owned(), sibling.to_string()))
         })

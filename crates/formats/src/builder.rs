@@ -51,7 +51,7 @@ pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step 
     }
 }
 
-/// A loop that checks its condition after each iteration and continues behind its limits.
+/// A loop that checks its condition after each iteration; the run continues when the loop reaches its limits.
 pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
     Loop {
         name: None,

@@ -99,7 +99,7 @@ fn pieces(text: &str) -> impl Iterator<Item = DataInCode> {
             let piece = rest.get(..length)?;
             let references = match end {
                 "}}" => Template::parse(piece, Syntax::Jinja).ok()?.references(),
-                // A block ends elsewhere: it is reported by what it needs.
+                // A block ends elsewhere, so it is recognised by its keywords.
                 _ => match piece.contains(" in ") || piece.contains("if ") {
                     true => vec![Reference::Anything],
                     false => Vec::new(),

@@ -1,5 +1,5 @@
 //! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
-//! one. A bare number is refused, because no one can see its unit.
+//! one. A bare number is refused, because its unit is unclear.
 
 use super::builder::{object, text};
 use super::reader::Reader;

@@ -1,9 +1,9 @@
 //! `env`: which variables of the environment a file reads, and which of them are keys. Reading them
 //! is the engine's part (docs/reference/tea.md).
 //!
-//! A run keeps what it read when it began, so that it is the same when it continues; but a key is in
-//! no checkpoint, log, dump or error. So a variable that is called one, or is used as one anywhere
-//! in the file, is a secret: only what an action is given may hold it.
+//! A run stores the variables that it read when it began, so that they are the same when it resumes;
+//! but a secret is in no checkpoint, log, dump or error. So a variable that is named like a secret,
+//! or is used as one anywhere in the file, is a secret: only the inputs of an action may contain it.
 
 use super::reader::{Mention, Reader};
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ fn keys(node: &Node, syntax: Syntax, in_key: bool, found: &mut BTreeSet<String>)
         Kind::String(text) if in_key && text.text.contains("env") => {
             let template = Template::parse(&text.text, syntax);
             let references = template.map(|template| template.references());
-            // What is not a template is reported where it is read.
+            // Text that is not a template is reported where it is read.
             found.extend(
                 references.unwrap_or_default().into_iter().filter_map(
                     |reference| match reference {

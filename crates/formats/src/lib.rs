@@ -1,11 +1,12 @@
 //! The formats of workflows: Loom with Logic Apps definitions, The Edge Agent, canvas.
 //!
-//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This file reports them
-//! apart, and reads a file in the one that it is in.
+//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This module detects
+//! the format of a file and reads the file in it.
 //!
 //! It never opens a file, and knows no program and no machine.
 //!
-//! The most important types: [`Caps`], [`MissingInputs`]; it reads a [`Bundle`] and gives a [`Workflow`] or [`Diagnostics`].
+//! The most important types: [`Caps`], [`MissingInputs`]; it reads a [`Bundle`] and returns a [`Workflow`] or
+//! [`Diagnostics`].
 //!
 //! Test it alone with `cargo test -p windlass-formats`.
 
@@ -61,7 +62,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// No caps: for a program that was already accepted once, and is read again to continue.
+    /// No caps: for a program that was already accepted once, and is read again to resume a run.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -164,8 +165,8 @@ fn references_in(
 /// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
 /// next to it, such as the values of its parameters: `{name: {value}}`.
 ///
-/// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
-/// is not an error among the diagnostics.
+/// `dialect` overrides what the file says and looks like. There is a workflow exactly when the
+/// diagnostics contain no error.
 #[must_use]
 pub fn read(
     bundle: &Bundle,
@@ -193,8 +194,8 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     found
 }
 
-/// What is in a file next to a definition, which must be an object. Such a file may have secrets, so it is
-/// no file of the bundle, and its first mistake is reported without its text.
+/// What is in a file next to a definition, which must be an object. Such a file may contain secrets, so it
+/// is not part of the bundle, and its first mistake is reported without its text.
 ///
 /// # Errors
 /// That mistake, with its line.

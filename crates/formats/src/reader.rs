@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         text
     }
 
-    /// What a word of a file represents; `wrong` is said of one that represents nothing.
+    /// The meaning of a word of a file; `wrong` makes the message for an unknown word.
     pub fn choice<T: Copy>(
         &mut self,
         entry: &Entry,
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         node.as_str().is_some() && self.template(node).as_constant().is_none()
     }
 
-    /// The entries of a map; none of what is not a map.
+    /// The entries of a map; empty for a value that is not a map.
     pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
         let entries = entry.value.entries();
         if entries.is_none() {
@@ -684,7 +684,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
-    /// A definition's slips are warnings, so that what is missing has to be reported.
+    /// In a definition, slips are only warnings, so the missing key is reported, too.
     pub fn has_slip_of(&self, key: &'static str) -> bool {
         self.slip_of(key).is_some()
     }
@@ -696,14 +696,14 @@ impl<'n> Fields<'n> {
         self.rest().find(slip).filter(|_| !self.any_case)
     }
 
-    /// Reports a slip of this key alone: without the key, no one knows what else may be there.
+    /// Reports a slip of this key alone: without the key, it is unknown which other keys are valid.
     pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
         if let Some(entry) = self.slip_of(key) {
             self.report(reader, entry);
         }
     }
 
-    /// The key that another format's word represents. Definitions have only their own.
+    /// The key that corresponds to another format's word. Definitions have only their own.
     fn suggested_key(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
         let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
         let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
@@ -720,12 +720,12 @@ impl<'n> Fields<'n> {
         self.entries = &[];
     }
 
-    /// The entries no one has asked for.
+    /// The entries that were not read.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
         self.entries.iter().filter(|entry| !self.is_known(entry))
     }
 
-    /// Reports the keys no one asked for. In Loom each is an error, except `x-…`, which is the
+    /// Reports the keys that were not read. In Loom each is an error, except `x-…`, which is the
     /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
     /// the other formats a slip of a known one is an error and anything else a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {

@@ -93,7 +93,7 @@ impl Check<'_> {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
         for reference in call.inputs.references() {
-            // One of the environment has no name here: its name is not a name of a secret.
+            // A variable of the environment is not checked here: its name is not the name of a secret.
             let Reference::Secret(name) = reference else {
                 continue;
             };

@@ -89,7 +89,7 @@ const TYPES: [(&str, &str); 28] = [
     ("try", "scope"),
 ];
 
-/// The key that is meant by one that no one knows, among those that are allowed there.
+/// The allowed key that an unknown key probably means.
 pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let meant = KEYS.iter().filter(|(other, _)| *other == word);
     let mut meant = meant.map(|(_, meant)| *meant);
@@ -122,7 +122,7 @@ pub(super) fn in_azure(hint: String) -> String {
         .fold(hint, |hint, (loom, azure)| hint.replace(loom, azure))
 }
 
-/// What to do about a type that no one knows.
+/// What to do about an unknown type.
 pub(super) fn action_type(word: &str) -> Option<String> {
     if word.eq_ignore_ascii_case("break") || word.eq_ignore_ascii_case("continue") {
         let word = word.to_ascii_lowercase();

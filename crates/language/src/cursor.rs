@@ -1,5 +1,5 @@
 //! Where in an expression a place is: in which language, inside of which call, in a text or a word. It
-//! reads signs one by one, because what is being typed is not an expression yet.
+//! reads characters one by one, because what is being typed is not an expression yet.
 
 use super::sketch::{Scalar, Style};
 use std::ops::Range;
@@ -324,8 +324,8 @@ impl UnescapedText {
         start..end
     }
 
-    /// The call or name at a character, with its arguments and the members behind it: what a value can
-    /// be reported about.
+    /// The call or name at a character, with its arguments and the members behind it: an expression
+    /// whose value can be shown.
     pub fn operand(&self, region: &Region, at: usize) -> Option<Range<usize>> {
         let word = self.word(region, at);
         let first = self.char(word.start).filter(|_| !word.is_empty())?;

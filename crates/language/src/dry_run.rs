@@ -24,7 +24,7 @@ pub struct DryRunResult {
     pub error: Option<String>,
 }
 
-/// What an action reads, next to an iteration of a run.
+/// What an action reads, in addition to an iteration of a run.
 #[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
     pub inputs: Option<Value>,

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect};
 use windlass_expression::{JinjaKind, Value, jinja_functions, wdl_functions};
 
-/// This many words of a schema are listed.
+/// Maximum number of words of a schema to list.
 const MAX_WORDS: usize = 40;
 
 /// What there is to say of a place.

@@ -1,4 +1,4 @@
-//! What the expressions of an iteration saw that has ended: made from what is stored of it.
+//! The context that expressions had in an iteration that has ended, restored from the store.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct IterationContext {
     /// What the context is made of.
     pub(super) seen: Value,
     syntax: Syntax,
-    /// Whether all of it is stored.
+    /// Whether the store has all of it.
     whole: bool,
 }
 
@@ -68,7 +68,7 @@ impl IterationContext {
     /// The value of a template; what is wrong, or how large it is, as text.
     ///
     /// # Errors
-    /// It is none, or fails with what is stored of the iteration.
+    /// The text is not a template, or its evaluation fails with the stored data of the iteration.
     pub fn value(&self, template: &str) -> Result<Value, String> {
         let template = Template::parse(template, self.syntax);
         let template = template.map_err(|error| error.to_string())?;
@@ -186,7 +186,7 @@ pub struct TestedIteration {
     pub values: BTreeMap<String, Value>,
 }
 
-/// This many iterations are checked, and this many are listed.
+/// Maximum number of iterations that are checked, and that are listed.
 const MAX_TRIED: u64 = 2_000;
 const MAX_TOLD: usize = 100;
 

@@ -2,7 +2,7 @@
 //! while it is wrong. Places are those of the Language Server Protocol.
 //!
 //! `sketch` reads any text into a tree, `names` finds what can be named, `schema` which keys and values
-//! is allowed where, `cursor` what is being typed in an expression.
+//! are allowed where, and `cursor` what is being typed in an expression.
 //!
 //! It keeps nothing and starts nothing, and knows no server.
 //!

@@ -2,8 +2,8 @@
 //! store serves the HTTP API there; every other command asks it instead of opening the store.
 //!
 //! The socket is made only by the process that has the store's lock. So whatever lies at its path
-//! when an owner starts was left by a crash and is replaced, and a client that finds no one
-//! listening opens the store itself.
+//! when an owner starts was left by a crash and is replaced, and a client that finds no listener
+//! opens the store itself.
 
 use super::http::{App, Phase, Settings, serve_socket};
 use crate::api::{SOCKET_NAME, StateDirectory};
@@ -43,7 +43,7 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// The same for a server, which stays until it is reported to stop.
+    /// The same for a server, which runs until it receives a request to stop.
     #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
     pub(super) fn of(state: &Path, app: Arc<App>) -> io::Result<Self> {
         let directory = StateDirectory::open(state)?;
@@ -71,7 +71,7 @@ impl ControlSocket {
     }
 }
 
-/// A listener at its final place, that no one else could reach before it had its mode.
+/// A listener at its final path, which no other user could reach before its mode was set.
 fn bind(directory: &StateDirectory) -> io::Result<StdListener> {
     let private = directory.file("control.new");
     let _ = fs::remove_dir_all(&private);

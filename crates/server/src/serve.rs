@@ -1,5 +1,5 @@
-//! What `windlass serve` does: listens, recovers what a crash or a stop left, reports the
-//! service manager, runs until it is reported to stop, and leaves in time. Signals and arguments are
+//! What `windlass serve` does: listens, recovers what a crash or a stop left, notifies the service
+//! manager, runs until it receives a request to stop, and exits in time. Signals and arguments are
 //! the command line's matter.
 
 use super::control::ControlSocket;
@@ -24,13 +24,13 @@ use windlass_engine::{Engine, EngineError, PruneFilter, is_full, now};
 /// How often it is looked whether there is room on the disk.
 const ROOM: Duration = Duration::from_secs(1);
 
-/// The part of the grace that is stored for commits and answers when effects do not end in time.
+/// The part of the grace period that is reserved for commits and answers when effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// Schedules are checked at least this often, because someone may set the clock.
+/// Schedules are checked at least this often, because the clock may be set.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How often it is looked which runs changed, should no one ask.
+/// Interval between checks for changed runs when no client asks.
 const FOLLOW: Duration = Duration::from_secs(30);
 
 /// The time between two prunings.
@@ -103,7 +103,7 @@ pub enum ServeError {
     /// The control socket cannot be made.
     #[error("other commands cannot ask this server: {0}")]
     Control(#[source] io::Error),
-    /// The API ended automatically.
+    /// The API ended unexpectedly.
     #[error("the API stopped: {0}")]
     Api(String),
     #[error(transparent)]
@@ -311,7 +311,7 @@ fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
     format!("{scheme}://{at}/ui/")
 }
 
-/// Reports the service manager, if there is one.
+/// Notifies the service manager, if there is one.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "cannot notify the service manager");
@@ -340,7 +340,7 @@ async fn fire(engine: Arc<Engine>) {
 async fn follow_runs(engine: Arc<Engine>) {
     loop {
         let runs = engine.inspector().clone();
-        // What cannot be read is reported to those who ask.
+        // An error is reported to the clients that ask for the list.
         let _ = tokio::task::spawn_blocking(move || runs.run_index(|_| ())).await;
         tokio::time::sleep(FOLLOW).await;
     }

@@ -1,12 +1,12 @@
 //! What JSON can say and no value can hold: an integer beyond 64 bits, a number beyond a double,
-//! half a character. A caller that reads JSON refuses it, because serde_json would round the numbers.
+//! half a character. Readers of JSON refuse it, because serde_json would round the numbers.
 
 use serde::de::IgnoredAny;
 
 /// So much of a number is shown, in bytes.
 const SHOWN: usize = 60;
 
-/// What of this text no value holds, in words; none for what is not JSON, or has nothing of it.
+/// What in this text no value can represent, in words; none if there is nothing, or if the text is not JSON.
 #[must_use]
 pub fn inexact_json(text: &[u8]) -> Option<String> {
     let (what, at) = found(text)?;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of keys shared by the objects that a thread makes.
+/// Maximum number of keys shared by the objects that a thread makes.
 const SLOTS: usize = 256;
 
 /// A longer key is its object's own.

@@ -1,6 +1,6 @@
-//! About how much memory a run takes by the values of a text, reported before it is read: 16 MB of
-//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It checks bytes, and makes
-//! no value of them.
+//! Estimates the memory that the values of a text need in a run, before the text is read: 16 MB of
+//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It only reads bytes, and makes no
+//! values.
 
 use serde::de::IgnoredAny;
 
@@ -11,8 +11,8 @@ pub const MAX_MEMORY: usize = 62 << 20;
 /// 170 MB by this measure.
 const MAX_RESULT_MEMORY: usize = 256 << 20;
 
-/// Why something of this size is not read, in words that continue from "its values would"; none when
-/// it is.
+/// Why something of this size is refused, in words that continue "its values would"; none when it is
+/// accepted.
 #[must_use]
 pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     let [takes, most] = [estimate, limit].map(|bytes| bytes >> 20);
@@ -20,8 +20,8 @@ pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     (estimate > limit).then_some(told)
 }
 
-/// Why the values of this text are not made in a run, in words that continue from "its values would";
-/// none when they are, and for what is not JSON.
+/// Why the values of this text are refused, in words that continue "its values would"; none when they
+/// are accepted, or when the text is not JSON.
 #[must_use]
 pub fn over_memory_json(text: &[u8]) -> Option<String> {
     let told = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
@@ -77,7 +77,7 @@ pub fn memory_of_json(text: &[u8]) -> usize {
     estimate
 }
 
-/// The same of YAML: at least the number that its signs can make.
+/// The same for YAML: an upper bound on the values that its characters can make.
 #[must_use]
 pub fn memory_of_yaml(text: &[u8]) -> usize {
     let one = |byte: &u8| match byte {

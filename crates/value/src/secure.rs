@@ -1,7 +1,6 @@
-//! Secure values: what an author declared to be seen by no one, and what is computed from it. Such a
-//! value is wrapped wherever it lies, and a caller that prints it prints a mask. Only an evaluation and an
-//! action look inside. A store that has a key keeps them sealed: it lends the key to the codec here,
-//! which itself knows no cipher.
+//! Secure values: what an author declared as secure, and what is computed from it. Such a value is always
+//! wrapped, and printing it prints a mask. Only an evaluation and an action look inside. A store that has
+//! a key keeps them sealed: it lends the key to the codec here, which itself knows no cipher.
 
 use crate::Value;
 use bincode::Encode;
@@ -107,7 +106,7 @@ impl Secure {
         }
     }
 
-    /// From what a store stored.
+    /// Decodes a value from the store.
     pub(super) fn read(sealed: bool, bytes: Vec<u8>) -> Result<Self, DecodeError> {
         let plain = match sealed {
             false => bytes,
@@ -128,7 +127,7 @@ impl Secure {
 }
 
 impl Value {
-    /// The value for no one to see. That it does not exist is not a secret.
+    /// Marks the value as secure. Null stays null, because a missing value is not a secret.
     #[must_use]
     pub fn secure(self) -> Self {
         match self {

@@ -22,7 +22,7 @@ impl Value {
     /// The value of something of the caller's.
     ///
     /// # Errors
-    /// It is not JSON, or has a number beyond 64 bits.
+    /// The text is not JSON, or has a number beyond 64 bits.
     pub fn encode<T: Serialize + 'static>(from: T) -> Result<Self, serde_json::Error> {
         match (&from as &dyn Any).downcast_ref::<Self>() {
             Some(own) => Ok(own.clone()),

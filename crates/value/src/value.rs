@@ -1,7 +1,7 @@
 //! The value every module shares: JSON plus exact 64-bit integers and decimals.
 //!
 //! Containers are behind `Arc`, so a clone costs a counter; changing one in place is cheap while
-//! no one else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
+//! it has no other reference. Encoding is by hand: the depth of what is decoded is bounded, because a
 //! derive would recurse as deep as the bytes ask for.
 
 use super::exact::inexact_json;
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 /// Deepest nesting a value may have in a file or while it is computed.
 pub const MAX_DEPTH: usize = 128;
 
-/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that a caller that wraps
+/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that a value that wraps
 /// them can still be read.
 pub const MAX_RESULT_DEPTH: usize = 96;
 
@@ -59,7 +59,7 @@ pub enum Value {
     Array(Arc<Vec<Value>>),
     /// A map that keeps its order.
     Object(Arc<Object>),
-    /// A value that is secure: a caller that prints it prints a mask.
+    /// A value that is secure: it prints as a mask.
     Secure(Arc<Secure>),
 }
 
@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// The whole number, also when it is in text: templates give text.
+    /// The whole number, also when it is written as text: templates return text.
     #[must_use]
     pub fn as_whole(&self) -> Option<i64> {
         match self {
@@ -174,7 +174,7 @@ impl Value {
         self.as_object()?.get(key)
     }
 
-    /// Whether containers nest at most this many levels deep; what is not a container has none.
+    /// Whether containers nest at most this many levels deep; a value that is not a container has no level.
     #[must_use]
     pub fn depth_within(&self, levels: usize) -> bool {
         let below = |child: &Value| levels > 0 && child.depth_within(levels - 1);

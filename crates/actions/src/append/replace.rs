@@ -1,6 +1,6 @@
-//! Files that a run writes again: the rows go to a sibling of the file, which takes its place when the
-//! run succeeds. Until then, and when the run ends otherwise, the file is as it was. What is done
-//! twice because of a crash gives the same.
+//! Files that a run rewrites: the rows go to a sibling of the file, which replaces the file when the
+//! run succeeds. Until then, and when the run ends otherwise, the file is as it was. A step that is
+//! repeated after a crash has the same result.
 
 use crate::inputs::invalid;
 use std::fs::{self, File, OpenOptions};

@@ -48,7 +48,7 @@ struct Connections {
     own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
 }
 
-/// Of more than this many clients with TLS of their own, all are made again.
+/// Maximum number of clients with their own TLS settings; beyond it, all are dropped and made again.
 const MAX_OWN: usize = 64;
 
 impl Client {

@@ -136,7 +136,7 @@ fn header(text: &str) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// That no token came is reported as the fault of the call, without the other server's answer.
+/// A missing token is reported as the fault of the call, without the token server's answer.
 pub(super) fn no_token(url: &Url, fault: Fault) -> Fault {
     let words = fault.output.as_ref().and_then(|output| {
         let body = output.get("body")?;

@@ -1,6 +1,6 @@
-//! What a guest's calls may reach: the public internet and nothing next to it. Addresses are
+//! What a guest's calls may reach: the public internet and nothing else. Addresses are
 //! checked, not names: those a name resolves to, those written in a URL, and those that a
-//! redirect leads to, each time again, so that a name which changes its address gains nothing.
+//! redirect leads to, at every call, so that a name which changes its address gains nothing.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};

@@ -3,7 +3,7 @@
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
 
-/// Maximum number of parts of a reply; one with more stays the bytes it is.
+/// Maximum number of parts that are split; a reply with more parts is returned as its bytes.
 const MAX_PARTS: usize = 1000;
 
 /// One part of a body.

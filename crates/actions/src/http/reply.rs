@@ -171,7 +171,7 @@ fn form(essence: &str) -> Form {
 
 /// JSON by its content type, text as text, and anything else as Logic Apps have it,
 /// `{"$content-type", "$content": base64}`, in several parts too. Nothing is null, but the empty text where a text was
-/// promised. With the fault of JSON that cannot be taken, which is text like all that is not JSON.
+/// promised. Also returns the fault of JSON that cannot be accepted; such a body is text, like any that is not JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
     let mut parts = content_type

@@ -143,8 +143,8 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// A request to where a 202 pointed, and whether it is the server of the call: only that one gets the
-/// headers and the credentials.
+/// A request to the URL that a 202 named, and whether this is the server of the call: only that
+/// server gets the headers and the credentials.
 pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let mut call = reqwest::Request::new(Method::GET, url.clone());

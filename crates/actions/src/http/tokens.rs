@@ -1,5 +1,5 @@
-//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and stored in memory
-//! alone until shortly before they expire.
+//! Tokens of OAuth 2.0 (RFC 6749), fetched once for all calls that need the same, and cached only in
+//! memory, until shortly before they expire.
 
 use super::client::Client;
 use super::credentials::{no_token, unusable};
@@ -19,10 +19,10 @@ use windlass_model::model::Fault;
 /// How long a token is taken to live when its server does not say.
 const UNTOLD: Duration = Duration::from_secs(300);
 
-/// It is fetched again so long before its end, or after nine tenths of a short life.
+/// A token is fetched again this long before it expires, or after nine tenths of a short lifetime.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Of more than this many different tokens, all are fetched again.
+/// Maximum number of cached tokens; beyond it, all are dropped and fetched again.
 const MAX_KEPT: usize = 1_000;
 
 /// A request for a token: its server, the form, and how the client names itself.
@@ -44,7 +44,7 @@ impl TokenRequest {
         Self { url, form, basic }
     }
 
-    /// What distinguishes tokens; secrets are not stored for it.
+    /// The key that distinguishes tokens; it contains no secret.
     fn key(&self) -> [u8; 32] {
         let basic = self.basic.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
         let whole = [self.url.as_str().as_bytes(), self.form.as_bytes(), basic].join(&b'\n');

@@ -65,7 +65,7 @@ impl<'a> SchemaPosition<'a> {
         }
     }
 
-    /// What `$ref` names: a part of this document, or of one next to it.
+    /// What `$ref` names: a part of this document, or of another document in its folder.
     fn resolve(self, to: &'a str) -> Option<(Self, &'a Value)> {
         let (path, pointer) = to.split_once('#').unwrap_or((to, ""));
         let place = if path.is_empty() {
@@ -94,7 +94,7 @@ impl<'a> SchemaPosition<'a> {
     }
 }
 
-/// A path next to others of a folder, without `.` and `..`.
+/// A path relative to a folder, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(path.split('/')) {

@@ -40,7 +40,7 @@ const UNSAFE: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Most errors of one value that are reported.
+/// Maximum number of errors reported for one value.
 const MAX_ERRORS: usize = 1000;
 
 /// How often a pattern with look-around may go back in one text.
@@ -49,7 +49,7 @@ const MAX_BACKTRACKS: usize = 20_000;
 pub(super) struct Schema {
     validator: Validator,
     schema: Json,
-    /// Those next to it, by their paths.
+    /// The documents next to it, by their paths.
     documents: BTreeMap<String, Json>,
 }
 
@@ -104,7 +104,7 @@ impl Schema {
             .with_base_uri(BASE)
             .with_retriever(Documents(documents.clone()))
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
-            // As the library of Python does when nothing reads it to.
+            // Python's library does not check formats by default, either.
             .should_validate_formats(false)
             .build(&schema)
             .map_err(|error| refused(&error))?;

@@ -8,13 +8,13 @@ use tokio::process::ChildStderr;
 /// Most bytes of what one script prints that reach the log.
 pub(super) const MAX_LOG: usize = 1 << 20;
 
-/// A line is cut into pieces of this many bytes.
+/// Maximum bytes of a line; a longer one is cut into pieces.
 const MAX_LINE: usize = 8 << 10;
 
 /// Lines of a script's output that are logged when it is read at its end.
 pub(super) const MAX_LINES: usize = 10_000;
 
-/// Bytes that are stored to tell why a process ended.
+/// Bytes of output to retain, to report why a process ended.
 const LAST_WORDS: usize = 4 << 10;
 
 /// Writes one line of a script to the log.

@@ -31,7 +31,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 
 /// Enables Lua scripts in this program. A program that uses the library calls it first in `main`, and
-/// leaves with the code if there is one:
+/// exits with the code if it returns one:
 ///
 /// ```
 /// # extern crate windlass_actions as windlass;
@@ -68,9 +68,9 @@ pub fn lua_worker() -> Option<ExitCode> {
 /// The program that runs scripts.
 ///
 /// # Errors
-/// When it does not exist, with what to do.
+/// No such command was found; the message says what to do.
 pub(super) fn program() -> Result<PathBuf, String> {
-    // Also when its file has been replaced since it was started.
+    // This also works when the file was replaced after the start.
     let own = Path::new("/proc/self/exe");
     let this = std::env::current_exe().ok();
     if IS_WORKER_TOO.load(Ordering::Relaxed) {

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Origin, Request, fault_kind};
 
-/// Bytes of an answer next to what the script gives.
+/// Bytes of an answer in addition to the script's result.
 const MARGIN: u64 = 4 << 10;
 
 /// The words of the command that is a worker of a language.
@@ -244,7 +244,7 @@ impl Worker {
         self.log.begin(action);
         {
             let talk = async {
-                // One that is gone reads nothing; its answer reports.
+                // A process that is gone reads nothing; reading its answer reports that.
                 let _ = self.jobs.write_all(job).await;
                 let limit = MAX_OUTPUT as u64 + MARGIN;
                 let mut answers = (&mut self.answers).take(limit);

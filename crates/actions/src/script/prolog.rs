@@ -22,7 +22,7 @@ const WORKER: &str = include_str!("worker.pl");
 /// Bytes of Prolog's stacks when the action does not say.
 const DEFAULT_MEMORY: usize = 256 << 20;
 
-/// KiB of address space next to the stacks: the program, its tables, atoms and clauses.
+/// KiB of address space in addition to the stacks: the program, its tables, atoms and clauses.
 const MARGIN_KIB: usize = 1 << 20;
 
 /// Limits the address space, which Prolog's own limit does not.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Reads a list of codes from standard input and answers with a list of `[line, message]` or null.
 const CHECK: &str = include_str!("check.py");
 
-/// More code than this is not checked, in bytes.
+/// Maximum bytes of code that is checked.
 const MAX_CODE: usize = 1 << 20;
 
 /// What is wrong with a script.

@@ -21,7 +21,7 @@ const POINT: i64 = 16;
 const CHOICE: i64 = 32;
 /// A line of text in a node.
 const TEXT: i64 = 18;
-/// Labels of edges have room for this many characters, nodes for this many.
+/// Maximum number of characters: in the label of an edge, in a node, and in a frame.
 pub(super) const EDGE_TEXT: usize = 36;
 pub(super) const NODE_TEXT: usize = 40;
 const FRAME_TEXT: usize = 56;
@@ -36,7 +36,7 @@ pub(super) fn layout(inside: &ScopeDrawing, around: Option<&DrawnBox>) -> (Graph
     (level, steps)
 }
 
-/// How wide a text of at most this many characters is, at `size` tenths of a pixel a character.
+/// The width of a text that is cut to this many characters, with `size` tenths of a pixel for each.
 pub(super) fn text_width(text: &str, most: usize, size: i64) -> i64 {
     let wide = |c: char| if u32::from(c) >= 0x1100 { 17 } else { 10 };
     let tenths: i64 = text.chars().take(most).map(wide).sum();
@@ -191,7 +191,8 @@ impl<'a> Level<'a> {
     ) -> Option<Drawing> {
         let (a, b) = (self.nodes.get(from)?, self.nodes.get(to)?);
         let back = kind == "again" || kind == "previous" || from == to;
-        // A line up meets a node next to those that come down; a failure leaves it next to them.
+        // A line that goes up enters a node at its side, and the line of a failure leaves it there;
+        // other lines use the centre.
         let side = |node: &Node, apart: bool| match apart && node.width > 3 * POINT {
             true => node.width - POINT,
             false => node.width / 2,
@@ -271,7 +272,7 @@ pub(super) fn does(node: &Node) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// Sets a node's size, and its ports their places in it.
+/// Sets the size of a node and the positions of its ports.
 fn measure(node: &mut Node, drawn: &DrawnBox, within: Option<&Graph>) {
     let title = node.title.as_ref().unwrap_or(&node.name);
     let title = text_width(title, NODE_TEXT, 80) + 48;
@@ -340,7 +341,7 @@ impl Graph {
 mod tests {
     use super::{Item, Layers, Link, place_of};
 
-    /// Lays out this many items, each linked from some that come before it, within `near` of it.
+    /// Lays out `count` items, each linked from some that come before it, within `near` of it.
     fn steps(count: usize, near: usize) -> u64 {
         let item = |place: usize| Item {
             width: 180,

@@ -10,7 +10,7 @@ const STALE: usize = 4;
 /// The vertices of each layer from left to right.
 pub(super) type Order = Vec<Vec<usize>>;
 
-/// Weight of a place in steps, so that ports of the same vertex have an order too.
+/// Number of steps in one place, so that ports of the same vertex are ordered, too.
 const PLACE: usize = 1_024;
 
 /// The vertices at the other end of each vertex's hops, and where of them the hop is.

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 const TRACK: i64 = 10;
 /// Between a layer and the first track; the least height of a channel is twice that.
 const MARGIN: i64 = 14;
-/// This many nets of a channel are put into a good order; of more, each finds a free track.
+/// Maximum number of nets of a channel that are ordered; with more, each uses a free track.
 const MANY: usize = 48;
 
 /// Where everything lies.

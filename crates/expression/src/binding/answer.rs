@@ -16,9 +16,9 @@ pub(super) struct ModelAnswer {
 /// Fills ports from what a program said.
 ///
 /// A JSON object fills them by name. A map with the text `result` and none of the names, as
-/// command line agents print it, is an envelope: its text is the answer. Text around an object,
-/// or a fence, is forgiven where the outputs cannot be text alone. Text that is not an object is the
-/// one output that is declared; without any it is `response`.
+/// command line agents print it, is an envelope: its text is the answer. Text around an object, or a
+/// code fence, is ignored where the outputs cannot be plain text. Text that is not an object is the
+/// only declared output; if none is declared, it is `response`.
 ///
 /// # Errors
 /// An output that is missing or does not fit, with its name and line.

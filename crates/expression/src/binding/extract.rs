@@ -88,7 +88,7 @@ impl Extract {
         }
     }
 
-    /// The value found in a text; null if there is not one.
+    /// The value found in a text; null if it is not found.
     #[must_use]
     pub fn find(&self, text: &str) -> Value {
         match self {
@@ -106,7 +106,7 @@ impl Extract {
         }
     }
 
-    /// The value found in what is not text: a pattern checks its JSON.
+    /// The value found in a value that is not text: a pattern is matched against its JSON.
     #[must_use]
     pub fn find_in(&self, value: &Value) -> Value {
         match self {

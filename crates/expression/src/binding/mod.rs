@@ -47,7 +47,7 @@ pub enum Binding {
     Member(Template, Name),
     /// A member of a member of every element of an array.
     Each(Template, [Name; 2]),
-    /// What was stored of several pages as one answer, without the members of its body that lead to a next one.
+    /// The collected values of several pages as one answer, without the members of its body that lead to a next page.
     Paged(Template, [Name; 2]),
     /// Evaluated for their mistakes only, before the value itself.
     Checked(Vec<Template>, Template),
@@ -59,8 +59,8 @@ pub enum Binding {
     Ports(Template, Arc<[Port]>),
     /// The same of what a function returned, in which a misspelt name is a mistake.
     Returned(Template, Arc<[Port]>),
-    /// What a program said, as the outputs that ports take. With a template for the conversation
-    /// it continued with: `session_id` is the one that it names, or else that one.
+    /// The answer of a program, as the outputs that ports accept. With a template for the session
+    /// that it continued: `session_id` is the one in the answer, else that one.
     Answer(Template, Arc<[Port]>, Option<Template>),
     /// A part of a text, or of any other value; null when it is not there.
     Extract(Template, Extract),

@@ -1,4 +1,4 @@
-//! How deep a template may nest and chain, checked before it is parsed.
+//! How deep a template may nest and chain; checked before it is parsed.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;

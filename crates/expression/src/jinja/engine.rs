@@ -73,7 +73,7 @@ pub(super) fn plain(error: &Error) -> String {
     }
 }
 
-/// A hint for a comment that no one meant: `${#list}` of a shell in text that is a template.
+/// A hint for an unintended comment: `${#list}` of a shell in text that is a template.
 pub(super) fn comment_hint(error: &Error) -> Option<String> {
     let open = error
         .detail()
@@ -85,7 +85,7 @@ pub(super) fn comment_hint(error: &Error) -> Option<String> {
     })
 }
 
-/// A hint for text that is not a Jinja but looks like WDL, and for misspelt filters.
+/// A hint for text that is not Jinja but looks like WDL, and for misspelt filters.
 pub(super) fn parse_hint(text: &str) -> Option<String> {
     let trimmed = text.trim();
     let name = trimmed.split('(').next().unwrap_or_default().trim();

@@ -107,7 +107,7 @@ fn tojson(value: Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String,
     python::json(&value, Json { html: true, indent })
 }
 
-/// JSON text as its value; what is not JSON stays as it is, as TEA has it.
+/// The value of JSON text; text that is not JSON stays as it is, as in TEA.
 fn fromjson(value: Value) -> Result<Value, Error> {
     let Some(text) = value.as_str() else {
         return Ok(value);

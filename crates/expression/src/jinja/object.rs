@@ -148,7 +148,7 @@ impl Object for Members {
 /// The method that `env.X | default(…)` becomes.
 pub(super) const DEFAULT: &str = "__default";
 
-/// The mark of a key with what is there when that is not set.
+/// The mark of a key, with the value to use when it is not set.
 fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>, Error> {
     match default.kind() {
         ValueKind::String | ValueKind::Number | ValueKind::Bool => {

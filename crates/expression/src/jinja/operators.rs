@@ -128,7 +128,7 @@ fn slice(
     }
 }
 
-/// The places that a slice takes of this many, as Python counts them.
+/// The indices that a slice selects from `length` elements, as Python counts them.
 fn places(
     start: Option<i64>,
     stop: Option<i64>,
@@ -167,7 +167,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// How much there is to check.
+/// Number of elements to inspect.
 pub(super) fn size(value: &Value) -> usize {
     match value.kind() {
         ValueKind::String => value.as_str().map_or(0, str::len) / 16,
@@ -241,7 +241,7 @@ fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     Ok(comparable(a) == comparable(b))
 }
 
-/// Counts a comparison of two values: no more than the smaller one is checked.
+/// Counts a comparison of two values: at most the size of the smaller one is compared.
 fn compared(a: &Value, b: &Value) -> Result<(), Error> {
     let nests = |value: &Value| {
         matches!(

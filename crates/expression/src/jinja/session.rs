@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Bytes of text and lists that one evaluation may make.
 pub(super) const MAX_BYTES: usize = 32 << 20;
-/// Elements one evaluation may check in comparisons and filters.
+/// Maximum number of elements that one evaluation may inspect in comparisons and filters.
 const MAX_WORK: usize = 5_000_000;
 /// Longer texts are handed over once and remembered.
 const LONG_TEXT: usize = 512;
 
-/// Each check of the session represents some instructions of the engine.
+/// Each check of the session counts as this many units, for the instructions of the engine around it.
 const LOOK: usize = 8;
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ pub(super) fn bytes(count: usize) -> Result<(), Error> {
     })
 }
 
-/// Counts elements about to be checked.
+/// Counts elements that are about to be inspected.
 pub(super) fn work(count: usize) -> Result<(), Error> {
     SESSION.with_borrow_mut(|session| {
         session.work = session.work.saturating_add(count);

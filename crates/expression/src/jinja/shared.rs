@@ -1,5 +1,5 @@
 //! Templates of one file that are written the same are compiled once: aliases may write one a hundred
-//! thousand times, and a compiled one takes several kilobytes. Nothing here is stored when the file is read.
+//! thousand times, and a compiled one takes several kilobytes. Nothing here is retained after the file is read.
 
 use super::{Flavor, Jinja};
 use crate::ParseError;

@@ -1,5 +1,5 @@
 //! Methods of Python's text and filters of Jinja2 that the engine lacks or does otherwise. Pure
-//! functions of text; what they make is bounded by the process that calls them, from [`grows_to`].
+//! functions of text; their callers bound the size of the results, with [`grows_to`].
 
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, ErrorKind};

@@ -10,7 +10,7 @@ pub(crate) struct AstSpan {
     pub length: u32,
 }
 
-/// One node and where it is written. Equality checks the tree only, never at the place.
+/// One node and where it is written. Equality compares only the tree, never the place.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub node: Node,

@@ -70,7 +70,7 @@ pub(crate) fn decode(text: &str) -> Outcome<Vec<u8>> {
 
 /// A data URI in its pieces.
 pub(crate) struct DataUri<'t> {
-    /// The content type as it is written; `text/plain` where it does not exist.
+    /// The content type as it is written; `text/plain` where none is given.
     pub kind: &'t str,
     pub data: Data<'t>,
 }
@@ -122,7 +122,7 @@ impl<'t> DataUri<'t> {
     }
 
     pub(crate) fn into_bytes(self) -> Outcome<Vec<u8>> {
-        // The service checks a charset only where it is the first parameter.
+        // The service uses a charset only where it is the first parameter.
         let first = self.kind.split(';').nth(1).and_then(charset);
         if first.is_some_and(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
             let kind = self.kind;

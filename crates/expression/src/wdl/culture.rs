@@ -67,7 +67,7 @@ impl Culture {
         invariant: true,
     };
 
-    /// The culture of an RFC 4646 code such as `fr-FR`, without case; none if there is not one.
+    /// The culture of an RFC 4646 code such as `fr-FR`, without case; none if it is unknown.
     pub(crate) fn find(code: &str) -> Option<Self> {
         if code.is_empty() {
             return Some(Self::INVARIANT);
@@ -187,14 +187,14 @@ impl Culture {
         pattern
     }
 
-    /// What `/` in a pattern represents.
+    /// The text that replaces `/` in a pattern.
     pub(crate) fn date_separator(self) -> char {
         let pattern = self.pattern(Pattern::ShortDate);
         let separator = pattern.chars().find(|letter| !letter.is_ascii_alphabetic());
         separator.unwrap_or('/')
     }
 
-    /// What `:` in a pattern represents.
+    /// The text that replaces `:` in a pattern.
     pub(crate) fn time_separator(self) -> char {
         match self.patterns() {
             Some([_, _, time, ..]) if time.contains('.') => '.',

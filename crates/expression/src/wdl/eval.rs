@@ -8,7 +8,7 @@ use crate::error::Missing;
 use crate::{Budget, BudgetExceeded, Env, EvalError, MAX_DEPTH, Mode, Object, Value};
 use windlass_value::{did_you_mean, members};
 
-/// Nodes evaluated and elements checked by one expression, at most.
+/// Maximum number of nodes that one expression evaluates and elements that it inspects.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
 /// Bytes of new text and elements produced by one expression, at most.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
@@ -88,7 +88,7 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts work: nodes, or elements a function checks.
+    /// Counts work: nodes, or elements that a function inspects.
     pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -99,9 +99,9 @@ impl<'e> Ctx<'e> {
         Ok(self.budget.charge(steps)?)
     }
 
-    /// Counts a text that a function checks, once.
+    /// Counts a text that a function reads, once.
     pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
-        // What is not ASCII is checked letter by letter.
+        // Text that is not ASCII is read letter by letter.
         let each = if text.is_ascii() { 64 } else { 8 };
         Ok(self.budget.charge(text.len() / each)?)
     }
@@ -133,7 +133,7 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts what was made for any caller that reads it; what lies in the run is only handed on.
+    /// Counts a value that was newly made; a value that is already in the run is only passed on.
     pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
         Ok(self.budget.charge(value.fresh_nodes())?)
     }

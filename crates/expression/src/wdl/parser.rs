@@ -19,9 +19,9 @@ pub(crate) fn in_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
-/// Reads the expression that begins at byte `start` of `text`; gives it and where it ended. With
-/// `nested_at`, which is Loom's way, an `@` is allowed inside, and a call that no function takes is an
-/// error. In a definition of Logic Apps such a call fails only where it is evaluated.
+/// Reads the expression that begins at byte `start` of `text`; returns it and its end. With
+/// `nested_at`, as in Loom, an `@` is allowed inside, and a call that no function accepts is an error.
+/// In a definition of Logic Apps such a call fails only where it is evaluated.
 pub(crate) fn parse_at(
     text: &str,
     start: usize,
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What is here, for a message.
+    /// What follows here, for a message.
     fn found(&self) -> String {
         match self.peek() {
             Some(letter) => format!("`{letter}`"),

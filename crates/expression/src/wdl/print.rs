@@ -47,7 +47,7 @@ fn literal(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Whether this is allowed behind a dot.
+/// Whether this is allowed after a dot.
 fn is_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(super::parser::starts_name) && letters.all(super::parser::in_name)

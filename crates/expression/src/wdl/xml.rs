@@ -263,7 +263,7 @@ pub(crate) fn encode_value(text: &str) -> String {
     out
 }
 
-/// Entities, named and numbered, as letters; what is not an entity stays.
+/// Entities, named and numbered, as letters; text that is not an entity stays.
 pub(crate) fn decode_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -38,7 +38,7 @@ pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
 struct Writer<'t> {
     source: &'t str,
     out: String,
-    /// For each open element: whether blanks in it are stored, by `xml:space`.
+    /// For each open element: whether blanks in it are preserved, by `xml:space`.
     preserves: Vec<bool>,
     /// Where the last `/>` began: its end has no tag of its own.
     closed: Option<usize>,

@@ -1,7 +1,7 @@
 //! What the library for XPath gets wrong or does not know, written so that it gives what XPath 1.0 says. Section 3.4
-//! lets `nodes < 5` be true when one of the nodes is less. The library checks the first one, and takes `!=` for the
-//! opposite of `=`. One node it compares rightly, so a comparison with what is not a node becomes a question to each:
-//! `nodes[. < 5]`. A place in a group, `(nodes)[2]`, it does not know.
+//! makes `nodes < 5` true when one of the nodes is less. The library compares only the first one, and treats `!=`
+//! as the opposite of `=`. It compares a single node correctly, so a comparison with a value that is not a node
+//! becomes a test of each node: `nodes[. < 5]`. It does not know a position in a group, `(nodes)[2]`.
 
 /// Deeper expressions are left as they are.
 const MAX_DEPTH: usize = 32;
@@ -89,7 +89,7 @@ fn place_of(text: &str) -> Option<Option<usize>> {
 enum Kind {
     /// Nodes, by these paths.
     Nodes(Vec<String>),
-    /// The same wherever it is: text or a number.
+    /// The same in every context: text or a number.
     Constant,
     Other,
 }
@@ -154,7 +154,7 @@ impl<'t> Reader<'t> {
         Some(part)
     }
 
-    /// A location path, or what is allowed at its beginning.
+    /// A location path, or an expression that may begin one.
     fn path(&mut self) -> Option<PathPart> {
         let rest = self.rest.trim_start();
         let first = rest.chars().next()?;

@@ -10,7 +10,7 @@ use windlass_source::source::{Entry, Kind};
 
 /// The runner that speaks to an OpenAI-compatible endpoint.
 pub(super) const OPENAI: &str = "openai";
-/// The output that the session of an agent is stored in.
+/// The output that contains the session of an agent.
 pub(super) const SESSION: &str = "session_id";
 /// The port that graph editors have for it.
 pub(super) const SESSION_ID: &str = "sessionId";

@@ -17,7 +17,7 @@ use windlass_source::source::{self, Entry, Kind, Span};
 const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
-/// What drawing tools write next to what counts.
+/// Keys of drawing tools, which have no effect.
 const DRAWING: [&str; 15] = [
     "id",
     "type",

@@ -1,5 +1,5 @@
-//! Loop and map nodes as `hir` has them: what goes in as bindings, what is stored of every iteration
-//! for what comes out.
+//! Loop and map nodes as `hir` has them: inputs become bindings, and outputs come from the values
+//! that every iteration collects.
 
 use super::lower::{GraphContext, InputSource, LoweredNode, Lowerer, MappedInput};
 use super::lower_node::result;
@@ -239,7 +239,7 @@ fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
     keep.collect()
 }
 
-/// The outputs of a loop: what was stored, and what every loop has.
+/// The outputs of a loop: the collected values, and those that every loop has.
 fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
     loop_input_sources(
         node,

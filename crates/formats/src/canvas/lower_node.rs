@@ -13,7 +13,7 @@ use windlass_model::hir::{Block, StepKind};
 use windlass_model::model::{LinkKind, Name};
 use windlass_source::diagnostic::Diagnostic;
 
-/// Whether a value says that a loop continues: text that says so, and else what counts as true.
+/// Whether a value says that a loop continues: text that says so, else a value that counts as true.
 const GOES_ON: &str =
     "value.lower().strip() == 'true' if value is string else value and true or false";
 

@@ -24,7 +24,7 @@ pub(super) const TYPES: [&str; 13] = [
     "interface-continue",
     "wire",
 ];
-/// What drawing tools write next to what counts.
+/// Keys of drawing tools, which have no effect.
 const DRAWING: [&str; 24] = [
     "position",
     "positionAbsolute",
@@ -251,7 +251,7 @@ impl Canvas<'_> {
         let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
         let mut list = declared.unwrap_or_else(|| vec![any()]);
         if matches!(what, NodeKind::Continue) {
-            // What is not a boolean counts as one: see `lower_node`.
+            // A value that is not a boolean counts as one: see `lower_node`.
             list.iter_mut()
                 .for_each(|socket| socket.port.kind = PortKind::Any);
         }

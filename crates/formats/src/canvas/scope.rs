@@ -25,7 +25,7 @@ pub(super) struct Scope<'g> {
     pub looped: Option<&'g Name>,
     /// The nodes whose exit code a text of the graph reads.
     pub codes: &'g BTreeSet<String>,
-    /// The session that the node continues with.
+    /// The session that the node continues.
     pub session: Option<Template>,
 }
 

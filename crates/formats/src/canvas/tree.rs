@@ -106,7 +106,7 @@ pub(super) struct LoopNode {
     pub inner: Graph,
     /// Of a map: the input with the items, and how many at a time.
     pub over: Option<(Name, u32)>,
-    /// How many iterations at most; none: the number that there are items.
+    /// Maximum number of iterations; none: one for each item.
     pub count: Option<Text>,
     pub go_on: Option<Test>,
     pub leave: Option<Test>,

@@ -266,7 +266,7 @@ impl Loom<'_> {
         }
     }
 
-    /// What of an action is secure: a list of `inputs` and `outputs`.
+    /// Which parts of an action are secure: a list of `inputs` and `outputs`.
     fn secures(&mut self, entry: &Entry, name: &Name) {
         let hint = if self.azure() { SECURE_DATA } else { SECURE };
         let Some(items) = self.list(entry, hint) else {
@@ -297,8 +297,8 @@ impl Loom<'_> {
         });
     }
 
-    /// Of a connector, Azure reads the pages behind the first one automatically; here they would be missing
-    /// without a word.
+    /// Azure reads the further pages of a connector automatically; here they would be missing without a
+    /// message.
     fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
             let what = "`paginationPolicy` is not supported here: the handler returns all rows, or one \

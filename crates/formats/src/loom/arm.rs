@@ -1,5 +1,5 @@
 //! ARM templates around a definition: the workflows among their resources, as the deployment would
-//! make them. Its expressions are computed next to it (`arm_compute`); nothing is deployed.
+//! make them. Its expressions are evaluated in `arm_compute`; nothing is deployed.
 
 use super::Loom;
 use super::arm_compute::{Deployment, MAX_STEPS};
@@ -224,7 +224,7 @@ impl Deployment<'_, '_> {
         self.frames.push(Frame::of(template, given));
         self.lenient += 1;
         for parameter in declared(template) {
-            // Why there is no value is reported to those who ask for it.
+            // The reason for a missing value is reported where the value is used.
             let _unknown = self.parameter(&parameter.key);
         }
         self.lenient -= 1;

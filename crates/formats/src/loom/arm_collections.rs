@@ -89,7 +89,7 @@ fn at_least_none(count: i64) -> usize {
     usize::try_from(count.max(0)).unwrap_or(usize::MAX)
 }
 
-/// A text cut wherever one of these is.
+/// A text that is split at each of these.
 fn split_by_any(text: &str, by: &[Value]) -> Value {
     let by: Vec<&str> = by
         .iter()

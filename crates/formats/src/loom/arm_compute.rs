@@ -15,14 +15,14 @@ use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
 
 /// How deep templates, variables and functions may refer to each other.
 pub(super) const MAX_STEPS: usize = 48;
-/// How many copies of a resource are checked.
+/// Maximum number of copies of a resource to read.
 const MAX_COPIES: i64 = 800;
 /// How much text the expressions of a template may make, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
 /// Why an expression has no value.
 pub(super) enum NoValue {
-    /// A parameter that is reported automatically.
+    /// A parameter, which is reported separately.
     Parameter,
     /// It cannot be read as one.
     Text(String),
@@ -44,7 +44,7 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) frames: Vec<Frame>,
     nodes: usize,
     text: usize,
-    /// What its expressions may still check.
+    /// The elements that its expressions may still inspect.
     budget: Budget,
     pub(super) depth: usize,
     /// Within what may stay unknown, if above zero.
@@ -77,7 +77,7 @@ impl<'d, 'a> Deployment<'d, 'a> {
 }
 
 impl Deployment<'_, '_> {
-    /// Whether the template is still small enough to continue.
+    /// Whether the template is still within its limits.
     pub(super) fn is_within(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let fits = self.nodes <= 4 * MAX_NODES;
@@ -223,7 +223,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// What represents an expression; what has no value stays as it is where that may be.
+    /// The node that replaces an expression; where it is allowed, an expression without a value stays as it is.
     fn eval_text(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
@@ -261,7 +261,7 @@ impl Deployment<'_, '_> {
 
     fn value_of(&mut self, expression: &str, span: Span) -> Outcome<Node> {
         let parsed = parse(expression).map_err(NoValue::Text)?;
-        // What a name represents keeps its places in the file.
+        // The value of a name keeps its positions in the file.
         if let Expr::Call(function, arguments) = &parsed
             && let [Expr::Literal(name)] = arguments.as_slice()
             && let Some(name) = name.as_str()
@@ -493,7 +493,7 @@ impl Deployment<'_, '_> {
         found
     }
 
-    /// What is in a slot, computed where it is written.
+    /// The value of a slot, evaluated where it is written.
     fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
         if self.depth >= MAX_STEPS {
             return Err(NoValue::Reason(format!(
@@ -520,7 +520,7 @@ impl Deployment<'_, '_> {
                 self.frames.extend(own);
                 match found.get_any_case("value") {
                     Some(value) => Some(value.clone()),
-                    // Why the expression has no value is reported, or will be.
+                    // The reason for the missing value is reported, now or later.
                     None if node.as_str().is_some() => Some(found),
                     None => None,
                 }
@@ -549,7 +549,7 @@ impl Deployment<'_, '_> {
         Err(NoValue::Parameter)
     }
 
-    /// Checks what a template is given, and its defaults. No one knows what a stand-in will be.
+    /// Checks what a template is given, and its defaults. The value of a stand-in is unknown.
     fn check_computed(&mut self, key: &str, value: &Node, seen: ValueOrigins) {
         let Some(frame) = self.frames.last() else {
             return;

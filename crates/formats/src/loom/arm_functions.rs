@@ -7,8 +7,8 @@ use std::sync::Arc;
 use windlass_expression::{Context, Object, Subject, Value};
 use windlass_model::model::sha256_of_parts;
 
-/// The key of an object that represents something that only a deployment knows: each of its members
-/// is the same.
+/// The key of an object that replaces a value that only a deployment knows: each of its members is
+/// the same object.
 const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
@@ -108,7 +108,7 @@ pub(super) fn function_name(name: &str) -> String {
     bare.unwrap_or(&lower).to_owned()
 }
 
-/// The value of a function; an error says why it does not exist.
+/// The value of a function; an error says why it has none.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = function_name(name);
     let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
@@ -180,7 +180,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     })
 }
 
-/// What `workflow()` gives next to its run. Definitions split its id where Azure has a subscription and
+/// What `workflow()` returns in addition to the run. Definitions split its id where Azure has a subscription and
 /// a resource group.
 pub(super) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
     let kind = "Microsoft.Logic/workflows";
@@ -226,7 +226,7 @@ pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, Str
     }
 }
 
-/// A value as it is in the definition: what represents something unknown is its name.
+/// A value as it is in the definition: the stand-in for an unknown value becomes its name.
 pub(super) fn resolve_stand_in(value: Value) -> Value {
     match value.get(STAND_IN) {
         Some(name) => name.clone(),

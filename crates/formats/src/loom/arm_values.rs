@@ -182,7 +182,7 @@ fn fits(kind: &str, value: &Node) -> bool {
         ("bool", found) => matches!(found, Kind::Bool(_)),
         ("array", found) => matches!(found, Kind::Array(_)),
         ("object" | "secureobject", found) => matches!(found, Kind::Object(_)),
-        // That it is not a type is reported.
+        // An unknown type is reported elsewhere.
         _ => true,
     }
 }

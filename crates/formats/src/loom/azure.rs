@@ -138,7 +138,7 @@ impl Loom<'_> {
         }
     }
 
-    /// Remembers what the connections next to a definition lead to.
+    /// Records the targets of the connections next to a definition.
     fn connect(&mut self, found: &DefinitionParts<'_>) {
         let connections = found.values.and_then(|values| {
             let connections = values.get_any_case("$connections")?;

@@ -1,4 +1,4 @@
-//! Actions of Logic Apps that nothing here does automatically: each runs through a handler that is
+//! Actions of Logic Apps without a built-in implementation: each runs through a handler that is
 //! registered under `connector/operation`, the connector, the operation or the action's type. Which
 //! handlers there are, the engine knows.
 
@@ -60,7 +60,7 @@ impl Names {
 }
 
 impl Loom<'_> {
-    /// An action of any type that nothing here does automatically.
+    /// An action of any type without a built-in implementation.
     pub(super) fn connector(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let inputs = act.fields.get("inputs");
         act.fields.allow(&["kind", "channels", "limit"]);

@@ -1,5 +1,5 @@
 //! What runs here but Logic Apps does not take (its reference of actions, "InitializeVariable" and
-//! "Response"). Warnings only; they check `hir`, after everything else.
+//! "Response"). Warnings only; this pass reads `hir`, after everything else.
 
 use super::Loom;
 use windlass_model::hir::{Block, Step, StepKind, Workflow};

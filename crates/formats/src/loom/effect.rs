@@ -1,4 +1,4 @@
-//! Actions that reach outside (http, shell, handlers, ai) and the small ones next to them (wait,
+//! Actions that reach outside (http, shell, handlers, ai) and the small ones besides (wait,
 //! compose, terminate). What an executor gets as inputs is decided here.
 
 use super::Loom;
@@ -218,7 +218,7 @@ impl Loom<'_> {
         }
     }
 
-    /// Warns of an address that a server is reported to answer at.
+    /// Warns of a callback address that is sent to a server.
     fn no_callback(&mut self, node: &Node) {
         let within: Vec<&Node> = match &node.kind {
             Kind::Array(items) => items.iter().collect(),
@@ -371,7 +371,7 @@ impl Loom<'_> {
         Self::call("shell", inputs, timeout).into()
     }
 
-    /// `check: false`: a caller that reads the code takes care of what failed.
+    /// `check: false`: the workflow reads the exit code and handles a failure.
     fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {
@@ -386,8 +386,8 @@ impl Loom<'_> {
         }
     }
 
-    /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom the
-    /// name and `input` is allowed next to the type.
+    /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom,
+    /// the name and `input` are allowed next to the type.
     pub(super) fn handler(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
         let key = if label == "activity" {
             "activityType"

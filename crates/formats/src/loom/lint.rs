@@ -1,12 +1,12 @@
 //! What runs but is probably not meant: conditions that nothing can change, actions that cannot
-//! be reached, polls without a pause. Warnings only; they check `hir`, after everything else.
+//! be reached, polls without a pause. Warnings only; this pass reads `hir`, after everything else.
 
 use super::Loom;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Reference, Template};
 use windlass_model::hir::{Block, DagStep, Loop, Step, StepKind, Workflow};
 
-/// Functions whose value changes automatically.
+/// Functions whose value changes without an action.
 const RESTLESS: [&str; 5] = [
     "utcnow(",
     "rand(",

@@ -101,7 +101,7 @@ impl Loom<'_> {
         delay
     }
 
-    /// `page`, which reports the pages of a loop apart, and `on_repeat`, which means nothing without.
+    /// `page`, which distinguishes the pages of a loop, and `on_repeat`, which needs it.
     fn pages(&mut self, act: &mut ActionFields<'_>) -> Option<Pages> {
         let on_repeat = act.fields.non_null(self, "on_repeat");
         let Some(entry) = act.fields.non_null(self, "page") else {
@@ -245,7 +245,7 @@ impl Loom<'_> {
     }
 }
 
-/// The word that represents what the server says.
+/// Whether it is the word for the wait that the server asks for.
 fn is_server(node: &Node) -> bool {
     let word = node.as_str();
     word.is_some_and(|word| word.trim().eq_ignore_ascii_case("server"))

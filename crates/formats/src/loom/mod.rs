@@ -55,7 +55,7 @@ use windlass_model::model::{Dialect, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
 
-/// What a definition asks for and nothing next to it gives, with a value to begin with.
+/// What a definition needs and no file next to it provides, with an initial value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MissingInputs {
     /// Parameters, of the template or of the definition.

@@ -37,7 +37,7 @@ const ROOTS: [&str; 13] = [
 ];
 
 impl Loom<'_> {
-    /// Checks everything that expressions mention; returns what they read of the environment.
+    /// Checks everything that expressions mention; returns the environment variables that they read.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
         let mentions = std::mem::take(&mut self.mentions);
         let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();

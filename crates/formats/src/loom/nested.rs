@@ -8,7 +8,7 @@ use windlass_model::hir::{Block, Keep, Step, StepKind};
 use windlass_model::model::{Name, Take, Test};
 use windlass_source::source::{Entry, Kind, Node};
 
-/// What is stored of every iteration.
+/// The value to collect from every iteration.
 const RESULTS: &str = "results";
 const LOOPS: [&str; 3] = ["until", "while", "doUntil"];
 /// The types that no definition of Logic Apps has.
@@ -27,7 +27,7 @@ const OWN: [&str; 11] = [
 ];
 
 impl Loom<'_> {
-    /// The action with the keys of `inputs` next to its `type`; none for one that has no such form.
+    /// The action with the keys of `inputs` next to its `type`; none for an action that is not in this form.
     pub(super) fn flat(&mut self, node: &Node) -> Option<Node> {
         let kind = node.get("type")?.as_str()?;
         if self.azure() || !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
@@ -91,7 +91,7 @@ pub(super) fn as_nested(step: &mut Step) {
     }
 }
 
-/// The outputs of the actions of each iteration, as a map. The first action reports whether it ran.
+/// The outputs of the actions of each iteration, as a map. The first action shows whether the iteration ran.
 fn every_result(body: &Block) -> Option<Keep> {
     let steps: Vec<&Step> = match body {
         Block::Sequence(steps) => steps.iter().collect(),

@@ -1,6 +1,6 @@
 //! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using
-//! pagination"): it continues with the link to the next page until it has as many rows as were asked
-//! for, and gives them all. It becomes a loop, so that no page is read twice after a crash.
+//! pagination"): it follows the link to the next page until it has as many rows as were requested,
+//! and returns them all. It becomes a loop, so that no page is read twice after a crash.
 
 use super::Loom;
 use super::action_fields::{ActionFields, Body, member};
@@ -12,7 +12,7 @@ use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
 use windlass_value::time::format_duration;
 
-/// With this many pages it fails.
+/// Maximum number of pages; with more, it fails.
 const PAGES: u64 = 100_000;
 
 /// Where the link to the next page is in a body.

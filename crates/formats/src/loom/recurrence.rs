@@ -122,7 +122,7 @@ impl Loom<'_> {
         ])
     }
 
-    /// What this frequency has no use for is reported and left out.
+    /// A key that does not apply to this frequency is reported and left out.
     fn used_entry<'n>(
         &mut self,
         entry: Option<&'n Entry>,

@@ -67,8 +67,8 @@ pub(super) fn alert_retry(span: Span) -> RetryPolicy {
     }
 }
 
-/// The retry of `http` and `ai` without a policy: three times after 1, 2 and 4 s. A request that is not `idempotent` is
-/// repeated only if its server has certainly not processed it.
+/// The retry of `http` and `ai` without a policy: three times after 1, 2 and 4 s. A request that is not `idempotent`
+/// is repeated only if its server has certainly not processed it.
 pub(super) fn default_retry(idempotent: bool, span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;
     RetryPolicy {
@@ -237,7 +237,7 @@ impl Loom<'_> {
         Some(backoff)
     }
 
-    /// The waits of our own next to what a server says: they grow where the longest is named.
+    /// Our own waits, in addition to what a server asks for: they grow if a maximum is given.
     pub(super) fn server_backoff(&mut self, fields: &mut Fields<'_>) -> Backoff {
         let _ = fields.non_null(self, "type");
         let interval = self.policy_wait(fields, &["interval"]);

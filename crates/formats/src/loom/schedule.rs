@@ -1,4 +1,4 @@
-//! `schedule`: when runs of a workflow that is stored by a server start automatically.
+//! `schedule`: when a server automatically starts runs of a workflow that it stores.
 
 use super::Loom;
 use windlass_model::model::{Missed, Overlap, Schedule, When, cron_mistake};

@@ -17,7 +17,7 @@ const CONNECTIONS: [(&str, &str); 4] = [
     ("apiManagementConnections", "apiId"),
 ];
 
-/// The files next to a definition, the first of which counts.
+/// The files next to a definition; of each kind, the first one counts.
 #[derive(Default)]
 pub(super) struct Settings<'n> {
     /// Maps from parameters to `{value}`; with each, whether all of its names must be known.
@@ -29,7 +29,7 @@ pub(super) struct Settings<'n> {
 }
 
 impl<'n> Settings<'n> {
-    /// Sorts files by what they hold. `strict` reports whether a file is for this definition alone.
+    /// Sorts files by what they hold. `strict` says whether a file is for this definition alone.
     pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
         let mut settings = Self::default();
         for (node, strict) in files {
@@ -108,13 +108,13 @@ pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What is before a call, and what behind its bracket.
+/// The text before a call, and the text after its opening bracket.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let at = text.to_ascii_lowercase().find(CALL)?;
     Some((text.get(..at)?, text.get(at + CALL.len()..)?))
 }
 
-/// The name in the brackets, and what is behind them.
+/// The name in the brackets, and the text after them.
 fn argument(call: &str) -> Option<(&str, &str)> {
     let (name, rest) = call.trim_start().strip_prefix('\'')?.split_once('\'')?;
     Some((name, rest.trim_start().strip_prefix(')')?))

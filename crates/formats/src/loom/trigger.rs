@@ -33,8 +33,8 @@ pub(super) fn before_all(guard: Step, body: &mut Block) {
 }
 
 impl Loom<'_> {
-    /// The first trigger; a run begins as if it had fired. Returns what ends the runs that it would not have
-    /// started.
+    /// The first trigger; a run begins as if it had fired. Returns the steps that end a run that it would
+    /// not have started.
     pub(super) fn trigger(
         &mut self,
         entry: &Entry,

@@ -1,4 +1,4 @@
-//! The variable actions: azure writes them under `inputs`, loom also next to the type.
+//! The variable actions: azure writes them under `inputs`, loom also allows them next to the type.
 
 use super::Loom;
 use super::action_fields::ActionFields;

@@ -48,7 +48,7 @@ const NEEDED: [(&str, &[&str]); 10] = [
     ("notify", &["message"]),
 ];
 
-/// What questions of TEA have in addition, which means nothing here.
+/// Keys of a question that only TEA has, and that have no effect here.
 const OF_TEA: [&str; 5] = [
     "num_retries",
     "base_delay",
@@ -108,7 +108,7 @@ const TAKEN: [(&str, &[&str]); 25] = [
     ("memory.retrieve", &["key", "namespace", "default"]),
 ];
 
-/// One call of an executor that represents an action.
+/// One call of an executor that implements an action.
 pub(super) struct Invocation {
     pub executor: Name,
     pub inputs: Template,
@@ -380,7 +380,7 @@ impl<'n> Tea<'_, 'n> {
         inputs
     }
 
-    /// What can be reported about an argument before a run.
+    /// Reports what is wrong with an argument, as far as it is known before a run.
     fn check(&mut self, name: &str, argument: &Entry, value: &Template) {
         match (name, argument.key.as_str()) {
             ("shell", "run") if !value.references().is_empty() => {
@@ -395,7 +395,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `reflection.evaluate` automatically: `custom` is code of this file, the rest an executor.
+    /// `reflection.evaluate` as an action of its own: `custom` is code of this file, the rest calls an executor.
     fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let kind = find("evaluator_type").or(find("type"));

@@ -125,7 +125,7 @@ pub(super) fn block(steps: Vec<Step>) -> StepKind {
     StepKind::Block(Block::Sequence(steps))
 }
 
-/// A step that no one named but this format.
+/// A step that this format named, not its author.
 pub(super) fn anonymous_step(place: SourcePosition, label: &str, kind: StepKind) -> Step {
     Step {
         anonymous: true,

@@ -1,5 +1,5 @@
 //! `${name}` in texts of nodes and edges: replaced by a constant of the file before anything is
-//! read. A name that is not a constant stays as it is.
+//! read. A name that is not that of a constant stays as it is.
 
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{Entry, Kind, MAX_BYTES, Node};
@@ -35,7 +35,7 @@ pub(super) fn replaced(workflow: &Node, diagnostics: &mut Diagnostics) -> Node {
 }
 
 struct Constants {
-    /// `${name}` and what it represents.
+    /// `${name}` and its value.
     known: Vec<(String, String)>,
     /// How many bytes may still be made; none: nothing is replaced any more.
     left: usize,

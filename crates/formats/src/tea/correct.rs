@@ -1,4 +1,4 @@
-//! `reflection.correct` automatically (AC8): an action, code or a prompt that corrects data. It never
+//! `reflection.correct` as an action of its own (AC8): an action, code or a prompt that corrects data. It never
 //! fails: what went wrong is in its result.
 
 use super::action::canonical;

@@ -25,9 +25,9 @@ const FAN_IN: &str = "for example fan_in: collect";
 const RESULT: &str = "_windlass_result";
 /// Why a branch failed.
 const ERROR: &str = "_windlass_error";
-/// A branch failed, so that no more are to begin. It is not a branch's own.
+/// A branch failed, so no further branches begin. All branches share this variable.
 const STOP: &str = "_windlass_stop";
-/// None is not an item, and of a map its keys.
+/// The items of a result: an empty list for `none`, and the keys of a map.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
 

@@ -156,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// The evaluation that custom code represents.
+/// The evaluation that custom code implements.
 pub(super) fn normal(language: Language) -> Template {
     with_result(&value_of(language), jinja(NORMAL))
 }

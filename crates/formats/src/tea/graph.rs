@@ -262,7 +262,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `goto`: the edges it represents.
+    /// `goto`: the edges that it becomes.
     fn goto(&mut self, node: &'n Node) -> Vec<Edge> {
         let entries = node.entries().unwrap_or_default();
         let Some(entry) = entries.iter().find(|entry| entry.key == "goto") else {

@@ -57,7 +57,7 @@ impl<'n> Tea<'_, 'n> {
         true
     }
 
-    /// A misspelt name would be a gate that is open.
+    /// A misspelt name is an error: the run would not wait there.
     pub(super) fn check_interrupts(&mut self) {
         let named = &self.interrupts;
         let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
@@ -70,7 +70,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// Warns of a gate that no one comes to: a loop calls its corrector past it, as in TEA.
+    /// Warns of a gate that a run never reaches: a loop calls its corrector without it, as in TEA.
     pub(super) fn never_waits(&mut self, step: &Step) {
         if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
             let what = format!(

@@ -2,7 +2,7 @@
 //!
 //! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
 //! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
-//! called here; nothing of this format runs automatically.
+//! called here; this format has no run-time code of its own.
 
 mod action;
 mod builder;
@@ -131,7 +131,7 @@ struct SourcePosition {
     /// What its author called it, where that is not the name.
     title: Option<Name>,
     span: Span,
-    /// It is in the body of a loop: a result that is not a map is dropped.
+    /// The step is in the body of a loop: a result that is not a map is dropped.
     in_body: bool,
 }
 
@@ -181,7 +181,7 @@ impl<'n> Tea<'_, 'n> {
     /// A condition: text, true or false, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            // As in TEA, which continues with the text of what it cannot compare.
+            // As in TEA, where a condition that cannot be compared stays text, and text is true.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
                 if entry.value.as_str().is_some_and(compares_outside) {

@@ -1,8 +1,8 @@
 //! `retry.loop`: validate, correct, validate again.
 //!
 //! A loop whose iterations begin with the corrector, but for the first one, and end with the
-//! validator: so that what the loop checks is whether the last validation was good, and n retries
-//! are n + 1 iterations. The four variables lie in the state while it runs.
+//! validator: the loop checks whether the last validation succeeded, and n retries are n + 1
+//! iterations. The four variables lie in the state while it runs.
 
 use super::action::action_names;
 use super::builder::{
@@ -87,7 +87,7 @@ impl<'n> Tea<'_, 'n> {
         ));
         steps.extend(kept.after);
         Some(LoweredNode {
-            // The parts of the loop are of no interest to who checks the run.
+            // The parts of the loop are of no interest to readers of the run.
             output: Some(expression("state.get('_retry_result')")),
             ..LoweredNode::new("retry.loop", super::builder::block(steps))
         })
@@ -189,7 +189,7 @@ impl<'n> Tea<'_, 'n> {
         Some(vec![tried, self.assigned(place, "errors", errors)])
     }
 
-    /// The corrector's node, as it is, without its edges.
+    /// The corrector's node, unchanged, without its edges.
     fn correction(&mut self, correct: Option<&'n Entry>, place: &SourcePosition) -> Option<Step> {
         let correct = correct?;
         let name = self.text(correct, HINT)?;

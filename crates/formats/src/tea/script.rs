@@ -156,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
         Some(object(members))
     }
 
-    /// Keeps code that is not rendered, for any caller that checks its syntax.
+    /// Records code that is not rendered, for the check of its syntax.
     fn remember(&mut self, language: Language, code: &Node, text: &str) {
         let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
         if language == Language::Python && is_template {

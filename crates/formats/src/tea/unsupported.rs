@@ -205,7 +205,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
     found.map(|(_, hint)| *hint)
 }
 
-/// An action that Windlass does not have, and whose name is not a slip of the pen.
+/// An action that Windlass does not have, and whose name is not a misspelt known one.
 fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {

@@ -56,7 +56,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<(Condition, String)> {
         let hint = "for example condition: \"state.count < 3\"";
         let text = match entry.map(|entry| &entry.value.kind) {
-            // What Python calls false is not a condition.
+            // A value that is false in Python is not a condition.
             None | Some(Kind::Null | Kind::Bool(false) | Kind::Int(0)) => None,
             Some(Kind::String(text)) if text.text.trim().is_empty() => None,
             Some(Kind::String(text)) => Some(text.text.clone()),

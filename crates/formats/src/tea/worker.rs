@@ -53,7 +53,7 @@ impl<'n> Tea<'_, 'n> {
         let action = fields.non_null(self, "action");
         let uses = fields.non_null(self, "uses");
         if let Some(action) = action.or(uses) {
-            // What is next to the action are its arguments.
+            // The keys next to the action are its arguments.
             let with: Vec<&'n Entry> = fields.rest().collect();
             let name = canonical(self.text(action, hint)?);
             let what = format!("reflection.loop: Unknown {}", role.word());

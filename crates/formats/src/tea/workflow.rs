@@ -125,7 +125,7 @@ impl<'n> Tea<'_, 'n> {
             if self.is_interrupts(entry) {
                 continue;
             }
-            // A misspelt key would be a gate that is open.
+            // A misspelt key is an error: the run would not wait there.
             match nearest(&entry.key, INTERRUPTS) {
                 Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
                 None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),

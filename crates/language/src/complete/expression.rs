@@ -313,7 +313,7 @@ fn function_item(function: &Function) -> CompletionItem {
         .about(describe_function(function))
 }
 
-/// What is reported about a function, in plain text.
+/// The description of a function, in plain text.
 pub(crate) fn describe_function(function: &Function) -> String {
     let example = match function.gives {
         "" => function.example.to_owned(),

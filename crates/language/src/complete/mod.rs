@@ -121,7 +121,7 @@ pub(super) fn is_bare(keys: &[&str]) -> bool {
     last.is_some_and(|key| CONDITIONS.contains(&&*key))
 }
 
-/// What is allowed at a place of the first file.
+/// Completions for a place of the first file.
 #[must_use]
 pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {

@@ -29,7 +29,7 @@ use windlass_engine::{Bundle, Dialect, dialect_of};
 use windlass_formats::Caps;
 use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText, layout};
 
-/// This many edits are made at a time.
+/// Maximum number of edits in one request.
 const MANY: usize = 1_000;
 
 /// One edit.

@@ -12,7 +12,7 @@ pub(super) struct AuthoredNode {
     pub path: String,
     /// Where it is: a JSON pointer.
     pub pointer: String,
-    /// Where what it is among is: a map of actions, or a list of nodes.
+    /// Where its container is: a map of actions, or a list of nodes.
     pub among: String,
     /// Its type as it is written.
     pub kind: String,

@@ -120,7 +120,7 @@ pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<Port> {
     names.map(|name| Port::new(node, name, "any")).collect()
 }
 
-/// The ports of the graph that has the node of this path.
+/// The ports of the graph that contains the node at this path.
 pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
     let above = path.rsplit_once('/').map(|(above, _)| above);
     let of = |port: Port, side: &str| PortOf {

@@ -179,7 +179,7 @@ impl<'t> Rewrite<'t> {
                 (None, Some(_)) => {}
             }
         }
-        // Behind which entry the next new one is.
+        // The entry after which the next new one is inserted.
         let mut behind_entry: Option<usize> = None;
         for (key, value) in after {
             let place = entries.iter().position(|entry| entry.key == *key);
@@ -301,7 +301,7 @@ impl<'t> Rewrite<'t> {
         before.rfind('-').unwrap_or(item)
     }
 
-    /// Takes away an entry or an item; false: it is all that is there, or is next to others.
+    /// Removes an entry or an item; false: it is the only one, or shares a line with others.
     fn remove(&mut self, spans: &[Range<usize>], index: usize, flow: bool) -> bool {
         let Some(span) = spans.get(index).cloned() else {
             return false;

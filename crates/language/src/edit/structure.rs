@@ -1,4 +1,4 @@
-//! Nodes that are added and taken away, with the order that leads through them.
+//! Adds and removes nodes, with the edges that lead through them.
 
 use super::nodes::{AuthoredNode, word};
 use super::{Document, Edit, Where, keys, remove, set, types};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use windlass_engine::Bundle;
 
-/// This many values of a file are tried.
+/// Number of values to try in each file.
 const TRIED: usize = 10;
 
 fn files() -> Vec<PathBuf> {

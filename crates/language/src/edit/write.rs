@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What is longer than this is in lines of its own.
+/// A value that is longer than this is written on several lines.
 const WIDTH: usize = 88;
 
 /// Text that is a boolean or null to some reader of YAML, whatever its case.
@@ -101,7 +101,7 @@ pub(super) fn block(text: &str, indent: usize) -> Option<String> {
     Some(out)
 }
 
-/// Whether a value is on one line.
+/// Whether a value is written on one line.
 pub(super) fn is_line(value: &Value, manner: WriteStyle) -> bool {
     match value {
         Value::Object(members) if !members.is_empty() => {}
@@ -153,7 +153,7 @@ pub(super) fn lines(value: &Value, manner: WriteStyle, indent: usize) -> String 
     out
 }
 
-/// What is behind a key of this indentation and its colon.
+/// The text to write after a key of this indentation and its colon.
 pub(super) fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) -> String {
     let inner = indent + 2;
     match value {
@@ -168,7 +168,7 @@ pub(super) fn value_after_key(value: &Value, manner: WriteStyle, indent: usize) 
     }
 }
 
-/// What is behind a dash of this indentation.
+/// The text to write after a dash of this indentation.
 pub(super) fn item_text(value: &Value, manner: WriteStyle, indent: usize) -> String {
     match value {
         Value::String(text) if !manner.json => {

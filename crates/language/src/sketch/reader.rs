@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Deeper parts are read as text.
 pub(super) const MAX_DEPTH: usize = 128;
-/// A text in quotes that is not closed on its line is looked for on this many lines.
+/// Maximum number of lines to search for the end of a text in quotes.
 const MAX_QUOTED: usize = 200;
 
 pub(crate) fn read(text: &str) -> SketchNode {
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes to the next sign that is not a blank, break or comment.
+    /// Moves to the next character that is not a blank, a line break or part of a comment.
     pub(super) fn next(&mut self) -> Option<usize> {
         loop {
             self.skip_blanks();
@@ -183,7 +183,7 @@ impl Reader<'_> {
         part
     }
 
-    /// Whether a word is above the keys of a map: its next key, still without a colon.
+    /// Whether a word is followed by the keys of a map: it is the next key, still without a colon.
     fn key_follows(&mut self, at: usize) -> bool {
         let word = self.text.get(at..self.line_end(at)).unwrap_or_default();
         if word.starts_with(['"', '\'', '{', '[', '|', '>', '*', '&', '!', '@']) {

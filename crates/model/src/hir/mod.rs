@@ -62,14 +62,14 @@ pub struct Workflow {
 #[derive(Clone, Debug)]
 pub struct EnvironmentRead {
     pub name: Name,
-    /// It is a key or the like: only what an action is given may hold it, and nothing keeps it.
-    /// Others are stored with the run, as they were when it began.
+    /// It is a secret: only the inputs of an action may contain it, and it is never stored. Other
+    /// variables are stored with the run, as they were when it began.
     pub secret: bool,
     /// Where it is read first.
     pub span: Span,
 }
 
-/// A step of which something is for no one to see.
+/// A step whose inputs or outputs are secure.
 #[derive(Clone, Debug)]
 pub struct Secure {
     pub step: Name,
@@ -78,7 +78,7 @@ pub struct Secure {
     pub span: Span,
 }
 
-/// A script as it is written, so that it can be checked before anything runs.
+/// A script as it is written, so that its syntax can be checked before anything runs.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// What runs it: `python`, `lua`, `prolog`.
@@ -310,7 +310,7 @@ pub struct Step {
     pub label: Name,
     /// What people call it, where that is not the name.
     pub title: Option<Name>,
-    /// The dialect made the name: the step's output represents that of the block it is alone in.
+    /// The dialect made the name. If this step is alone in a block, its output is the output of the block.
     pub anonymous: bool,
     /// What is done.
     pub kind: StepKind,
@@ -328,7 +328,7 @@ pub struct Step {
     pub catch: Option<Block>,
     /// After the step: ends the innermost loop around it.
     pub break_when: Option<Condition>,
-    /// After the step: continues with the next iteration of the innermost loop around it.
+    /// After the step: starts the next iteration of the innermost loop around it.
     pub continue_when: Option<Condition>,
     /// Where it is written: the name.
     pub span: Span,
@@ -372,8 +372,8 @@ pub enum StepKind {
     Parallel {
         /// Their names and steps.
         branches: Vec<(Name, Block)>,
-        /// Each has a copy of the variables to itself, and what it makes of it is gone when it
-        /// ends. Returns a list of the branches' results then, else a map.
+        /// Each branch has its own copy of the variables, which is dropped when the branch ends.
+        /// The result is then a list of the branches' results, else a map.
         isolated: bool,
     },
     /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
@@ -474,18 +474,18 @@ pub struct Loop {
     pub test_when_spent: bool,
     /// Azure: a failed body does not stop the loop; the last iteration's status counts.
     pub survives_failure: bool,
-    /// What is stored of every iteration that succeeded.
+    /// The values to collect from every iteration that succeeded.
     pub keep: Vec<Keep>,
-    /// What reports its pages apart, when it reads pages.
+    /// What distinguishes its pages, when it reads pages.
     pub pages: Option<Pages>,
-    /// When it is paused, which is a limit too.
+    /// When it makes no progress, which is a limit, too.
     pub unchanged: Option<Unchanged>,
     /// Whether the next iteration may ask what the condition read: `loopFeedback`.
     pub feedback: bool,
     pub body: Block,
 }
 
-/// A value stored of the iterations of a loop, for the output of its step.
+/// A value to collect from the iterations of a loop, for the output of its step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keep {
     /// Its name under `kept`.

@@ -52,11 +52,11 @@ pub enum Dialect {
 #[derive(Clone, Debug)]
 pub struct Trigger {
     pub name: Name,
-    /// What `workflow()` gives next to its run: an object with `id` and `type`.
+    /// What `workflow()` returns in addition to the run: an object with `id` and `type`.
     pub workflow: Value,
 }
 
-/// What of an action is secure.
+/// Which parts of an action are secure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secured {
     /// What it is given.
@@ -104,7 +104,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Whether `value` is of this kind as it is. A whole number written as `2.0` is an integer.
+    /// Whether `value` is of this kind, without conversion. A whole number written as `2.0` is an integer.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
@@ -298,7 +298,7 @@ pub enum AssignOp {
     MergeAll,
     /// The members of a map become the only variables; anything that is not a map is ignored.
     ReplaceAll,
-    /// The variables named in a list no longer exist; anything that is not a list is ignored.
+    /// The variables named in a list are removed; anything that is not a list is ignored.
     RemoveAll,
 }
 
@@ -313,7 +313,7 @@ pub enum Test {
     AfterAsNext,
 }
 
-/// The variable that reports what a workflow does at its end how its body failed; null when it did not.
+/// The variable with the failure of the body, for `on_failure` and `on_finish`; null when it did not fail.
 pub const FAILURE: &str = "failure";
 
 /// What `on_failure` and `on_finish` leave when they fail: a variable with the error, and a label of the run.
@@ -368,7 +368,7 @@ pub enum OnRepeat {
     Stop,
 }
 
-/// What reports one page of a loop from another.
+/// What distinguishes one page of a loop from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pages {
     /// What leads to the page that the next iteration reads: a token, a number, an address.
@@ -386,7 +386,7 @@ pub struct Unchanged {
     pub of: Option<Template>,
 }
 
-/// Which iterations' values of a loop are stored for what comes after it.
+/// The iterations of a loop whose values are available after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
     First,
@@ -398,7 +398,7 @@ pub enum Take {
 /// What a link carries; see [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// An output of a step next to it.
+    /// An output of another step in the same scope.
     Edge,
     /// An input of what is around it.
     Outer,
@@ -429,7 +429,7 @@ pub struct Link {
 /// What lies between the iterations of a loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
-    /// A duration, computed again each time.
+    /// A duration, evaluated for each wait.
     Every(Template),
     /// A wait that may grow with each iteration.
     Backoff(Backoff),
@@ -437,7 +437,7 @@ pub enum Delay {
     Server {
         /// Our own wait.
         own: Backoff,
-        /// A duration, computed again each time.
+        /// A duration, evaluated for each wait.
         asked: Template,
     },
 }

@@ -26,7 +26,7 @@ pub fn path_part(name: &str) -> Cow<'_, str> {
     Cow::Owned(part)
 }
 
-/// The name that a part of a path represents.
+/// The name that a part of a path encodes.
 #[must_use]
 pub fn name_of_part(part: &str) -> Cow<'_, str> {
     percent_decode_str(part).decode_utf8_lossy()

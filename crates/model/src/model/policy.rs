@@ -1,5 +1,5 @@
-//! Whose a workflow is, and what guests may do to the machine and the network around it. It asks
-//! no one: who refuses is the executor or the loader.
+//! Whose a workflow is, and what guests may do to the machine and the network around it. It
+//! enforces nothing: the executor and the loader refuse.
 
 use bincode::de::Decoder;
 use bincode::enc::Encoder;
@@ -17,12 +17,12 @@ pub enum Origin {
     Guest,
 }
 
-/// What represents an operator's in the store. Before, the permissions themselves stood there.
+/// The stored form of an operator's origin. Earlier versions stored the permissions here.
 const OPERATOR: [u8; 4] = [1, 1, 1, 1];
 const GUEST: [u8; 4] = [0, 0, 0, 2];
 
 impl Origin {
-    /// What represents it in the store, and in the hash of a program.
+    /// Its form in the store and in the hash of a program.
     #[must_use]
     pub fn bytes(self) -> [u8; 4] {
         match self {

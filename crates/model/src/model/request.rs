@@ -45,7 +45,7 @@ pub const MODEL_OPTIONS: [&str; 17] = [
     "logit_bias",
 ];
 
-/// What a question to a model may have next to [`MODEL_OPTIONS`] (docs/reference/actions.md).
+/// What a question to a model may have in addition to [`MODEL_OPTIONS`] (docs/reference/actions.md).
 pub const MODEL_KEYS: [&str; 16] = [
     "prompt",
     "messages",
@@ -65,7 +65,7 @@ pub const MODEL_KEYS: [&str; 16] = [
     "shell_provider",
 ];
 
-/// Represents the whole state of a run at `globals.state` in the stored inputs of a script: the
+/// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script: the
 /// state is there already, and would be stored again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";
 
@@ -88,7 +88,7 @@ impl Request {
         &*self.executor == "appendFile"
     }
 
-    /// The request as an executor gets it: with the state where [`WHOLE_STATE`] represents it.
+    /// The request as an executor gets it: [`WHOLE_STATE`] is replaced with the state.
     ///
     /// The state is that of the moment: a format may use the mark only where nothing else changes
     /// variables while a script runs, so that a repetition after a crash is the same request.
@@ -167,11 +167,11 @@ pub mod fault_kind {
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
     pub const LIMIT: &str = "limit";
-    /// An action gave something else than it was to give.
+    /// The result of an action is not what was expected.
     pub const EXPECT: &str = "expect";
-    /// Items of a foreach failed that continues all the same.
+    /// Items of a foreach failed, and the foreach continued.
     pub const ITEMS: &str = "items";
-    /// A loop over pages came to a page that it had been at.
+    /// A loop over pages reached a page that it had already read.
     pub const REPEAT: &str = "repeat";
     /// An expression failed.
     pub const EXPRESSION: &str = "expression";
@@ -254,7 +254,7 @@ impl Fault {
         self
     }
 
-    /// The same as records and errors keep it: what the action gave is stored next to it.
+    /// The form for records and errors: the result of the action is stored separately.
     #[must_use]
     pub fn without_output(&self) -> Self {
         Self {

@@ -1,5 +1,5 @@
 //! The ids of traces and spans, as OpenTelemetry has them. An id follows from what the span is of, so that
-//! every process that continues with a run reports the same trace, and nothing is reported twice under two ids.
+//! every process that resumes a run reports the same trace, and nothing is reported under two ids.
 
 use super::sha256;
 use std::fmt::Write as _;

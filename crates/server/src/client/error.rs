@@ -42,7 +42,7 @@ impl ClientError {
         }
     }
 
-    /// Whether someone else should be asked: the owner has gone, or is about to.
+    /// Whether to ask another process: the owner has gone, or is about to.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Lost) || self.code() == Some(ErrorCode::Unavailable)

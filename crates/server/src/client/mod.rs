@@ -41,7 +41,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(120);
 /// An owner that is alive says who it is in this time, whatever else it does.
 const PING_TIME: Duration = Duration::from_secs(5);
 
-/// This many runs are asked of a server at a time, and this many rows. An owner gives all there are.
+/// Maximum number of runs, and of rows, in one request to a server. An owner returns all of them.
 const PAGE: usize = 1_000;
 const MAX_ROWS: usize = 10_000;
 const ALL: usize = u32::MAX as usize;
@@ -53,7 +53,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
-/// A caller that answers about runs in another process.
+/// A client of another process that answers about runs.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -74,7 +74,7 @@ impl Client {
     ///
     /// # Errors
     /// When the URL is none of http or https, or when the token would go to another machine as plain
-    /// text and no one allowed that, in words.
+    /// text and that was not allowed.
     pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
         let parsed =
             Url::parse(url).map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
@@ -99,8 +99,8 @@ impl Client {
         })
     }
 
-    /// The owner of the store in a directory; none when no one owns it, be there a socket left by a
-    /// crash or not.
+    /// The owner of the store in a directory; none when it has no owner, even if a crash left a
+    /// socket.
     ///
     /// # Errors
     /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] when it is
@@ -126,7 +126,7 @@ impl Client {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 return match ClientError::of_socket(&error) {
-                    // No one listens, or it left while we came.
+                    // No process listens, or it ended during the connection.
                     ClientError::Lost => Ok(None),
                     error => Err(error),
                 };
@@ -153,7 +153,7 @@ impl Client {
         self.owner.as_ref().map(|local| &local.owner)
     }
 
-    /// Whether a server takes work; also one without a token is reported.
+    /// Whether a server accepts work; this needs no token.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::GET, "/readyz"));
         self.send(request).await.map(drop)
@@ -259,8 +259,8 @@ impl Client {
         Ok(report)
     }
 
-    /// Starts a run; returns its id. When it is answered, the run's first step is durable. A server is
-    /// reported nothing of the folder.
+    /// Starts a run; returns its id. When it is answered, the run's first step is durable. The folder
+    /// is not sent to a server.
     pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
         let mut start = start.clone();
         if self.owner.is_none()
@@ -273,18 +273,18 @@ impl Client {
         Ok(run.run)
     }
 
-    /// Starts a run that ended badly once more; returns the new one's id.
+    /// Retries a run that did not succeed; returns the id of the new run.
     pub async fn retry(&self, run: &str, retry: &RetryRun) -> Result<String, ClientError> {
         let run: RunSummary = self.post(&of_run(run, "/retry")?, retry).await?;
         Ok(run.run)
     }
 
-    /// Pauses a run; returns what it does then, as those below do.
+    /// Pauses a run; returns its status after that, as the functions below do.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/pause").await
     }
 
-    /// Continues with a run.
+    /// Resumes a run.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/resume").await
     }
@@ -325,8 +325,7 @@ impl Client {
         Ok(state.status)
     }
 
-    /// Continues with every run that has not ended, with `paused` also with those that are paused;
-    /// gives their ids.
+    /// Resumes every run that has not ended, with `paused` also the paused ones; returns their ids.
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
         let request = self.timed(self.request(Method::POST, &path));
@@ -354,7 +353,7 @@ impl Client {
         self.post("/v1/backup", &BackupTo { dir }).await
     }
 
-    /// The workflows that are stored.
+    /// The stored workflows.
     pub async fn workflows(&self) -> Result<Vec<WorkflowSummary>, ClientError> {
         let mut workflows = Vec::new();
         let mut after: Option<String> = None;
@@ -370,7 +369,7 @@ impl Client {
         }
     }
 
-    /// A workflow that is stored, as it is now or in a version.
+    /// A stored workflow, in its current or another version.
     pub async fn workflow(
         &self,
         name: &str,
@@ -383,7 +382,7 @@ impl Client {
         self.get(&of_workflow(name, "")?, &query).await
     }
 
-    /// The versions of a workflow that is stored.
+    /// The versions of a stored workflow.
     pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
         self.get(&of_workflow(name, "/versions")?, &()).await
     }
@@ -393,7 +392,7 @@ impl Client {
         self.get(&of_workflow(name, "/schedule")?, &()).await
     }
 
-    /// Keeps a workflow under a name; returns what it is, and whether there was one before.
+    /// Stores a workflow under a name; returns the workflow, and whether the name existed before.
     pub async fn put_workflow(
         &self,
         name: &str,
@@ -412,7 +411,7 @@ impl Client {
         Ok((read(response).await?, replaced))
     }
 
-    /// Forgets a workflow that is stored.
+    /// Removes a stored workflow.
     pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
         self.send(request).await.map(drop)
@@ -431,7 +430,7 @@ impl Client {
             Some(after) => request.query(&[("after", after)]),
             None => request.query(&[("history", false)]),
         };
-        // An owner that is stopped may continue: who follows it waits.
+        // A stopped owner process may continue: a follower waits.
         let silence = self.owner.is_none();
         Ok(Notices::new(self.send(request).await?, silence))
     }

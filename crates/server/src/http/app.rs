@@ -25,8 +25,8 @@ static READS: Semaphore = Semaphore::const_new(8);
 /// How many ask at a time whether the server takes work: nothing else may keep them waiting.
 static CHECKS: Semaphore = Semaphore::const_new(2);
 
-/// How many requests compute at a time: those of the operator, those with the token for everything, and those that
-/// may only look. No one of the ones keeps the others waiting.
+/// How many requests compute at a time: those of the operator, those with the token for full access, and those
+/// with read access. None of these groups makes another wait.
 static OPERATOR: Semaphore = Semaphore::const_new(4);
 static FULL: Semaphore = Semaphore::const_new(3);
 static VIEW: Semaphore = Semaphore::const_new(2);
@@ -94,7 +94,7 @@ pub(crate) struct App {
     pub(super) tickets: Tickets,
     /// Where the console is, if there is one.
     pub(super) console: Option<String>,
-    /// Whether the process stays until it is reported to stop.
+    /// Whether the process runs until it receives a request to stop.
     pub(super) serves: bool,
 }
 
@@ -227,7 +227,7 @@ pub(super) async fn guard(
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
-    // The files of the console say themselves how long they are stored.
+    // The files of the console set their own cache lifetime.
     if !headers.contains_key(header::ETAG) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -62,7 +62,7 @@ async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> 
     let status = match verb {
         BulkVerb::Pause => engine.pause(run).await?,
         BulkVerb::Resume => engine.resume(run).await?,
-        // A caller that got no answer asks again.
+        // A client that received no answer repeats the request.
         BulkVerb::Cancel => engine.cancel_again(run).await?,
         BulkVerb::Retry => {
             let started = engine.retry(run, None, None).await?;

@@ -62,7 +62,7 @@ impl Slots {
         there.count() < limit || self.evict_longest_waiting(kind)
     }
 
-    /// Closes the one that has made the server wait for the longest; false: none does.
+    /// Closes the one that has made the server wait for the longest; false: none makes it wait.
     fn evict_longest_waiting(&mut self, kind: Kind) -> bool {
         let waiting = self
             .taken
@@ -179,8 +179,8 @@ impl Connection {
         room
     }
 
-    /// Counts the connection as one that hears events, until this is dropped; none when there are
-    /// the number that there may be.
+    /// Counts the connection as one that receives events, until this is dropped; none when the
+    /// maximum is reached.
     pub fn stream(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut slots = self.all.slots();
         let streams = slots.taken.values();

@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 /// What the console may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Console {
-    /// Absent.
+    /// No console.
     #[default]
     Off,
     /// It shows, whatever its token allows.
@@ -61,7 +61,7 @@ impl Access {
     }
 }
 
-/// A token as it is checked: what is made from it reports nothing about its length or its beginning.
+/// A token as it is checked: the digest reveals nothing about its length or its beginning.
 struct Token {
     key: hmac::Key,
     access: Access,
@@ -88,7 +88,7 @@ const SESSION_PATH: &str = "/v1/session";
 
 /// What every request is checked against.
 pub(super) struct Guard {
-    /// Without one, a caller that reaches the server may do everything.
+    /// Without a token, every client that reaches the server may do everything.
     tokens: Vec<Token>,
     console: Console,
     /// Host names besides `localhost` and addresses.
@@ -154,7 +154,7 @@ impl Guard {
         self.console != Console::Off
     }
 
-    /// The cookie of a new session that represents a caller's token. No script of a page can read it, and
+    /// The cookie of a new session, which replaces a caller's token. No script of a page can read it, and
     /// no page of another site can send it.
     pub fn cookie(&self, access: Access) -> io::Result<String> {
         let mut tokens = self.tokens.iter();
@@ -205,7 +205,7 @@ impl Guard {
         }
     }
 
-    /// Refuses names that someone else could point at this machine. Addresses and `localhost` are
+    /// Refuses host names that an attacker could point at this machine. Addresses and `localhost` are
     /// safe.
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<String, Problem> {
         let mut named = headers.get_all(header::HOST).iter();
@@ -259,7 +259,8 @@ impl Guard {
     }
 
     fn access(&self, headers: &HeaderMap) -> Result<Access, Problem> {
-        // Browsers mark what they send for a page. Without a token, that reports the console from others.
+        // Browsers mark what they send for a page. Without a token, these marks distinguish the console
+        // from other clients.
         let browser =
             headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN);
         let session = |access| match self.console {
@@ -291,8 +292,8 @@ impl Guard {
     }
 }
 
-/// Whether a person follows a link to the console, on whatever page it is. What is shown then
-/// asks automatically, and only the shell is let in so.
+/// Whether a person follows a link to the console, on any page. The page that opens then sends its
+/// own requests, and only the shell is admitted in this way.
 fn opens_shell(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     *method == Method::GET

@@ -271,7 +271,7 @@ impl AsyncWrite for Io {
 pub(super) enum Caller {
     /// A process on this machine, over the control socket that only the operator can open.
     Operator,
-    /// A caller that has the token, over TCP.
+    /// A client with the token, over TCP.
     Remote,
 }
 

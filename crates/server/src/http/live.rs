@@ -1,6 +1,6 @@
-//! What happens to many runs, as server-sent events: the latest of each run that changed, this many times a
-//! second at most. A client that reads slowly, or comes back, receives what the runs are by then; nothing
-//! queues up for it. The driver does nothing for it: what changed is read from the store.
+//! What happens to many runs, as server-sent events: the latest state of each run that changed, at a
+//! limited rate. A client that reads slowly, or comes back, receives the current state of the runs;
+//! nothing queues up for it. The driver does nothing for it: what changed is read from the store.
 
 use super::app::{App, Phase, blocking};
 use super::body::ValidatedQuery;
@@ -27,27 +27,27 @@ use utoipa::{IntoParams, ToSchema};
 use windlass_engine::report::{RunRow, rows, status};
 use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 
-/// How often a second a client receives events, when it does not say, and at most.
+/// Events per second for a client: the default, and the maximum.
 const USUAL_HZ: f64 = 10.0;
 const MAX_HZ: f64 = 60.0;
 
 /// Maximum number of rows in an event; further ones are in the next.
 const MAX_ROWS_PER_EVENT: usize = 200;
 
-/// On a quiet stream it is looked this often whether the store takes writes.
+/// Interval between checks on a quiet stream whether the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A client that lost its server comes back after so long.
+/// Delay before a client that lost its server reconnects.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// After a restart, runs that changed so long before what a client knows are reported again: a step has the
-/// time at which it was made, and a client hears of it later.
+/// After a restart, runs that changed within this time before the client's last event are sent again: a
+/// step has the time at which it was made, and a client receives it later.
 const OVERLAP: Duration = Duration::from_secs(10);
 
-/// The statuses of this many runs are stored for further streams.
+/// Maximum number of run statuses that are cached for other streams.
 const MAX_CACHED_STATUSES: usize = 256;
 
-/// And the rows of this many.
+/// Maximum number of rows that are cached for other streams.
 const MAX_CACHED_ROWS: usize = 4_096;
 
 /// Which runs, and how often.
@@ -159,21 +159,21 @@ fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     (!all.is_empty(), names.into_iter().map(Name::from).collect())
 }
 
-/// A revision of a run, and the number of what waits in it.
+/// The revision of a run, and the version of its queue of waiting effects.
 type RowVersion = (u64, u64);
 
 /// What all streams share.
 pub(super) struct Live {
     /// Numbers of changes are those of this process.
     started_at: Timestamp,
-    /// The last status of each run that was reported, as text, with the revision and the number of what
-    /// waits that it is of.
+    /// The last status that was sent for each run, as text, with the revision and the queue version
+    /// that it belongs to.
     statuses: Mutex<HashMap<String, (RowVersion, Arc<str>)>>,
-    /// The last row of each run that was reported.
+    /// The last row that was sent for each run.
     rows: Mutex<HashMap<Name, SharedRow>>,
 }
 
-/// A row that several streams tell.
+/// A row that several streams send.
 struct SharedRow {
     of: RowVersion,
     made_at: Instant,
@@ -189,8 +189,8 @@ impl Live {
         }
     }
 
-    /// The rows of these runs that are there. One that was made less than `lasts` ago is reported again, so
-    /// that many streams cost a busy run no more than one; gives also those that are newer by now.
+    /// The rows of those of these runs that exist. A row that was made less than `lasts` ago is reused, so
+    /// that many streams cost a busy run no more than one; also returns the runs that have changed since.
     fn rows(
         &self,
         runs: &Inspector,
@@ -262,9 +262,9 @@ impl Live {
 /// What a client knows, as its last event's id says: `SERVER-NUMBER-TIME`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct EventId {
-    /// The server that reported it, by its start.
+    /// The server that sent it, by its start time.
     server: Timestamp,
-    /// The last change that was sent to it.
+    /// The number of the last change that was sent.
     number: u64,
     /// When.
     at: Timestamp,
@@ -287,7 +287,7 @@ impl EventId {
     }
 }
 
-/// What was not sent to a client yet.
+/// The runs that were not sent to a client yet.
 enum PendingRuns {
     /// The runs that it names.
     Named,
@@ -302,19 +302,19 @@ struct StreamPosition {
     server: Timestamp,
     /// Whether it is of all runs.
     all: bool,
-    /// The runs that are reported with their statuses.
+    /// The runs that are sent with their statuses.
     runs: BTreeSet<Name>,
     untold: PendingRuns,
-    /// Runs that are to be reported, and what is known when they all are.
+    /// Runs that are still to be sent, and what the client knows when all were sent.
     pending: VecDeque<Name>,
     then: EventId,
-    /// Runs of which something older was reported than what is known.
+    /// Runs of which the client received a state that is older than the latest one.
     again: BTreeSet<Name>,
-    /// A row is reported for so long.
+    /// How long a row is reused.
     lasts: Duration,
 }
 
-/// What is reported at a time.
+/// The content of one event.
 struct LiveBatch {
     /// Of a list.
     rows: Vec<RunRow>,
@@ -356,7 +356,7 @@ impl StreamPosition {
         }
     }
 
-    /// What is to be reported next.
+    /// Returns what to send next.
     fn next_changes(&mut self, runs: &Inspector, live: &Live) -> Result<LiveBatch, Problem> {
         if self.pending.is_empty() {
             let at = now();
@@ -397,7 +397,7 @@ impl StreamPosition {
             rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
-            // Who comes back with the mark receives what changed after it.
+            // A client that reconnects with the mark receives what changed after it.
             mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
             outage: runs.check_writable().err().map(|error| error.to_string()),
         })
@@ -433,7 +433,7 @@ struct LiveStream {
     /// None while it is read.
     place: Option<StreamPosition>,
     every: Duration,
-    /// Nothing is reported before.
+    /// Nothing is sent before this time.
     next: Instant,
     ready: VecDeque<Event>,
     greeted: bool,
@@ -459,7 +459,7 @@ impl LiveStream {
                 () = ends => return None,
             }
             self.next = Instant::now() + self.every;
-            // What changes after this is reported by the next look.
+            // The next read reports what changes after this.
             self.changes.mark_unchanged();
             let mut place = self.place.take()?;
             let app = Arc::clone(&self.app);

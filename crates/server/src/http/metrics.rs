@@ -15,7 +15,7 @@ use windlass_engine::{Engine, ErrorCode, RunStatus};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A counts is used again for this time, or for this many times as long as it took.
+/// Counts are reused for this time, or for this multiple of the time that it took to count.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -24,7 +24,7 @@ struct ByStatus {
     status: &'static str,
 }
 
-/// What is reported about the server.
+/// The metrics of the server.
 pub(super) struct Metrics {
     registry: Registry,
     runs: Family<ByStatus, Gauge>,

@@ -129,7 +129,7 @@ impl Sessions {
         })
     }
 
-    /// What reports the cookie of this store from those of others.
+    /// A name that distinguishes the cookie of this store from those of others.
     pub fn name(&self) -> String {
         let digest = digest(&SHA256, &self.lock().key);
         let first = digest.as_ref().iter().take(4);
@@ -165,7 +165,7 @@ impl Sessions {
             && !state.ended.contains_key(&session.id())
     }
 
-    /// Ends a session: no one is let in with it any more.
+    /// Ends a session: its cookie is refused from then on.
     pub fn end(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> io::Result<()> {
         if !self.accepts(cookie, token, now) {
             return Ok(());

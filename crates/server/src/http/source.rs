@@ -25,7 +25,7 @@ pub(super) trait Envelope: DeserializeOwned {
     /// Whether a body of any media type is taken as a workflow. Another site's page may send such a
     /// body without asking, so requests that start something must not take it.
     const ANY_TYPE: bool;
-    /// What represents a workflow as it is.
+    /// The request for a body that is only a workflow.
     fn plain_start(text: String) -> Self;
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// What its file is called when no one says it.
+    /// The default name of its file.
     pub fn file(self, stem: &str) -> String {
         match self {
             Self::Text => format!("{stem}.yaml"),

@@ -15,7 +15,7 @@ use windlass_engine::ErrorCode;
 /// How long a ticket is good.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The tickets that no one took yet, and when they are no good any more.
+/// The tickets that were not used yet, and when they expire.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<HashMap<String, Instant>>);
 

@@ -216,7 +216,7 @@ pub(super) fn is_its(path: &str) -> bool {
 }
 
 /// Whether a path leads to the shell: every place of the console does, but what looks like a file.
-/// A run's id may have a dot in it, so only the first part is checked.
+/// A run's id may have a dot in it, so only the first part of the path is checked.
 pub(super) fn is_shell(path: &str) -> bool {
     let place = path.strip_prefix("/ui/");
     matches!(path, "/" | "/ui")

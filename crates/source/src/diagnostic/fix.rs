@@ -55,8 +55,8 @@ fn quoted(hint: &str) -> Option<&str> {
         .filter(|new| !new.contains('…'))
 }
 
-/// The bytes of the word that is wrong: one that the message names and that is at the place,
-/// else what is there without its quotes.
+/// The bytes of the word that is wrong: one that the message names and that is at this position,
+/// else the text at this position without its quotes.
 fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
     let text = content.get(place.clone())?;
     let named = one.message.split('`').skip(1).step_by(2);

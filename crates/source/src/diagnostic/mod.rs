@@ -76,20 +76,20 @@ impl From<Mistake> for Diagnostic {
     }
 }
 
-/// How many diagnostics of one file are stored: more help no one.
+/// Maximum number of diagnostics for one file: more would not help.
 const MAX_KEPT: usize = 200;
 
 /// The mistakes of a workflow's author, and what only looks wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
-    /// How many came when enough were stored.
+    /// Number of diagnostics beyond the maximum.
     dropped: usize,
     errors: bool,
 }
 
 impl Diagnostics {
-    /// Adds one; the same mistake at the same place is stored once.
+    /// Adds one; the same mistake at the same place is added once.
     pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
         let diagnostic = diagnostic.into();
         self.errors |= diagnostic.severity == Severity::Error;
@@ -140,8 +140,8 @@ impl Diagnostics {
         self.push(diagnostic);
     }
 
-    /// Whether as many are stored as are of help. Who looks through all names of a file for a hint does
-    /// without it then: mistakes and names may be thousands.
+    /// Whether the maximum is reached. A caller then skips a hint that needs a search through all names
+    /// of a file: there may be thousands of mistakes and names.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.items.len() >= MAX_KEPT

@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             if let Some((first, index)) = seen.get(&key) {
                 self.mistakes
                     .push(super::mistakes::duplicate(&key, key_span, *first));
-                // Where that is not an error, the last one counts.
+                // Where a repeated key is not an error, the last one counts.
                 if let Some(entry) = entries.get_mut(*index) {
                     entry.value = value;
                 }
@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a closing bracket is where after a comma more should come; then it is passed.
+    /// Whether a closing bracket follows a comma, where an entry should follow; if so, it is skipped.
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
                     .hint("end it with `\"`"),
             );
         };
-        // Azure allows a text over several lines.
+        // Azure allows line breaks in a text.
         let broken = raw.contains(['\n', '\r', '\t']);
         if broken {
             let what = "this text has a line break or a tab in it";

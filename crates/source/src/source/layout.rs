@@ -18,7 +18,7 @@ pub struct WrittenText {
 pub enum Form {
     /// Of a value that is left out, the range is empty.
     Scalar(Style),
-    /// A value that is elsewhere.
+    /// A value that is written elsewhere.
     Alias,
     List {
         /// In brackets.
@@ -238,7 +238,7 @@ impl Yaml<'_> {
         Some(())
     }
 
-    /// What is before the next value: the end of its key and its colon, or of the value before.
+    /// What precedes the next value: the end of its key and its colon, or of the value before.
     fn before(&self) -> usize {
         let Some(open) = self.open.last() else {
             return 0;

@@ -104,7 +104,7 @@ impl<'a> Notation<'a> {
         Some(char)
     }
 
-    /// Skips what is in the notation only: indentation, folds, escaped line ends.
+    /// Skips what belongs only to the notation: indentation, folds, escaped line ends.
     fn skip_to(&mut self, meant: char) {
         loop {
             let mut ahead = self.rest.clone();
@@ -124,7 +124,7 @@ impl<'a> Notation<'a> {
         }
     }
 
-    /// Reads what represents one meant character and says how many characters that took.
+    /// Reads the notation of one character, and returns that character and the length of its notation.
     fn consume(&mut self, meant: char) -> u32 {
         let Some(next) = self.peek() else { return 0 };
         match (self.style, next) {

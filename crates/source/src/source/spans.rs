@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 /// A `[` or `{` where a key may begin is one if a `:` follows its end: until then the parser
-/// remembers all that it reads and gives no event. It may come by this many signs.
+/// remembers all that it reads and returns no event. The `:` may be at most this many characters away.
 const MAX_AHEAD: usize = 100_000;
 
 pub(super) struct Spans {
     nodes: Vec<NodeSpan>,
-    /// The node an alias represents, by the parser's anchor number.
+    /// The node that an alias refers to, by the parser's anchor number.
     anchors: HashMap<usize, usize>,
 }
 

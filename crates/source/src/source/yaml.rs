@@ -2,9 +2,9 @@
 //! is, [`super::spans`] says. It never keeps a duplicate key and never expands aliases without
 //! bound.
 //!
-//! serde_yaml 0.9 keeps no places, and builds all events of a text before it checks their
-//! depth. So the marked parser goes first, event by event, and stops at the limits; then
-//! serde_yaml deserialises through seeds that carry the matching mark. Both must accept a text.
+//! serde_yaml 0.9 keeps no places, and builds all events of a text before it checks their depth. So
+//! the marked parser runs first, event by event, and stops at the limits; then serde_yaml
+//! deserialises through seeds that carry the matching mark. Both must accept a text.
 
 use super::mistakes::{duplicate, out_of_range, too_much, unquoted_template};
 use super::spans::{NodeShape, NodeSpan, Spans};
@@ -153,8 +153,8 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
     None
 }
 
-/// The text without quotes that begins there: inside of a list or map on the line it ends where
-/// that continues or closes, else with the line.
+/// The text without quotes that begins there: inside of a list or map on the line it ends where the
+/// list or map continues or closes, else with the line.
 fn plain_value(line: &str, start: usize) -> &str {
     let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
     let count = |spans: [char; 2]| before.matches(spans).count();
@@ -403,7 +403,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// Where each key of a map is first, and which of its entries that is.
+/// The first position of each key of a map, and the index of its entry.
 type AnchorUses = HashMap<String, (Span, usize)>;
 
 impl Seed<'_> {

@@ -1,7 +1,7 @@
 //! What YAML 1.1 makes of a word without quotes, where YAML 1.2 says otherwise: `no`, `on`, `1_000`, `017`
 //! and `1:30` are values, and `1e3` is text. The rules are those of PyYAML, which reads the files of The
-//! Edge Agent. A date stays text, as The Edge Agent
-//! shows it, and so does what is not a value.
+//! Edge Agent. A date stays text, as The Edge Agent shows it, and so does a text that is not another kind
+//! of value.
 
 use super::{Kind, Mistake, Span, mistakes};
 

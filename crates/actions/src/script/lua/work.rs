@@ -203,7 +203,7 @@ fn printer(lua: &State) -> LuaResult<mlua::Function> {
         let before = left.load(Ordering::Relaxed);
         left.store(before.saturating_sub(text.len() + 1), Ordering::Relaxed);
         if before > 0 {
-            // No one may be reading.
+            // There may be no reader.
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         }
         Ok(())

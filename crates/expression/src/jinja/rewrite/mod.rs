@@ -27,12 +27,12 @@ pub(super) struct RewrittenTemplate {
     pub sliced: Vec<String>,
     /// The variables of `env` that are read; none where not all of them are named.
     pub environment: Option<Vec<String>>,
-    /// Those of them that are read somewhere without saying what is there without them.
+    /// Those of them that are read somewhere without a default.
     pub bare: Vec<String>,
 }
 
 impl RewrittenTemplate {
-    /// Where the author wrote what is here: the smallest piece around it.
+    /// Where the author wrote this: the smallest enclosing piece.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
         self.places
             .iter()
@@ -82,7 +82,7 @@ struct Environment {
     named: Vec<String>,
     /// Those of them that have no default.
     bare: Vec<String>,
-    /// How often the name is there.
+    /// How often the name occurs.
     seen: usize,
 }
 
@@ -92,7 +92,7 @@ impl Environment {
         if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
             self.seen += 1;
         }
-        // Any other method of `env` reads no one knows what.
+        // Any other method of `env` may read any variable.
         if names::is_environment_call(expr) && names::environment(expr).is_none() {
             self.seen += 1;
         }
@@ -126,7 +126,7 @@ struct Writer {
     trouble: Option<&'static str>,
     /// Names the template itself defines.
     assigned: Vec<String>,
-    /// The first name that no one knows.
+    /// The first unknown name.
     unknown: Option<UnknownName>,
     /// How many slices are around this place.
     slices: usize,

@@ -1,4 +1,4 @@
-//! The statements of a template: tags with what is between them.
+//! The statements of a template: tags and the text between them.
 
 use super::Writer;
 use minijinja::machinery::ast::{self, Expr, Stmt};

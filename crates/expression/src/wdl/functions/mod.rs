@@ -31,7 +31,7 @@ pub(crate) struct Function {
     min: usize,
     max: usize,
     pub run: Run,
-    /// Whether it checks the texts that it is given.
+    /// Whether it reads the texts in its arguments.
     pub reads: bool,
 }
 
@@ -72,7 +72,7 @@ const fn eager(
     }
 }
 
-/// One that hands on the texts that it is given, or checks their beginning or end.
+/// A function that passes on the texts in its arguments, or reads only their beginning or end.
 const fn passing(
     name: &'static str,
     min: usize,
@@ -102,7 +102,7 @@ const fn lazy(
 }
 
 impl Function {
-    /// What is wrong with this many arguments, if anything.
+    /// What is wrong with this number of arguments, if anything.
     pub(crate) fn arity_error(&self, given: usize) -> Option<String> {
         if (self.min..=self.max).contains(&given) {
             return None;
@@ -118,7 +118,7 @@ impl Function {
     }
 }
 
-/// The function that a word of another language represents.
+/// The function that corresponds to a word of another language.
 pub(crate) fn other_word(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "concatenate" | "strcat" => "concat",

@@ -35,7 +35,7 @@ impl Digits {
         zeros(&self.whole) && zeros(&self.fraction)
     }
 
-    /// The point this many places to the right, or to the left.
+    /// Moves the point by this many places to the right, or to the left.
     pub(super) fn shifted(&self, places: i32) -> Self {
         let mut all = format!("{}{}", self.whole, self.fraction);
         let point = i64::try_from(self.whole.len()).unwrap_or(0) + i64::from(places);

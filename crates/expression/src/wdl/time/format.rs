@@ -58,7 +58,7 @@ pub(crate) fn format(stamp: Stamp, format: &str, culture: Culture) -> Result<Str
 /// What a pattern is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A letter and how often it is.
+    /// A letter and how often it is repeated.
     Field(char, usize),
     Literal(char),
 }
@@ -144,7 +144,7 @@ fn name(names: &[&str], index: u32) -> String {
     names.get(index).copied().unwrap_or_default().to_owned()
 }
 
-/// A number of at least this many digits, but for more than `most` letters `most` digits.
+/// A number with at least `count` digits, but not padded to more than `most`.
 fn padded(value: u32, count: usize, most: usize) -> String {
     let width = count.min(most);
     format!("{value:0width$}")

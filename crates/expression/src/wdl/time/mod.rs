@@ -65,7 +65,7 @@ impl Stamp {
         known.then_some(Self { wall, ..self })
     }
 
-    /// This many units later, or earlier; a day that the month does not have becomes its last.
+    /// The time this many units later, or earlier; a day that the month does not have becomes its last.
     /// None outside the years 1 to 9999.
     pub(crate) fn plus(self, count: i64, unit: Unit) -> Option<Self> {
         let delta = match unit {

@@ -20,7 +20,7 @@ pub struct ZoneOffset {
     fixed: FixedOffset,
 }
 
-/// The zone of this name, without case; none if there is not one. Windows names may be written
+/// The zone of this name, without case; none if it is unknown. Windows names may be written
 /// without their points and brackets, as the reference allows.
 pub fn find(name: &str) -> Option<Zone> {
     let name = name.trim();

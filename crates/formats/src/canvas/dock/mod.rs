@@ -209,7 +209,7 @@ impl Canvas<'_> {
         self.error("bad-handle", span, what, hint);
     }
 
-    /// Every loop is reported whether to continue: by an edge to its dock, or by a node inside of it.
+    /// Every loop learns whether to continue from an edge to its dock, or from a node inside of it.
     fn conditions(&mut self, drawing: &mut Drawing<'_>) {
         for at in 0..drawing.nodes.len() {
             let node = drawing.nodes.get(at).and_then(|node| node.node);

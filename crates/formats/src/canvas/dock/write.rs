@@ -139,7 +139,7 @@ impl Drawing<'_> {
                                 ("output", output),
                             ],
                         ),
-                        // Nothing is ever stored: it is null.
+                        // No value is ever collected: it is null.
                         None => continue,
                     }
                 }

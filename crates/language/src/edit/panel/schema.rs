@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use windlass_engine::{Dialect, json_schema};
 
 impl View<'_> {
-    /// Fields of a map: those that the schema knows, then what else is there.
+    /// Fields of a map: those that the schema knows, then all others.
     pub(super) fn by_schema(
         &self,
         schema: &Value,
