@@ -149,7 +149,7 @@ fn not_an_object_message(said: &Value, ports: &[Port]) -> String {
         .collect();
     let shown = ports.first().map_or("", |port| &*port.shown);
     format!(
-        "the answer is not a valid JSON object with {}: {} cannot be read from {}",
+        "the answer has no JSON object with {}: {} cannot be read from {}",
         names.join(", "),
         shown,
         excerpt(said)

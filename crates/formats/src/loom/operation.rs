@@ -1,5 +1,5 @@
-//! `operation`: a request that starts a long operation, a loop that asks until it has ended, and a request for its
-//! result (docs/reference/loom.md). The loop is one as any other, so that `status` shows it and a crash repeats no start.
+//! `operation`: a request that starts a long operation, a loop that polls until it has ended, and a request for its
+//! result (docs/reference/loom.md). The loop is an ordinary one: `status` shows it, and a crash repeats no start.
 
 use super::Loom;
 use super::action_fields::{ActionFields, Body};

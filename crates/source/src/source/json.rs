@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     fn ends_after_comma(&mut self, bracket: u8) -> bool {
         let ends = self.peek() == Some(bracket);
         if ends {
-            let what = format!("missing comma before `{}`", char::from(bracket));
+            let what = format!("unexpected comma before `{}`", char::from(bracket));
             let mistake = Mistake::new("syntax", self.span(), what);
             let hint = "JSON allows no comma before a closing bracket";
             self.mistakes
