@@ -25,29 +25,14 @@ pub(in crate::cli) fn is_line(workflow: &str) -> bool {
     commands.iter().any(|command| workflow.starts_with(command))
 }
 
-/// What `poll` puts before a condition that reads members of the body: text has none, so the command
-/// runs again. A closing parenthesis follows the condition.
-const BODY_IS_JSON: &str = "actions.look.outputs.body is not string and (";
-
 /// A message of a line's run with the expressions as the line has them: `body.done`, not
 /// `actions.look.outputs.body.done`. Those of other runs stay.
 pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
     if !is_line {
         return message.to_owned();
     }
-    let mut text = message.to_owned();
-    let whole = text.strip_prefix(BODY_IS_JSON);
-    if let Some(condition) = whole.and_then(|rest| rest.strip_suffix(')')) {
-        text = condition.to_owned();
-    }
-    let quoted = format!("`{BODY_IS_JSON}");
-    while let Some((before, (condition, after))) = text
-        .split_once(&quoted)
-        .and_then(|(before, rest)| Some((before, rest.split_once(")`")?)))
-    {
-        text = format!("{before}`{condition}`{after}");
-    }
-    text.replace(&format!("{LOOK}."), "")
+    message
+        .replace(&format!("{LOOK}."), "")
         .replace(&format!("{STATUS}."), "")
 }
 
@@ -113,11 +98,6 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
     Ok(match (&args.url, until) {
         (None, until) => {
             let until = until.unwrap_or_else(|| format!("{LOOK}.exitCode == 0"));
-            // What is no JSON has no members: it is looked at again.
-            let until = match reads_members(&until) {
-                true => format!("{BODY_IS_JSON}{until})"),
-                false => until,
-            };
             let (look, delay) = (command(&args.command, false), delay(&args.every));
             loop_node(args, times, look, delay, &until, "stdout")
         }
@@ -375,13 +355,11 @@ pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BODY_IS_JSON, LOOK, authored, column, reading};
+    use super::{LOOK, STATUS, authored, column, reading};
 
     #[test]
     fn messages_have_the_expressions_of_the_line() {
-        let guarded = format!("{BODY_IS_JSON}{LOOK}.body.done)");
-        assert_eq!(authored(true, &guarded), "body.done");
-        let message = format!("undefined value in `{guarded}`, or in `{guarded}`");
+        let message = format!("undefined value in `{LOOK}.body.done`, or in `{STATUS}.body.done`");
         let shown = authored(true, &message);
         assert_eq!(shown, "undefined value in `body.done`, or in `body.done`");
         assert_eq!(authored(false, &message), message);
@@ -391,10 +369,9 @@ mod tests {
     fn a_column_of_the_file_is_one_of_the_expression() {
         let expression = r#"body.a == "x" and body.b =="#;
         let until = reading(expression).replace('"', "\\\"");
-        let row = format!("    condition: \"{BODY_IS_JSON}{until})\"");
+        let row = format!("    condition: \"{until}\"");
         let at = |text: &str| u32::try_from(row.find(text).unwrap() + 1).unwrap();
         assert_eq!(column(&row, expression, at("body.b")), Some(19));
-        assert_eq!(column(&row, expression, at(")\"")), Some(28));
         assert_eq!(column(&row, expression, 3), None);
         assert_eq!(column("count: 3", expression, 1), None);
     }

@@ -285,7 +285,10 @@ async fn a_slow_server_is_cut() {
     let fault = ask("http://127.0.0.1:9", json!({ "prompt": "Hi" }))
         .await
         .unwrap_err();
-    assert_eq!(gist(&fault), json!(["connection", "not-connected", true, null]));
+    assert_eq!(
+        gist(&fault),
+        json!(["connection", "not-connected", true, null])
+    );
 }
 
 #[tokio::test]

@@ -78,7 +78,10 @@ async fn a_refused_connection_says_so_and_no_secrets() {
     drop(listener);
     let uri = format!("http://user:hunter2@127.0.0.1:{port}/a?sig=hunter2");
     let fault = attempt("http", json!({ "uri": uri })).await.unwrap_err();
-    assert_eq!(gist(&fault), json!(["connection", "not-connected", true, null]));
+    assert_eq!(
+        gist(&fault),
+        json!(["connection", "not-connected", true, null])
+    );
     let expected = format!(
         "cannot reach http://127.0.0.1:{port}/a: tcp connect error: Connection refused (os error 111)"
     );
@@ -89,7 +92,10 @@ async fn a_refused_connection_says_so_and_no_secrets() {
 async fn an_unknown_host_is_a_connection_fault() {
     let fault = attempt("http", json!({ "uri": "http://nowhere.invalid/" })).await;
     let fault = fault.unwrap_err();
-    assert_eq!(gist(&fault), json!(["connection", "not-connected", true, null]));
+    assert_eq!(
+        gist(&fault),
+        json!(["connection", "not-connected", true, null])
+    );
     assert!(fault.message.contains("dns error"), "{fault:?}");
 }
 

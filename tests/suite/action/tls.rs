@@ -105,7 +105,10 @@ async fn a_caller() {
         return;
     }
     let fault = given.unwrap_err();
-    assert_eq!(gist(&fault), json!(["connection", "not-connected", true, null]));
+    assert_eq!(
+        gist(&fault),
+        json!(["connection", "not-connected", true, null])
+    );
     assert!(fault.message.contains("certificate"), "{fault:?}");
     println!("{}", fault.message);
 }
@@ -115,5 +118,8 @@ async fn a_server_without_tls_is_a_connection_fault() {
     let url = support::serve(Router::new()).await;
     let url = url.replace("http:", "https:");
     let fault = attempt("http", json!({ "uri": url })).await.unwrap_err();
-    assert_eq!(gist(&fault), json!(["connection", "not-connected", true, null]));
+    assert_eq!(
+        gist(&fault),
+        json!(["connection", "not-connected", true, null])
+    );
 }

@@ -318,8 +318,12 @@ fn messages_of_a_line_have_the_expressions_of_the_line() {
         "body.done.at == 1",
         "--id",
         "poll-x",
+        "--every",
+        "10ms",
+        "--times",
+        "3",
     ];
-    let told = folder.run(&line).left(1, &["body.done"]);
+    let told = folder.run(&line).left(4, &["`body.done` never appeared"]);
     assert!(!told.err.contains("actions.look"), "{told:?}");
     let status = folder.run(&["status", "poll-x"]).left(0, &[]).out;
     assert!(status.contains("body.done"), "{status}");
@@ -337,7 +341,9 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
         let flags = [
             "poll",
             "--every",
-            "1s",
+            "10ms",
+            "--times",
+            "3",
             "--until",
             until,
             "--",
@@ -346,9 +352,9 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
         ];
         folder.run(&flags)
     };
-    let missing = poll("body.done").left(1, &["undefined value in `body.done`"]);
-    assert!(!missing.err.contains("is not string"), "{missing:?}");
-    let place = " --> --until:1:13\n  |\n1 | body.done ==\n  |             ^";
+    let missing = poll("body.done").left(4, &["`body.done` never appeared; `body`: it has a"]);
+    assert!(!missing.err.contains("actions.look"), "{missing:?}");
+    let place = " --> --until:1:11\n  |\n1 | body.done ==\n  |           ^^";
     let unfinished = poll("body.done ==").left(3, &["unexpected end", place]);
     assert!(!unfinished.err.contains("actions.look"), "{unfinished:?}");
     poll("body.a | nofilter").left(3, &["unknown filter `nofilter`", "--until:1:10"]);

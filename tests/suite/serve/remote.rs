@@ -81,8 +81,7 @@ async fn every_command_asks_the_server() {
     let status = parsed(&ask(&["status", "two", "-o", "json"]));
     assert_eq!(status["status"], "Waiting");
     let screen = text(&ask(&["status", "two"]));
-    assert!(screen.contains("windlass signal --server"), "{screen}");
-    assert!(screen.contains(" two go --payload …"), "{screen}");
+    assert!(screen.contains("windlass pause --server"), "{screen}");
     let history = parsed(&ask(&[
         "history",
         "one",
@@ -130,7 +129,7 @@ async fn every_command_asks_the_server() {
     let unknown = ask(&["status", "nobody"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(
-        text(&unknown).contains("no run nobody"),
+        text(&unknown).contains("unknown run nobody"),
         "{}",
         text(&unknown)
     );

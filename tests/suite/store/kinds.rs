@@ -61,7 +61,7 @@ fn a_directory_says_what_keeps_its_store_and_a_flag_that_says_otherwise_is_refus
             }
             let refused = of(&place, &[command, &["--store", other]].concat());
             assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
-            let words = format!("{kept} keeps the store in");
+            let words = format!("uses {kept}, not {other}");
             assert!(said(&refused).contains(&words), "{}", said(&refused));
         }
     }

@@ -177,9 +177,12 @@ impl Loom<'_> {
                 }
             }
         }
+        // The requests of an operation follow its answers.
+        let is_operation = method != "GET";
         if self.azure() {
             inputs.pass(act, self, "cookie");
-        } else if inputs.pass(act, self, "page").is_some()
+        } else if !is_operation
+            && inputs.pass(act, self, "page").is_some()
             && inputs.pass(act, self, "page_base").is_none()
         {
             inputs.members.push(page_base(act.name.clone()));
@@ -194,7 +197,7 @@ impl Loom<'_> {
             if let Some(entry) = inputs.pass(act, self, "tls") {
                 checks::tls(self, &entry.value);
             }
-            if let Some(entry) = inputs.pass(act, self, "check") {
+            if !is_operation && let Some(entry) = inputs.pass(act, self, "check") {
                 let hint = "check: false allows a call to fail: read its `statusCode`";
                 self.check_flag(entry, hint);
             }

@@ -183,6 +183,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "reference/guest-workflows",
         "reference/http-api",
         "reference/loom",
+        "reference/long-operations",
         "reference/loops",
         "reference/monitoring",
         "reference/no-ceiling",
