@@ -41,7 +41,7 @@ fn every_section_measures_and_cleans_up() {
     // Once a second; where the stretch begins and ends may count one more of each.
     for (loops, each) in [("20", 20.0), ("40", 40.0)] {
         let rate = rate(loops) / each;
-        assert!((0.4..1.3).contains(&rate), "{report}");
+        assert!((0.4..=1.5).contains(&rate), "{report}");
     }
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
