@@ -25,7 +25,7 @@ use super::{Attempt, Executor};
 use credentials::Credentials;
 use operation::Step;
 use reqwest::header::AUTHORIZATION;
-use reqwest::{StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 use std::sync::Arc;
 use std::time::Duration;
 use tokens::TokenRequest;
@@ -111,11 +111,7 @@ impl Signing<'_> {
         let (call, at_home) = request::first(request)?;
         let (asked, method) = (call.url().clone(), call.method().clone());
         if !at_home {
-            let reply = self.client.call(call).await?;
-            return match Step::of(&request.inputs) {
-                Some(step) => operation::output(reply, step, &method),
-                None => Ok(reply.into_page()),
-            };
+            return output(self.client.call(call).await?, request, &method);
         }
         let reply = match self.call(call).await {
             // `check: false`: an answer counts, whatever its status.
@@ -129,12 +125,9 @@ impl Signing<'_> {
         if is_asynchronous(request) {
             // Boxed: else each call has room for it.
             let settled = Box::pin(self.settled(reply, asked, request));
-            return Ok(output(settled.await?, request));
+            return output(settled.await?, request, &method);
         }
-        match Step::of(&request.inputs) {
-            Some(step) => operation::output(reply, step, &method),
-            None => Ok(output(reply, request)),
-        }
+        output(reply, request, &method)
     }
 
     /// Signs and calls.
@@ -204,12 +197,15 @@ async fn call_with_token(
     }
 }
 
-fn output(reply: Reply, request: &Request) -> Value {
+fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fault> {
+    if let Some(step) = Step::of(&request.inputs) {
+        return operation::output(reply, step, method);
+    }
     // Null for the first page.
-    match request.inputs.get("page") {
+    Ok(match request.inputs.get("page") {
         Some(_) => reply.into_page(),
         None => reply.into_value(),
-    }
+    })
 }
 
 fn is_asynchronous(request: &Request) -> bool {

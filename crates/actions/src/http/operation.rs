@@ -63,7 +63,7 @@ const FAILED: [&str; 14] = [
     "skippedbyerror",
 ];
 
-/// Conclusions of a run of GitHub Actions that are no failure.
+/// Conclusions of a run of GitHub Actions that are not a failure.
 const CONCLUSIONS: [&str; 3] = ["success", "neutral", "skipped"];
 
 /// Which request of an operation an answer belongs to.
@@ -87,7 +87,6 @@ impl Step {
 enum Progress {
     Running,
     Succeeded,
-    Failed(String),
     /// The answer says nothing about it.
     Unknown,
 }
@@ -98,17 +97,19 @@ enum Progress {
 /// # Errors
 /// The operation failed, or nothing says where to ask for it.
 pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value, Fault> {
-    let progress = progress(&reply.body);
-    if let Progress::Failed(reason) = &progress {
-        let message = format!("the operation failed: {reason}");
-        return Err(Fault::new(fault_kind::OPERATION, message).output(reply.into_page()));
-    }
+    let progress = match progress(&reply.body) {
+        Ok(progress) => progress,
+        Err(reason) => {
+            let message = format!("the operation failed: {reason}");
+            return Err(Fault::new(fault_kind::OPERATION, message).output(reply.into_page()));
+        }
+    };
     let named = STATUS_HEADERS.iter().find_map(|name| text(&reply, name));
     let accepted = reply.status == StatusCode::ACCEPTED;
     let done = match progress {
         Progress::Succeeded => step == Step::Status || named.is_none(),
         Progress::Running => false,
-        Progress::Failed(_) | Progress::Unknown => {
+        Progress::Unknown => {
             let runs = named.is_some() || named_address(&reply.body).is_some();
             !accepted && (step == Step::Status || !runs)
         }
@@ -171,20 +172,24 @@ fn is_google(body: &Value) -> bool {
     name.starts_with("operations/") || name.contains("/operations/")
 }
 
-fn progress(body: &Value) -> Progress {
+/// How far an operation is.
+///
+/// # Errors
+/// It failed: the reason.
+fn progress(body: &Value) -> Result<Progress, String> {
     let error = body.get("error").filter(|error| !error.is_null());
     if is_google(body) || matches!(body.get("done"), Some(Value::Bool(_))) {
         return match (body.get("done"), error) {
-            (Some(Value::Bool(true)), Some(_)) => Progress::Failed(reason(body, "error")),
-            (Some(Value::Bool(true)), None) => Progress::Succeeded,
-            _ => Progress::Running,
+            (Some(Value::Bool(true)), Some(_)) => Err(reason(body, "error")),
+            (Some(Value::Bool(true)), None) => Ok(Progress::Succeeded),
+            _ => Ok(Progress::Running),
         };
     }
     if member_text(body, "kind") == Some("Job") {
         return job(body);
     }
     let Some(state) = STATES.iter().find_map(|path| member_text(body, path)) else {
-        return Progress::Unknown;
+        return Ok(Progress::Unknown);
     };
     let word: String = state
         .chars()
@@ -192,34 +197,30 @@ fn progress(body: &Value) -> Progress {
         .collect();
     let word = word.to_ascii_lowercase();
     if FAILED.contains(&&*word) {
-        return Progress::Failed(reason(body, state));
+        return Err(reason(body, state));
     }
     if !SUCCEEDED.contains(&&*word) {
-        return Progress::Running;
+        return Ok(Progress::Running);
     }
     match member_text(body, "conclusion") {
-        Some(conclusion) if !CONCLUSIONS.contains(&conclusion) => {
-            Progress::Failed(conclusion.to_owned())
-        }
-        _ if matches!(error, Some(Value::Object(_) | Value::String(_))) => {
-            Progress::Failed(reason(body, state))
-        }
-        _ => Progress::Succeeded,
+        Some(conclusion) if !CONCLUSIONS.contains(&conclusion) => Err(conclusion.to_owned()),
+        _ if matches!(error, Some(Value::Object(_) | Value::String(_))) => Err(reason(body, state)),
+        _ => Ok(Progress::Succeeded),
     }
 }
 
 /// A job of Kubernetes has ended when one of these conditions is true.
-fn job(body: &Value) -> Progress {
+fn job(body: &Value) -> Result<Progress, String> {
     let conditions = member(body, "status.conditions").and_then(Value::as_array);
     for condition in conditions.into_iter().flat_map(|list| list.iter()) {
         let kind = member_text(condition, "type").unwrap_or_default();
         match (kind, member_text(condition, "status")) {
-            ("Complete", Some("True")) => return Progress::Succeeded,
-            ("Failed", Some("True")) => return Progress::Failed(reason(condition, kind)),
+            ("Complete", Some("True")) => return Ok(Progress::Succeeded),
+            ("Failed", Some("True")) => return Err(reason(condition, kind)),
             _ => {}
         }
     }
-    Progress::Running
+    Ok(Progress::Running)
 }
 
 /// Why an operation failed, else `word`.
