@@ -68,7 +68,7 @@ impl Loom<'_> {
     }
 
     /// The headers of an action with those of the file that it does not have itself; none if there are none.
-    /// Headers that are one expression stay alone: nobody knows their names yet.
+    /// Headers that are one expression stay alone: their names are not known yet.
     pub(super) fn with_default_headers(&self, own: Option<(&Node, &Template)>) -> Option<Template> {
         if self.defaults.headers.is_empty() {
             return own.map(|(_, headers)| headers.clone());

@@ -75,11 +75,7 @@ impl Loom<'_> {
     /// A duration, waits as those of a retry policy, or what the server says.
     pub(super) fn delay(&mut self, entry: &Entry, name: &str) -> Option<Delay> {
         if is_server(&entry.value) {
-            let own = Backoff::Fixed {
-                interval: SERVER_DELAY,
-                jitter: Jitter::None,
-            };
-            return asked_by_server(own, name);
+            return server_delay(name);
         }
         let own = ["type", "maxInterval", "minimumInterval", "jitter"];
         let entries = entry.value.entries().unwrap_or_default();
@@ -252,10 +248,28 @@ fn is_server(node: &Node) -> bool {
 }
 
 /// Waits of our own, or as long as the last answer of the loop asks for.
-pub(super) fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
-    let asked = format!("@serverDelay(result('{}'))", name.replace('\'', "''"));
-    let asked = Template::parse(&asked, Syntax::Azure).ok()?;
+fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
+    let asked = requested_delay("result", name)?;
     Some(Delay::Server { own, asked })
+}
+
+/// The same where the file says nothing about our own waits.
+pub(super) fn server_delay(name: &str) -> Option<Delay> {
+    let own = Backoff::Fixed {
+        interval: SERVER_DELAY,
+        jitter: Jitter::None,
+    };
+    asked_by_server(own, name)
+}
+
+/// The wait that an answer asks for: `function` reads it from the action `name`.
+pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
+    let name = name.replace('\'', "''");
+    Template::parse(
+        &format!("@serverDelay({function}('{name}'))"),
+        Syntax::Azure,
+    )
+    .ok()
 }
 
 /// Whether a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. One that

@@ -4,13 +4,13 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use super::effect::HttpRequest;
-use super::loops::{SERVER_DELAY, asked_by_server};
+use super::loops::{requested_delay, server_delay};
 use super::retry::default_retry;
 use crate::builder::{call, expression, looped, object, only, step, text, when};
 use std::sync::Arc;
-use windlass_expression::{Binding, Condition, Syntax, Template};
+use windlass_expression::{Binding, Condition, Template};
 use windlass_model::hir::{Block, Call, Loop, Step, StepKind};
-use windlass_model::model::{Backoff, Expect, Jitter, Name, OnLimit, OnMissing, Sleep, Test};
+use windlass_model::model::{Expect, Name, OnLimit, OnMissing, Sleep, Test};
 use windlass_source::source::{Entry, Kind};
 
 /// The maximum number of requests about an operation: its timeout ends it before.
@@ -99,13 +99,9 @@ impl Loom<'_> {
             Some(entry) => self.limit(entry, count, timeout),
             None => (count, timeout),
         };
-        let own = Backoff::Fixed {
-            interval: SERVER_DELAY,
-            jitter: Jitter::None,
-        };
         let delay = match delay {
             Some(entry) => self.delay(entry, &names.poll),
-            None => asked_by_server(own, &names.poll),
+            None => server_delay(&names.poll),
         };
         let HttpRequest {
             members: asked,
@@ -170,11 +166,7 @@ impl Loom<'_> {
         };
 
         let mut steps = vec![start];
-        let asked_wait = format!(
-            "@serverDelay(outputs('{}'))",
-            names.start.replace('\'', "''")
-        );
-        if let Ok(wait) = Template::parse(&asked_wait, Syntax::Azure) {
+        if let Some(wait) = requested_delay("outputs", &names.start) {
             let wait = StepKind::Wait(Sleep::For(wait));
             steps.push(step(names.wait.clone(), "wait", wait, act.span));
         }
