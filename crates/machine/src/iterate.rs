@@ -474,7 +474,8 @@ impl<'a> Stepper<'a> {
         let state = self.loop_state(this)?;
         // In the middle of an iteration, some actions of the last one are gone.
         let between = state.iteration_started_at.is_none();
-        let missing = match between.then(|| self.evaluate_condition(this)) {
+        let waits = between && this.spec.on_missing == OnMissing::Wait;
+        let missing = match waits.then(|| self.evaluate_condition(this)) {
             Some(Ok(ConditionResult::Missing(missing))) => missing,
             _ => return Ok(String::new()),
         };

@@ -103,6 +103,18 @@ pub(super) fn describe(
     env: &dyn Env,
 ) -> (String, Option<Missing>) {
     let plain = plain(error);
+    // The member that the message names, else the piece.
+    let member = || {
+        let path = plain.split('`').nth(1).unwrap_or(piece).trim();
+        let unnamed = || Missing {
+            path: path.to_owned(),
+            object: None,
+        };
+        match free_variables::missing_member(path, known, env) {
+            Some((missing, message)) => (message, missing),
+            None => (plain.clone(), unnamed()),
+        }
+    };
     match error.kind() {
         ErrorKind::UndefinedError => match free_variables::unknown(known, env) {
             Some((name, candidates)) if candidates.contains(&name) => {
@@ -113,17 +125,13 @@ pub(super) fn describe(
                 None => (format!("`{name}` is not defined"), None),
             },
             None => {
-                let path = plain.split('`').nth(1).unwrap_or(piece).trim();
-                let member = free_variables::missing_member(path, known, env);
-                let (missing, message) = member.unwrap_or_else(|| (unnamed(path), plain.clone()));
+                let (message, missing) = member();
                 (message, Some(missing))
             }
         },
         // An operator or a filter that got an undefined value: the message of the operator names its operand.
         ErrorKind::InvalidOperation if mentions_undefined(&plain) => {
-            let path = plain.split('`').nth(1).unwrap_or(piece).trim();
-            let member = free_variables::missing_member(path, known, env);
-            let missing = member.map_or_else(|| unnamed(path), |(missing, _)| missing);
+            let (_, missing) = member();
             (plain, Some(missing))
         }
         ErrorKind::UnknownFunction => match parse_hint(text) {
@@ -132,13 +140,6 @@ pub(super) fn describe(
         },
         ErrorKind::OutOfFuel => (format!("the template needs more than {FUEL} steps"), None),
         _ => (plain, None),
-    }
-}
-
-fn unnamed(path: &str) -> Missing {
-    Missing {
-        path: path.to_owned(),
-        object: None,
     }
 }
 
