@@ -4,7 +4,7 @@
 use super::args::{self, CompletionsArgs, Global};
 use super::exit::{Exit, Failure};
 use super::list::runs;
-use super::{block_on, current_thread_runtime, output};
+use super::{on_one_thread, output};
 use clap::{Command, FromArgMatches};
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
@@ -63,7 +63,7 @@ fn ids(begin: &OsStr) -> Vec<CompletionCandidate> {
     let Some(global) = global() else {
         return Vec::new();
     };
-    let listed = block_on(&mut current_thread_runtime(), async {
+    let listed = on_one_thread(async {
         let listed = tokio::time::timeout(TIMEOUT, runs(&global, &filter)).await;
         Ok(listed.ok().and_then(Result::ok))
     });

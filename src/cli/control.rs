@@ -4,9 +4,11 @@
 use super::access::command;
 use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
 use super::exit::{Exit, Failure};
+use super::follow::target_flag;
 use super::inputs;
 use super::list::{runs, statuses};
 use super::output::{self, Format, Screen, counted};
+use super::status::{parked, report};
 use serde_json::json;
 use windlass_engine::report::ListFilter;
 use windlass_engine::{Engine, RunStatus, Value};
@@ -33,7 +35,18 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
         async |client| client.cancel(run).await,
         async |engine| engine.cancel(run).await,
     );
-    print(run, status.await?, &args.output)
+    let status = status.await?;
+    if !status.is_final() {
+        let ends = format!("`{run}` ends when what it started elsewhere is cancelled");
+        let resume = format!("`windlass resume{} {run}`", target_flag(global));
+        // The run may have ended meanwhile, and so may the process that executed it.
+        let report = report(global, run).await.ok();
+        screen.say(match report.as_ref().and_then(parked) {
+            Some(missing) => format!("{ends}, which waits: {missing}. Then {resume}"),
+            None => format!("{ends}; if no process owns the store, start one: {resume}"),
+        });
+    }
+    print(run, status, &args.output)
 }
 
 /// The ids of the runs that are meant, the newest first; only what the verb can be done to, unless

@@ -7,10 +7,9 @@ use super::format;
 use super::output::{self, Format, Screen};
 use std::fmt::Write as _;
 use windlass_engine::report::{
-    CursorDump, DumpFilter, DumpReport, FrameKindDump, RawReport, RecordDump, RunDump, StateDump,
-    Unreadable, WaitDump, dump,
+    DumpFilter, DumpReport, RawReport, RunDump, StateDump, Unreadable, dump,
 };
-use windlass_engine::{EngineError, LoopState, StoreError, Value, doctor, now};
+use windlass_engine::{EngineError, StoreError, Value, doctor, now};
 
 /// The most characters of a value on a line.
 const VALUE: usize = 160;
@@ -189,9 +188,10 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
     }
     if !run.loops.is_empty() {
         let _ = writeln!(out, "  loop rows");
-        run.loops
-            .iter()
-            .for_each(|row| a_loop(&mut out, "    ", row));
+        for row in &run.loops {
+            let row = Value::encode(row.clone()).unwrap_or_default();
+            a_loop(&mut out, "    ", &row);
+        }
     }
     let shown = run.iterations.len();
     if shown > 0 && limit.is_some_and(|limit| shown >= limit) {
@@ -243,177 +243,182 @@ fn a_state(out: &mut String, state: &StateDump) {
             let _ = writeln!(out, "    {name} = {}", output::short(value, VALUE));
         }
     }
-    for cursor in &state.cursors {
-        a_cursor(out, cursor);
-    }
-    for effect in &state.effects {
-        let timeout = effect
-            .timeout_ms
-            .map(|millis| format!("  timeout {millis}ms"));
+    items(&state.cursors).for_each(|one| a_cursor(out, one));
+    for effect in items(&state.effects) {
+        let [id, cursor, action, executor, attempt, requested_at, key] = texts(
+            effect,
+            [
+                "id",
+                "cursor",
+                "action",
+                "executor",
+                "attempt",
+                "requested_at",
+                "key",
+            ],
+        );
+        let timeout = given(effect, "timeout_ms").map(|millis| format!("  timeout {millis}ms"));
         let _ = writeln!(
             out,
-            "  effect {}  cursor {}  {} ({})  attempt {}  asked for {}{}\n    key    {}\n    inputs {}",
-            effect.id,
-            effect.cursor,
-            effect.action,
-            effect.executor,
-            effect.attempt,
-            effect.requested_at,
+            "  effect {id}  cursor {cursor}  {action} ({executor})  attempt {attempt}  asked for \
+             {requested_at}{}\n    key    {key}\n    inputs {}",
             timeout.unwrap_or_default(),
-            effect.key,
-            output::short(&effect.inputs, VALUE)
+            value(effect, "inputs")
         );
     }
-    for timer in &state.timers {
-        let scope = timer
-            .scope
-            .as_ref()
-            .map(|scope| format!(" of {scope}"))
-            .unwrap_or_default();
+    for timer in items(&state.timers) {
+        let [id, cursor, purpose, due_at] = texts(timer, ["id", "cursor", "purpose", "due_at"]);
+        let scope = given(timer, "scope").map(|scope| format!(" of {scope}"));
+        let scope = scope.unwrap_or_default();
         let _ = writeln!(
             out,
-            "  timer {}  cursor {}  {}{scope}  due {}",
-            timer.id, timer.cursor, timer.purpose, timer.due_at
+            "  timer {id}  cursor {cursor}  {purpose}{scope}  due {due_at}"
         );
     }
-    for signal in &state.signals {
-        let payload = output::short(&signal.payload, VALUE);
-        let _ = writeln!(out, "  signal {}  {payload}", signal.name);
+    for signal in items(&state.signals) {
+        let payload = value(signal, "payload");
+        let _ = writeln!(out, "  signal {}  {payload}", text_of(signal, "name"));
     }
 }
 
-fn a_cursor(out: &mut String, cursor: &CursorDump) {
-    let step = cursor.step.as_deref().unwrap_or("-");
-    let parent = cursor
-        .parent
-        .map(|parent| format!("  forked by {parent}"))
-        .unwrap_or_default();
-    let wait = match &cursor.wait {
-        WaitDump::Nothing => String::from("ready"),
-        WaitDump::Effect { id } => format!("waits for effect {id}"),
-        WaitDump::Timer { id } => format!("waits for timer {id}"),
-        WaitDump::Signal { name } => format!("waits for signal {name}"),
-        WaitDump::Branches => String::from("waits for its branches"),
-        WaitDump::Budget => String::from("waits for a new budget"),
-        WaitDump::Fault { message } => format!("raises: {}", output::cut(message, VALUE)),
+fn a_cursor(out: &mut String, cursor: &Value) {
+    let step = given(cursor, "step").unwrap_or_else(|| String::from("-"));
+    let parent = given(cursor, "parent").map(|parent| format!("  forked by {parent}"));
+    let parent = parent.unwrap_or_default();
+    let wait = cursor.get("wait").unwrap_or(&Value::Null);
+    let wait = match text_of(wait, "for").as_str() {
+        "nothing" => String::from("ready"),
+        "signal" => format!("waits for signal {}", text_of(wait, "name")),
+        "branches" => String::from("waits for its branches"),
+        "budget" => String::from("waits for a new budget"),
+        "fault" => format!("raises: {}", output::cut(&text_of(wait, "message"), VALUE)),
+        other => format!("waits for {other} {}", text_of(wait, "id")),
     };
-    let _ = writeln!(
-        out,
-        "  cursor {}  at s{} {step}  {wait}{parent}",
-        cursor.id, cursor.at
-    );
-    for frame in &cursor.frames {
-        let _ = write!(
-            out,
-            "    frame {}  entered {}  ",
-            frame.name, frame.entered_at
-        );
-        match &frame.kind {
-            FrameKindDump::Plain => out.push_str("plain\n"),
-            FrameKindDump::Graph { steps, visit } => {
-                let _ = writeln!(
-                    out,
-                    "graph  {steps} nodes entered, visit {visit} of this one"
-                );
+    let [id, at] = texts(cursor, ["id", "at"]);
+    let _ = writeln!(out, "  cursor {id}  at s{at} {step}  {wait}{parent}");
+    for frame in members(cursor, "frames") {
+        let [name, entered_at] = texts(frame, ["name", "entered_at"]);
+        let _ = write!(out, "    frame {name}  entered {entered_at}  ");
+        a_frame(out, frame);
+    }
+    members(cursor, "records").for_each(|one| a_record(out, "    record", one));
+}
+
+/// What is stored for a scope.
+fn a_frame(out: &mut String, frame: &Value) {
+    match text_of(frame, "frame").as_str() {
+        "graph" => {
+            let [steps, visit] = texts(frame, ["steps", "visit"]);
+            let _ = writeln!(
+                out,
+                "graph  {steps} nodes entered, visit {visit} of this one"
+            );
+        }
+        "loop" => {
+            out.push_str("loop\n");
+            a_loop(out, "      ", frame.get("state").unwrap_or(&Value::Null));
+            let kept = frame.get("kept").and_then(Value::as_object);
+            for (name, value) in kept.into_iter().flatten() {
+                let _ = writeln!(out, "      kept {name} = {}", output::short(value, VALUE));
             }
-            FrameKindDump::Loop { state, last, kept } => {
-                out.push_str("loop\n");
-                a_loop(out, "      ", state);
-                for (name, value) in kept.as_object().into_iter().flatten() {
-                    let _ = writeln!(out, "      kept {name} = {}", output::short(value, VALUE));
-                }
-                last.iter().for_each(|one| a_record(out, "      last", one));
+            members(frame, "last").for_each(|one| a_record(out, "      last", one));
+        }
+        "try" => {
+            let [attempt, max_attempts] = texts(frame, ["attempt", "max_attempts"]);
+            let _ = write!(out, "try  attempt {attempt}/{max_attempts}");
+            if let Some(fault) = frame.get("last_fault").filter(|fault| !fault.is_null()) {
+                let [kind, at, message] = texts(fault, ["kind", "at", "message"]);
+                let message = output::cut(&message, VALUE);
+                let _ = write!(out, "  last fault {kind} at {at}: {message}");
             }
-            FrameKindDump::Try {
-                attempt,
-                max_attempts,
-                last_fault,
-                next_due_at,
-            } => {
-                let _ = write!(out, "try  attempt {attempt}/{max_attempts}");
-                if let Some(fault) = last_fault {
-                    let _ = write!(
-                        out,
-                        "  last fault {} at {}: {}",
-                        fault.kind,
-                        fault.at,
-                        output::cut(&fault.message, VALUE)
-                    );
-                }
-                if let Some(due) = next_due_at {
-                    let _ = write!(out, "  next attempt {due}");
-                }
-                out.push('\n');
+            if let Some(due) = given(frame, "next_due_at") {
+                let _ = write!(out, "  next attempt {due}");
             }
-            FrameKindDump::Deadline { timer, after_ms } => {
-                let _ = writeln!(out, "deadline  timer {timer}  after {after_ms} ms");
-            }
-            FrameKindDump::Fork {
-                branches,
-                started,
-                running,
-                closed,
-                ..
-            } => {
-                let closed = if *closed { "  closed" } else { "" };
-                let _ = writeln!(
-                    out,
-                    "fork  {} branches, {started} started, {running} running{closed}",
-                    branches.len()
-                );
-            }
-            FrameKindDump::Branch { index, item } => {
-                let _ = writeln!(out, "branch {index}  item {}", output::short(item, VALUE));
-            }
-            FrameKindDump::Root { environment } => {
-                let _ = writeln!(
-                    out,
-                    "root  environment {}",
-                    output::short(environment, VALUE)
-                );
-            }
-            FrameKindDump::Apart { index, variables } => {
-                let variables = output::short(variables, VALUE);
-                let _ = writeln!(out, "branch {index}  variables of its own {variables}");
-            }
+            out.push('\n');
+        }
+        "deadline" => {
+            let [timer, after_ms] = texts(frame, ["timer", "after_ms"]);
+            let _ = writeln!(out, "deadline  timer {timer}  after {after_ms} ms");
+        }
+        "fork" => {
+            let [started, running] = texts(frame, ["started", "running"]);
+            let closed = match frame.get("closed") {
+                Some(Value::Bool(true)) => "  closed",
+                _ => "",
+            };
+            let _ = writeln!(
+                out,
+                "fork  {} branches, {started} started, {running} running{closed}",
+                members(frame, "branches").count()
+            );
+        }
+        "branch" => {
+            let item = value(frame, "item");
+            let _ = writeln!(out, "branch {}  item {item}", text_of(frame, "index"));
+        }
+        "root" => {
+            let _ = writeln!(out, "root  environment {}", value(frame, "environment"));
+        }
+        "apart" => {
+            let variables = value(frame, "variables");
+            let index = text_of(frame, "index");
+            let _ = writeln!(out, "branch {index}  variables of its own {variables}");
+        }
+        other => {
+            let _ = writeln!(out, "{other}");
         }
     }
-    cursor
-        .records
-        .iter()
-        .for_each(|one| a_record(out, "    record", one));
 }
 
-fn a_record(out: &mut String, head: &str, record: &RecordDump) {
-    let error = record
-        .error
-        .as_ref()
-        .map(|error| format!("  error {}", output::cut(error, VALUE)));
+fn a_record(out: &mut String, head: &str, record: &Value) {
+    let error = given(record, "error");
+    let error = error.map(|error| format!("  error {}", output::cut(&error, VALUE)));
+    let [action, status, attempts, ended_at] =
+        texts(record, ["action", "status", "attempts", "ended_at"]);
     let _ = writeln!(
         out,
-        "{head} {}  {}  attempts {}  ended {}  {}{}",
-        record.action,
-        record.status.as_str(),
-        record.attempts,
-        record.ended_at,
-        output::short(&record.output, VALUE),
+        "{head} {action}  {status}  attempts {attempts}  ended {ended_at}  {}{}",
+        value(record, "output"),
         error.unwrap_or_default()
     );
 }
 
 /// Every field that has a value.
-fn a_loop(out: &mut String, indent: &str, row: &LoopState) {
-    let fields = serde_json::to_string(row).ok();
-    let fields = fields
-        .and_then(|text| Value::from_json(&text).ok())
-        .unwrap_or_default();
-    let _ = writeln!(out, "{indent}{} ({})", row.path, row.kind);
-    for (name, value) in fields.as_object().into_iter().flatten() {
-        if !value.is_null() && !matches!(&**name, "path" | "kind") {
-            let shown = value
-                .as_str()
-                .map_or_else(|| value.to_json(), str::to_owned);
+fn a_loop(out: &mut String, indent: &str, row: &Value) {
+    let [path, kind] = texts(row, ["path", "kind"]);
+    let _ = writeln!(out, "{indent}{path} ({kind})");
+    for name in row.as_object().into_iter().flat_map(|row| row.keys()) {
+        if let Some(shown) = given(row, name).filter(|_| !matches!(&**name, "path" | "kind")) {
             let _ = writeln!(out, "{indent}  {name:<20} {shown}");
         }
     }
+}
+
+// ── parts of the report (docs/dump.schema.json) ─────────────────────────────────────────────────
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn members<'v>(of: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    of.get(name).into_iter().flat_map(items)
+}
+
+/// Text without quotes, other values as JSON; none: null.
+fn given(of: &Value, name: &str) -> Option<String> {
+    let value = of.get(name).filter(|value| !value.is_null());
+    value.map(Value::to_text)
+}
+
+fn text_of(of: &Value, name: &str) -> String {
+    given(of, name).unwrap_or_default()
+}
+
+fn texts<const N: usize>(of: &Value, names: [&str; N]) -> [String; N] {
+    names.map(|name| text_of(of, name))
+}
+
+/// A value of the run, in short.
+fn value(of: &Value, name: &str) -> String {
+    output::short(of.get(name).unwrap_or(&Value::Null), VALUE)
 }

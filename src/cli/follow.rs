@@ -9,6 +9,7 @@ use super::output::{self, Format, Screen};
 use super::progress::Progress;
 use super::session::{Feed, FeedItem, FollowMode, Session, Setup};
 use super::signals::Signals;
+use super::status::awaited_text;
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +57,8 @@ pub struct View {
     events: bool,
     /// A result that is text is printed as it is where people read.
     plain: bool,
+    /// Whether results are printed.
+    results: bool,
 }
 
 impl View {
@@ -74,6 +77,15 @@ impl View {
             format: output.output,
             events: events.events.is_some(),
             plain: false,
+            results: true,
+        }
+    }
+
+    /// The same without results.
+    pub fn without_result(self) -> Self {
+        Self {
+            results: false,
+            ..self
         }
     }
 
@@ -103,6 +115,14 @@ pub async fn follow_existing(
     };
     session.leave(&mut signals).await;
     exit
+}
+
+/// Says for which other run a run waits, if it waits for its turn.
+pub async fn say_awaited(session: &Session, view: &View, run: &str) {
+    if let Some(awaited) = session.awaited_run(run).await {
+        let turn = awaited_text(&awaited, &view.target);
+        view.screen.say(format!("run {run} {turn}"));
+    }
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
@@ -306,6 +326,8 @@ impl Following<'_> {
         let event = open.event;
         let runs: Vec<String> = self.open.keys().cloned().collect();
         session.renew(&runs).await?;
+        session.resume_elsewhere(run).await;
+        say_awaited(session, self.view, run).await;
         session
             .watch(run, self.follow_mode(event), feed.clone())
             .await
@@ -340,6 +362,9 @@ impl Following<'_> {
         }
         for ending in &outcome.failed_endings {
             screen.warn(&ending.text());
+        }
+        for cancel in &outcome.failed_cancels {
+            screen.warn(&cancel.text());
         }
         for items in &outcome.failed_items {
             screen.warn(&items.message);
@@ -377,6 +402,7 @@ impl Following<'_> {
                 ]);
                 output::document(Format::Jsonl, &envelope)
             }
+            _ if !self.view.results => Ok(()),
             Format::Table if self.view.plain && outcome.error.is_some() => Ok(()),
             Format::Table if self.view.plain && document.as_str().is_some() => {
                 let text = document.as_str().unwrap_or_default();

@@ -119,12 +119,12 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
         let name = rest.remove("event").unwrap_or_default();
         let parts = rest.iter().filter(|(_, value)| !value.is_null());
         let parts: Vec<String> = parts
-            .map(|(key, value)| format!("{key}={}", plain(value)))
+            .map(|(key, value)| format!("{key}={}", output::plain(value)))
             .collect();
         vec![
             one.sequence.to_string(),
             format::time(one.event.at, now),
-            plain(&name),
+            output::plain(&name),
             output::cut(&parts.join(" "), 120),
         ]
     });
@@ -181,10 +181,4 @@ fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
     });
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     Some(format!("{path}\n{}", output::table(&head, rows)))
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -33,6 +33,7 @@ impl Command {
             | Self::Try(_)
             | Self::Paginate(_)
             | Self::Operation(_)
+            | Self::Events(_)
             | Self::Serve(_)
             | Self::Ui(_)
             | Self::List(_)
@@ -51,6 +52,7 @@ impl Command {
             | Self::Completions(_)
             | Self::Workflow(_)
             | Self::Schedule(_)
+            | Self::State(_)
             | Self::Man(_) => None,
         }
     }

@@ -30,6 +30,7 @@ pub fn options(
         handlers: self::handlers(handlers)?,
         secrets: secrets(handlers)?,
         secret_command: handlers.secret_command.clone(),
+        rates: handlers.rate.clone(),
         state_key: state_key(global)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         workflow: load.workflow.clone(),
@@ -45,7 +46,8 @@ pub fn options(
 pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder {
     let mut builder = untrusted
         .apply(Engine::builder())
-        .allow_env(&options.allow_env);
+        .allow_env(&options.allow_env)
+        .rates(options.rates.clone());
     for (name, target) in &options.handlers {
         builder = builder.register_handler(name, target.clone());
     }
@@ -117,7 +119,6 @@ pub fn dialect(word: &str) -> Result<Dialect, Failure> {
     })
 }
 
-/// The handlers of `--handlers`.
 pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     let mut found = match &args.handlers {
         Some(path) => read_handlers(path)?,
@@ -135,7 +136,6 @@ pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
     Ok(stubs.and_then(|stubs| stubs.input))
 }
 
-/// The stubs of `--stub`.
 fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
     let name = path.display().to_string();
     let stubs = Stubs::read(&parse(path, &read(path)?)?, &name);
@@ -148,7 +148,6 @@ fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
     Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())
 }
 
-/// An entry of `--handlers`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HandlerEntry {

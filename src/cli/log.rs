@@ -11,9 +11,9 @@ use windlass_engine::TerminalText;
 pub(super) fn begin(screen: Screen, serves: bool) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
-        ("", 0) if serves => {
-            EnvFilter::new("windlass_engine::scheduler=warn,windlass_temporal=warn")
-        }
+        ("", 0) if serves => EnvFilter::new(
+            "windlass_engine::scheduler=warn,windlass_engine::schedule=warn,windlass_temporal=warn",
+        ),
         ("", 0) => return,
         ("", 1) => EnvFilter::new("warn,script=info"),
         ("", _) => EnvFilter::new("info,windlass=debug"),

@@ -134,13 +134,13 @@ fn jsonl(format: Format) -> Format {
 fn line(run: &str, one: &NumberedEvent, colour: bool) -> TerminalText {
     let told = serde_json::to_value(&one.event.what).unwrap_or_default();
     let mut rest = told.as_object().cloned().unwrap_or_default();
-    let word = |value: Option<Value>| value.as_ref().map(plain).unwrap_or_default();
+    let word = |value: Option<Value>| value.as_ref().map(output::plain).unwrap_or_default();
     let name = word(rest.remove("event"));
     let node = word(rest.remove("node_name"));
     let bad = rest.get("error").is_some_and(|error| !error.is_null());
     let rest = rest.iter().filter(|(_, value)| !value.is_null());
     let parts: Vec<String> = rest
-        .map(|(key, value)| format!("{key}={}", plain(value)))
+        .map(|(key, value)| format!("{key}={}", output::plain(value)))
         .collect();
     let text = authored(is_line(run), &format!("{node}  {}", parts.join(" ")));
     let text = output::cut(text.trim(), LINE);
@@ -160,10 +160,4 @@ fn printed(action: &str, text: &str, colour: bool) -> TerminalText {
         output::cut(text, LINE)
     )));
     line
-}
-
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -40,6 +40,7 @@ mod schema;
 mod serve;
 mod session;
 mod signals;
+mod state;
 mod status;
 mod test;
 mod ui;
@@ -48,7 +49,6 @@ mod watch;
 #[cfg(feature = "temporal")]
 mod worker;
 mod workflow;
-mod yaml;
 
 use args::{Arguments, Command};
 use clap::FromArgMatches;
@@ -62,6 +62,7 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_engine::{Timestamp, now, visible};
+use windlass_source::write as yaml;
 
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
@@ -118,10 +119,7 @@ fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
     };
-    let whole = block_on(
-        &mut current_thread_runtime(),
-        id_prefix::expand(&arguments.global, run),
-    )?;
+    let whole = on_one_thread(id_prefix::expand(&arguments.global, run))?;
     let found = whole.is_some();
     whole.into_iter().for_each(|whole| *run = whole);
     Ok(found)
@@ -138,114 +136,45 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     }
     // Commands that move runs need a second thread; the others ask one question.
     match &arguments.command {
-        Command::Run(args) => block_on(&mut multi_thread_runtime(), run::run(global, screen, args)),
-        Command::Poll(args) => block_on(
-            &mut multi_thread_runtime(),
-            oneliner::poll(global, screen, args),
-        ),
-        Command::Try(args) => block_on(
-            &mut multi_thread_runtime(),
-            oneliner::attempt(global, screen, args),
-        ),
-        Command::Paginate(args) => block_on(
-            &mut multi_thread_runtime(),
-            oneliner::paginate(global, screen, args),
-        ),
-        Command::Operation(args) => block_on(
-            &mut multi_thread_runtime(),
-            oneliner::operation(global, screen, args),
-        ),
+        Command::Run(args) => on_threads(run::run(global, screen, args)),
+        Command::Poll(args) => on_threads(oneliner::poll(global, screen, args)),
+        Command::Try(args) => on_threads(oneliner::attempt(global, screen, args)),
+        Command::Paginate(args) => on_threads(oneliner::paginate(global, screen, args)),
+        Command::Operation(args) => on_threads(oneliner::operation(global, screen, args)),
+        Command::Events(args) => on_threads(oneliner::events(global, screen, args)),
         Command::Serve(args) => {
             raise_fd_limit();
-            block_on(
-                &mut multi_thread_runtime(),
-                serve::serve(global, screen, args),
-            )
+            on_threads(serve::serve(global, screen, args))
         }
         #[cfg(feature = "temporal")]
-        Command::Worker(args) => block_on(
-            &mut multi_thread_runtime(),
-            worker::worker(global, screen, args),
-        ),
-        Command::Resume(args) => block_on(
-            &mut multi_thread_runtime(),
-            resume::resume(global, screen, args),
-        ),
+        Command::Worker(args) => on_threads(worker::worker(global, screen, args)),
+        Command::Resume(args) => on_threads(resume::resume(global, screen, args)),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => block_on(&mut multi_thread_runtime(), mcp::mcp(global, screen, args)),
-        Command::Ui(args) => block_on(&mut current_thread_runtime(), ui::ui(global, screen, args)),
-        Command::List(args) => block_on(
-            &mut current_thread_runtime(),
-            list::run(global, screen, args),
-        ),
-        Command::Status(args) => block_on(
-            &mut current_thread_runtime(),
-            status::run(global, screen, args),
-        ),
-        Command::History(args) => block_on(
-            &mut current_thread_runtime(),
-            history::run(global, screen, args),
-        ),
-        Command::Export(args) => block_on(&mut current_thread_runtime(), export::run(global, args)),
-        Command::Logs(args) => block_on(
-            &mut current_thread_runtime(),
-            logs::logs(global, screen, args),
-        ),
+        Command::Mcp(args) => on_threads(mcp::mcp(global, screen, args)),
+        Command::Ui(args) => on_one_thread(ui::ui(global, screen, args)),
+        Command::List(args) => on_one_thread(list::run(global, screen, args)),
+        Command::Status(args) => on_one_thread(status::run(global, screen, args)),
+        Command::History(args) => on_one_thread(history::run(global, screen, args)),
+        Command::Export(args) => on_one_thread(export::run(global, args)),
+        Command::Logs(args) => on_one_thread(logs::logs(global, screen, args)),
         Command::Man(args) => man::man(args),
-        Command::Dump(args) => block_on(
-            &mut current_thread_runtime(),
-            dump::run(global, screen, args),
-        ),
-        Command::Doctor(args) => block_on(
-            &mut current_thread_runtime(),
-            doctor::run(global, screen, args),
-        ),
-        Command::Pause(args) => block_on(
-            &mut current_thread_runtime(),
-            control::pause(global, screen, args),
-        ),
-        Command::Cancel(args) => block_on(
-            &mut current_thread_runtime(),
-            control::cancel(global, screen, args),
-        ),
-        Command::Retry(args) => block_on(
-            &mut multi_thread_runtime(),
-            retry::retry(global, screen, args),
-        ),
-        Command::Signal(args) => {
-            block_on(&mut current_thread_runtime(), control::signal(global, args))
-        }
-        Command::Prune(args) => block_on(
-            &mut current_thread_runtime(),
-            prune::prune(global, screen, args),
-        ),
-        Command::Backup(args) => {
-            block_on(&mut current_thread_runtime(), backup::backup(global, args))
-        }
-        Command::Restore(args) => {
-            block_on(&mut current_thread_runtime(), backup::restore(global, args))
-        }
-        Command::Migrate(args) => {
-            block_on(&mut current_thread_runtime(), backup::migrate(global, args))
-        }
-        Command::Workflow(args) => block_on(
-            &mut current_thread_runtime(),
-            workflow::run(global, screen, args),
-        ),
-        Command::Schedule(args) => block_on(
-            &mut current_thread_runtime(),
-            schedule::run(global, screen, args),
-        ),
-        Command::Test(args) => block_on(
-            &mut current_thread_runtime(),
-            test::test(global, screen, args),
-        ),
+        Command::Dump(args) => on_one_thread(dump::run(global, screen, args)),
+        Command::Doctor(args) => on_one_thread(doctor::run(global, screen, args)),
+        Command::Pause(args) => on_one_thread(control::pause(global, screen, args)),
+        Command::Cancel(args) => on_one_thread(control::cancel(global, screen, args)),
+        Command::Retry(args) => on_threads(retry::retry(global, screen, args)),
+        Command::Signal(args) => on_one_thread(control::signal(global, args)),
+        Command::Prune(args) => on_one_thread(prune::prune(global, screen, args)),
+        Command::Backup(args) => on_one_thread(backup::backup(global, args)),
+        Command::Restore(args) => on_one_thread(backup::restore(global, args)),
+        Command::Migrate(args) => on_one_thread(backup::migrate(global, args)),
+        Command::Workflow(args) => on_one_thread(workflow::run(global, screen, args)),
+        Command::Schedule(args) => on_one_thread(schedule::run(global, screen, args)),
+        Command::State(args) => on_one_thread(state::run(global, args)),
+        Command::Test(args) => on_one_thread(test::test(global, screen, args)),
         Command::Bench(args) => {
             raise_fd_limit();
-            block_on(
-                &mut multi_thread_runtime(),
-                bench::bench(global, screen, args),
-            )
+            on_threads(bench::bench(global, screen, args))
         }
         Command::Validate(args) => validate::validate(global, screen, args),
         Command::Compile(args) => compile::compile(global, screen, args),
@@ -313,14 +242,12 @@ fn check_thread_limit() -> Result<(), Failure> {
     })
 }
 
-fn multi_thread_runtime() -> Builder {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2);
-    builder
+fn on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    block_on(Builder::new_multi_thread().worker_threads(2), work)
 }
 
-fn current_thread_runtime() -> Builder {
-    Builder::new_current_thread()
+fn on_one_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    block_on(&mut Builder::new_current_thread(), work)
 }
 
 fn block_on<T>(

@@ -11,7 +11,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use windlass_engine::{TerminalText, Value, drives_terminals, visible};
+use windlass_value::fitted;
 
 /// The formats of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,6 +127,13 @@ pub fn print_plain(text: &str) -> Result<(), Failure> {
     }
     let mut out = std::io::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// A file as it is.
+pub fn print_file(path: &Path) -> Result<(), Failure> {
+    let mut file = std::fs::File::open(path).map_err(Failure::Machine)?;
+    let mut out = std::io::stdout().lock();
+    written(std::io::copy(&mut file, &mut out).and_then(|_| out.flush()))
 }
 
 /// What a machine reads, on standard output.
@@ -275,6 +284,13 @@ fn bare(value: &Value) -> Value {
     )
 }
 
+/// Text without quotes, anything else as JSON.
+pub fn plain(value: &serde_json::Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// So many of something: `1 run`, `2 runs`.
 pub fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -283,14 +299,7 @@ pub fn counted(count: u64, one: &str) -> String {
 
 /// Text on one line, that is cut when it is long.
 pub fn cut(text: &str, most: usize) -> String {
-    let line: String = match text.chars().count() <= most {
-        true => text.to_owned(),
-        false => {
-            let head = text.chars().take(most.saturating_sub(1));
-            head.chain(['…']).collect()
-        }
-    };
-    visible(&line.replace('\n', " ")).into_owned()
+    visible(&fitted(text, most).replace('\n', " ")).into_owned()
 }
 
 /// Text on one line.

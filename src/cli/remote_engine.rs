@@ -15,6 +15,7 @@ pub fn given(global: &Global, command: &Command) -> Option<String> {
             | Command::Doctor(_)
             | Command::Workflow(_)
             | Command::Schedule(_)
+            | Command::State(_)
             | Command::Ui(_)
     );
     let at = global.engine.clone().filter(|at| !at.is_empty());

@@ -3,7 +3,7 @@
 use super::args::{Global, ResumeArgs};
 use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow_existing};
+use super::follow::{View, follow_existing, say_awaited};
 use super::output::Screen;
 use super::session::Session;
 use windlass_server::api::BulkVerb;
@@ -31,6 +31,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
     let begin = async |session: &mut Session, view: &View| {
         if let Some(run) = args.run.as_deref() {
             session.resume(run).await?;
+            say_awaited(session, view, run).await;
             return Ok(vec![run.to_owned()]);
         }
         let runs = session.resume_all(args.paused).await?;

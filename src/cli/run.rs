@@ -3,7 +3,7 @@
 use super::access::remote;
 use super::args::{EventArgs, Global, HandlerArgs, Output, RunArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow};
+use super::follow::{View, follow, say_awaited};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use super::policy::UntrustedArgs;
@@ -93,6 +93,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         source: Source::Loaded(&workflow),
         input: &input,
         labels: &labels,
+        scheduled_time: args.start.scheduled_time,
     };
     let exit = begin(&mut session, global, screen, args, (&workflow, &new)).await;
     session.leave(&mut Signals::new()?).await;
@@ -166,6 +167,13 @@ pub(super) async fn follow_or_leave(
     let view = View::new(global, screen, how.handlers, how.events, how.output);
     let mut signals = Signals::new()?;
     session.start(new).await?;
+    let may_wait = match new.source {
+        Source::Loaded(workflow) => workflow.program().concurrency.is_some(),
+        Source::Kept(_) => true,
+    };
+    if may_wait {
+        say_awaited(session, &view, id).await;
+    }
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 

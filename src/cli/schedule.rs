@@ -1,20 +1,146 @@
 //! `windlass schedule`: when kept workflows start by themselves.
 
-use super::access::inspect;
-use super::args::{Global, HandlerArgs, NextArgs, Output, ScheduleArgs, ScheduleCommand};
+use super::access::{command, inspect};
+use super::args::{
+    BackfillArgs, Global, HandlerArgs, NextArgs, Output, PauseScheduleArgs, ScheduleArgs,
+    ScheduleCommand,
+};
 use super::exit::{Exit, Failure};
-use super::output::{self, Format, Screen};
+use super::follow::{View, follow};
+use super::output::{self, Format, Screen, counted};
+use super::session::{NewRun, Session, Setup, Source};
+use super::signals::Signals;
 use super::{format, inputs, workflow};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_engine::report::ScheduleReport;
-use windlass_engine::{Timestamp, now};
+use windlass_engine::report::{ScheduleReport, ScheduledTime};
+use windlass_engine::{ErrorCode, Timestamp, Value, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ScheduleArgs) -> Result<Exit, Failure> {
     match &args.command {
         ScheduleCommand::List(args) => list(global, args).await,
         ScheduleCommand::Next(args) => next(global, screen, args).await,
+        ScheduleCommand::Pause(args) => pause(global, args, true).await,
+        ScheduleCommand::Resume(args) => pause(global, args, false).await,
+        ScheduleCommand::Backfill(args) => backfill(global, screen, args).await,
     }
+}
+
+async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result<Exit, Failure> {
+    let name = &args.name;
+    let changed = command(
+        global,
+        async |client| match pause {
+            true => client.pause_schedule(name).await,
+            false => client.resume_schedule(name).await,
+        },
+        async |engine| match pause {
+            true => engine.pause_schedule(name),
+            false => engine.resume_schedule(name),
+        },
+    );
+    let report = changed.await?;
+    match args.output.output {
+        Format::Table => {
+            let how = if pause { "paused" } else { "resumed" };
+            output::print(format!("{name}  {how}"))?;
+        }
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Runs the times of a range that have no run. The ids of the runs contain the times, so the same command goes on
+/// with what an earlier one has left.
+async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Result<Exit, Failure> {
+    let (name, from, to) = (&args.name, &args.from, args.to.as_deref());
+    let times = inspect(
+        global,
+        async |client| client.scheduled_times(name, from, to).await,
+        |store| store.scheduled_times(name, from, to),
+    );
+    let times = times.await?;
+    if args.dry_run {
+        match args.owner.output.output {
+            Format::Table if times.is_empty() => output::print("no times")?,
+            Format::Table => {
+                let rows = times.iter().map(|time| {
+                    let status = time.status.map_or("", |status| status.as_str());
+                    let at = format::date(time.time);
+                    vec![at, time.run.clone(), status.to_owned()]
+                });
+                output::print(output::table(&["TIME", "RUN", "STATUS"], rows))?;
+            }
+            format => output::list(format, &times)?,
+        }
+        return Ok(Exit::Succeeded);
+    }
+    let (there, missing): (Vec<_>, Vec<_>) =
+        times.into_iter().partition(|time| time.status.is_some());
+    if !there.is_empty() {
+        let count = counted(there.len() as u64, "time");
+        screen.say(format!(
+            "{count} skipped that have runs already: --dry-run lists them"
+        ));
+    }
+    let setup = Setup::existing(global, screen, &args.owner)?;
+    let mut session = Session::attach(setup).await?;
+    session.warn_ignored_flags(&args.owner.handlers, false);
+    let mut signals = Signals::new()?;
+    let begun = run_times(&mut session, &mut signals, (global, screen), args, &missing).await;
+    session.leave(&mut signals).await;
+    if !matches!(begun, Ok(Exit::Succeeded)) {
+        screen.say("the same command continues: it skips the times that have runs");
+    }
+    begun
+}
+
+/// Runs these times in order, in groups; returns the worst exit code.
+async fn run_times(
+    session: &mut Session,
+    signals: &mut Signals,
+    (global, screen): (&Global, Screen),
+    args: &BackfillArgs,
+    times: &[ScheduledTime],
+) -> Result<Exit, Failure> {
+    let owner = &args.owner;
+    let view = View::new(
+        global,
+        screen,
+        &owner.handlers,
+        &owner.events,
+        &owner.output,
+    );
+    let (input, labels) = (Value::Null, BTreeMap::new());
+    let mut worst = Exit::Succeeded;
+    for group in times.chunks(usize::from(args.concurrency)) {
+        let mut runs = Vec::new();
+        for time in group {
+            let new = NewRun {
+                id: &time.run,
+                source: Source::Kept(&args.name),
+                input: &input,
+                labels: &labels,
+                scheduled_time: Some(time.time),
+            };
+            match session.start(&new).await {
+                Ok(()) => {
+                    screen.say(format!("run {}", time.run));
+                    runs.push(time.run.clone());
+                }
+                // Another command or the schedule was first.
+                Err(failure) if failure.code() == Some(ErrorCode::RunExists) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        worst = worst.max(follow(session, &runs, &view, signals).await?);
+        // It is paused, or the user has stopped this process.
+        if worst == Exit::Unfinished {
+            break;
+        }
+    }
+    Ok(worst)
 }
 
 async fn schedule(global: &Global, name: &str) -> Result<ScheduleReport, Failure> {
@@ -47,13 +173,14 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
         Format::Table if all.is_empty() => output::print("no schedules")?,
         Format::Table => {
             let head = [
-                "NAME", "SCHEDULE", "TIMEZONE", "NEXT", "OVERLAP", "MISSED", "LAST",
+                "NAME", "SCHEDULE", "TIMEZONE", "NEXT", "OVERLAP", "MISSED", "LAST", "NOTICE",
             ];
             let now = now();
             let rows = all.iter().map(|one| {
                 let schedule = one.schedule.clone();
                 let next = schedule.next.first();
                 let next = next.map(|at| time_text(*at, now)).unwrap_or_default();
+                let notice = notice(&schedule);
                 let said = Option::unwrap_or_default;
                 vec![
                     one.name.clone(),
@@ -63,6 +190,7 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
                     said(schedule.overlap),
                     said(schedule.missed),
                     said(schedule.last),
+                    notice,
                 ]
             });
             output::print(output::table(&head, rows))?;
@@ -70,6 +198,18 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
         format => output::list(format, &all)?,
     }
     Ok(Exit::Succeeded)
+}
+
+/// What a user should know of a schedule: that it is paused, and which times have no run.
+fn notice(schedule: &ScheduleReport) -> String {
+    let paused = schedule.paused_since;
+    let paused = paused.map(|since| format!("paused since {}", format::date(since)));
+    let missed = schedule.last_missed.map(|last| {
+        let last = format::date(last);
+        format!("missed {}, last {last}", schedule.missed_times)
+    });
+    let parts: Vec<String> = paused.into_iter().chain(missed).collect();
+    parts.join("; ")
 }
 
 async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, Failure> {
@@ -83,8 +223,13 @@ async fn next(global: &Global, screen: Screen, args: &NextArgs) -> Result<Exit, 
     };
     match args.output.output {
         Format::Table => {
-            if report.schedule.is_none() {
-                screen.say(format!("{} has no schedule", args.which));
+            match (&report.schedule, report.paused_since) {
+                (None, _) => screen.say(format!("{} has no schedule", args.which)),
+                (_, Some(_)) => screen.say(format!(
+                    "the schedule of {0} is paused: windlass schedule resume {0}",
+                    args.which
+                )),
+                _ => {}
             }
             let now = now();
             let times = report.next.iter().map(|at| time_text(*at, now));

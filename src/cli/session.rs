@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-use windlass_engine::report::{ListFilter, list};
+use windlass_engine::report::{AwaitedRun, ListFilter, list, status};
 use windlass_engine::{
-    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, StoreKind, Value,
-    Workflow,
+    CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus,
+    StartOptions, StoreKind, Timestamp, Value, Workflow, now,
 };
 use windlass_server::ControlSocket;
 use windlass_server::api::{FileText, LocalStart, RetryRun, StartRun};
@@ -147,6 +147,7 @@ pub struct NewRun<'a> {
     pub source: Source<'a>,
     pub input: &'a Value,
     pub labels: &'a BTreeMap<String, String>,
+    pub scheduled_time: Option<Timestamp>,
 }
 
 impl Session {
@@ -202,6 +203,7 @@ impl Session {
             ("--stub", !start && args.stub.is_some()),
             ("--secrets", args.secrets.is_some()),
             ("--secret-command", args.secret_command.is_some()),
+            ("--rate", !args.rate.is_empty()),
         ];
         for (flag, _) in given.iter().filter(|(_, given)| *given) {
             self.setup.screen.warn(&format!(
@@ -256,6 +258,32 @@ impl Session {
         Ok(())
     }
 
+    /// The owner has gone, and another process joined this one as the next owner: that executes what it is asked to.
+    pub async fn resume_elsewhere(&self, run: &str) {
+        if !self.is_joined() || self.is_remote() {
+            return;
+        }
+        // The follower of the run reports an owner that is gone again.
+        let Ok(client) = self.setup.client().await else {
+            return;
+        };
+        let status = client.status(run).await.map(|report| report.status);
+        // A paused run stays paused.
+        if status.is_ok_and(RunStatus::is_progressing) {
+            let _ = client.resume(run).await;
+        }
+    }
+
+    /// The run that a run waits for, if it waits for its turn. The follower of the run reports errors.
+    pub async fn awaited_run(&self, run: &str) -> Option<AwaitedRun> {
+        let report = match &self.role {
+            Role::Owned { engine, .. } => status(engine.inspector(), run, now()).ok()?,
+            Role::Joined { .. } => self.setup.client().await.ok()?.status(run).await.ok()?,
+        };
+        let mut doing = report.doing.into_iter();
+        doing.find_map(|doing| doing.awaits_run)
+    }
+
     /// Asks the owner. If it is gone, the next owner is asked, or this process becomes it.
     async fn ask<T>(
         &mut self,
@@ -295,10 +323,17 @@ impl Session {
         let request = self.start_request(new);
         let asked = self.ask(async |client| client.start(&request).await);
         let asked = asked.await?;
-        let options = StartOptions {
+        let mut options = StartOptions {
             id: Some(new.id.to_owned()),
             labels: new.labels.clone(),
         };
+        if let Some(time) = new.scheduled_time {
+            let kept = match new.source {
+                Source::Loaded(_) => None,
+                Source::Kept(name) => Some(name),
+            };
+            options = options.scheduled(kept, time);
+        }
         self.start_if_owner(new.id, asked, async |engine| {
             let kept;
             let workflow = match new.source {
@@ -379,6 +414,7 @@ impl Session {
             run: Some(new.id.to_owned()),
             input: new.input.clone(),
             labels: new.labels.clone(),
+            scheduled_time: new.scheduled_time,
             ..StartRun::default()
         };
         let workflow = match new.source {
@@ -439,7 +475,20 @@ impl Session {
             OwnerReply::Repeated => Ok(Vec::new()),
             OwnerReply::Owned { engine, .. } => {
                 let runs = engine.recover(paused).await?;
-                Ok(runs.iter().map(ToString::to_string).collect())
+                let mut runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+                // No index has those that wait for their turn, and it arrives only while a process is there.
+                let keyed = engine.inspector().run_index(|index| {
+                    let keyed = index.all().filter(|run| {
+                        run.status.is_progressing()
+                            && !run.is_parked()
+                            && run.labels.contains_key(CONCURRENCY_LABEL)
+                    });
+                    keyed.map(|run| run.id.to_string()).collect::<Vec<_>>()
+                })?;
+                runs.extend(keyed);
+                runs.sort();
+                runs.dedup();
+                Ok(runs)
             }
         }
     }
@@ -557,12 +606,14 @@ impl Session {
 
 /// What came of asking the owner.
 enum OwnerReply<T> {
-    /// It answered.
     Answered(T),
     /// An owner that went away had done it.
     Repeated,
     /// This process is the owner; it may have lost another one before.
-    Owned { engine: Arc<Engine>, lost: bool },
+    Owned {
+        engine: Arc<Engine>,
+        lost: bool,
+    },
 }
 
 /// Sends on what happens to a run of another process, until it ends or pauses.

@@ -13,9 +13,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 use windlass_engine::report::{
-    CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
+    AwaitedRun, CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
 };
-use windlass_engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now, path_part};
+use windlass_engine::{
+    QUARANTINE_LABEL, RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path_part,
+};
 
 /// The most characters of a value on a line.
 const VALUE: usize = 100;
@@ -102,7 +104,10 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     }
     if is_left(report) {
         let resume = format!("`windlass resume{place} {}`", report.run);
-        let _ = writeln!(out, "stopped   no server is running; resume with {resume}");
+        let _ = writeln!(
+            out,
+            "stopped   no process executes it; {resume} continues it"
+        );
     }
     if let Some(outage) = &report.outage {
         let _ = writeln!(out, "stopped   no run continues: {outage}");
@@ -120,7 +125,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         let doing: Vec<&CurrentActivity> = report.doing.iter().filter(inside).collect();
         a_loop(&mut out, one, &doing, report);
         for doing in doing {
-            let _ = writeln!(out, "  doing      {}", doing_text(doing, report));
+            let _ = writeln!(out, "  doing      {}", doing_text(doing, report, place));
         }
     }
     for fork in &report.forks {
@@ -141,13 +146,20 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
             .any(|one| doing.loop_path.as_ref() == Some(&one.path))
     });
     for doing in elsewhere.by_ref().take(MAX_DOING) {
-        let _ = writeln!(out, "doing     {}", doing_text(doing, report));
+        let _ = writeln!(out, "doing     {}", doing_text(doing, report, place));
     }
     match elsewhere.count() {
         0 => {}
         more => {
             let _ = writeln!(out, "doing     and {more} more");
         }
+    }
+    if report.starts_runs {
+        let list = format!(
+            "windlass list{place} --label windlass.parent={}",
+            report.run
+        );
+        let _ = writeln!(out, "started   the runs of `{list}`");
     }
     let _ = writeln!(
         out,
@@ -201,6 +213,9 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     }
     for ending in &outcome.failed_endings {
         let _ = writeln!(out, "alert     {}", output::cut(&ending.text(), 300));
+    }
+    for cancel in &outcome.failed_cancels {
+        let _ = writeln!(out, "cancel    {}", output::cut(&cancel.text(), 300));
     }
     for limit in &outcome.limits {
         let _ = writeln!(out, "limit     {}", limit.text());
@@ -299,7 +314,7 @@ fn due_text(due: Timestamp, report: &StatusReport) -> String {
 }
 
 /// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
-fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
+fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> String {
     let now = report.at;
     let mut parts = Vec::new();
     let due = doing
@@ -308,10 +323,18 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
             None => format!("{} ({})", format::until(due, now), format::time(due, now)),
             Some(_) => due_text(due, report),
         });
-    let name = name(doing);
+    let mut name = name(doing);
+    if let Some(child) = &doing.child {
+        name = format!("{name}  waits for run {child}");
+    }
     match doing.waits_for.as_str() {
         "delay" => parts.push(format!("next check {due}")),
         "sleep" => parts.push(format!("{name}  until {due}")),
+        "signal" if doing.signal.as_deref() == Some(TURN_SIGNAL) => {
+            let awaited = doing.awaits_run.as_ref();
+            let turn = awaited.map(|awaited| awaited_text(awaited, place));
+            parts.push(turn.unwrap_or_else(|| String::from("waits for its turn")));
+        }
         "signal" => {
             let signal = doing.signal.as_deref().unwrap_or_default();
             parts.push(format!("{name}  waits for signal `{signal}`"));
@@ -331,6 +354,15 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
     }
     match (doing.waits_for.as_str(), doing.since) {
         ("retry", _) => parts.push(format!("next attempt {due}")),
+        ("call", None) if let Some(wait) = &doing.rate_limit => {
+            let (host, position) = (&wait.host, wait.position);
+            let due = format::until(wait.begins_at, now);
+            let why = match wait.failures {
+                None => format!("waits for the rate limit of {host}"),
+                Some(failures) => format!("waits for {host}: {failures} calls failed in a row"),
+            };
+            parts.push(format!("{why}, number {position} in line, {due}"));
+        }
         ("call", None) if doing.queued => {
             parts.push(String::from(
                 "queued: the maximum number of calls is running",
@@ -340,6 +372,11 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
         _ => {}
     }
     parts.join("  ")
+}
+
+/// What a run that waits for its turn waits for, with the command that helps.
+pub fn awaited_text(awaited: &AwaitedRun, place: &str) -> String {
+    awaited.text(&format!("windlass resume{place} {}", awaited.run))
 }
 
 fn name(doing: &CurrentActivity) -> String {
@@ -360,13 +397,13 @@ fn behind(report: &StatusReport) -> Option<Duration> {
     Some(report.at.since(due)).filter(|late| *late >= LATE)
 }
 
-/// Whether a run that should go on stands still because no process owns the store.
+/// Whether a run that should go on stands still because no process executes it.
 fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.is_progressing()
 }
 
 /// Why a run is parked, if it is.
-fn parked(report: &StatusReport) -> Option<&String> {
+pub fn parked(report: &StatusReport) -> Option<&String> {
     let label = report.labels.get(QUARANTINE_LABEL);
     label.filter(|_| !report.status.is_final())
 }
@@ -383,10 +420,18 @@ fn next(report: &StatusReport, place: &str) -> String {
         _ if is_left(report) || parked(report).is_some() => commands.push(command("resume", "")),
         RunStatus::Paused => commands.push(command("resume", "")),
         RunStatus::Running | RunStatus::Waiting => {
+            let awaited = report
+                .doing
+                .iter()
+                .filter_map(|doing| doing.awaits_run.as_ref());
+            let stopped = awaited.filter(|awaited| awaited.stopped.is_some());
+            commands
+                .extend(stopped.map(|awaited| format!("windlass resume{place} {}", awaited.run)));
             let signals = report
                 .doing
                 .iter()
                 .filter_map(|doing| doing.signal.as_ref());
+            let signals = signals.filter(|name| *name != TURN_SIGNAL);
             let signals: BTreeSet<&String> = signals.collect();
             commands.extend(signals.into_iter().take(MAX_SIGNALS).map(|name| {
                 let name = quoted(name);

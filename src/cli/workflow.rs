@@ -19,6 +19,7 @@ use std::path::Path;
 use windlass_engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
 use windlass_engine::{Bundle, EngineError, PutIf};
 use windlass_server::api::{FileText, WorkflowText};
+use windlass_value::first_chars;
 
 pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -180,6 +181,7 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
         source: Source::Kept(name),
         input: &input,
         labels: &labels,
+        scheduled_time: given.scheduled_time,
     };
     let exit = follow_or_leave(&mut session, global, screen, how, &new).await;
     session.leave(&mut Signals::new()?).await;
@@ -269,7 +271,7 @@ fn cells(version: &VersionReport) -> Vec<String> {
 fn short(version: &str) -> String {
     const DIGITS: usize = 12;
     let digits = version.strip_prefix("sha256:").unwrap_or(version);
-    digits.chars().take(DIGITS).collect()
+    first_chars(digits, DIGITS).to_owned()
 }
 
 /// What changed from one version to the next, in each of its files.

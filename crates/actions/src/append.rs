@@ -2,29 +2,26 @@
 //! after its last append, and before its first one. What is behind that is cut off only when it is
 //! what this very append left behind, in an attempt before; anything else was written by others.
 //! It never appends to what it does not know the length of, and never overwrites what others wrote.
-//! With `replace` the rows go to a sibling of the file: see `replace`.
+//! With `replace` the rows go to a sibling of the file: see `replace`. With `key` a row whose key the file has is
+//! dropped: see `keys`. How rows become bytes is in `rows`.
 
+mod keys;
 mod replace;
+mod rows;
 
+use self::keys::{KeyHash, KeyIndex};
+use self::rows::{EncodedRows, RowFormat};
 use super::execution_context::{made_before, resolved, state};
 use super::inputs::{Inputs, invalid, mismatch};
-use super::sink;
+use super::sink::{self, Locked};
 use super::{Attempt, Executor};
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
-
-/// So often a file that another process writes to is tried again.
-const TRIES: u32 = 100;
-
-const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 pub(super) struct AppendFile {
@@ -36,6 +33,32 @@ pub(super) struct AppendFile {
 struct LastAppend {
     key: String,
     length: u64,
+    /// How many keys of rows this process put into the file's table.
+    keys: u64,
+}
+
+/// What is appended.
+enum Content {
+    Text(String),
+    Rows {
+        rows: Vec<Value>,
+        format: RowFormat,
+        /// The key of each row.
+        keys: Option<Vec<KeyHash>>,
+        /// The expression of the keys.
+        key: String,
+    },
+}
+
+/// What an append writes.
+struct Prepared {
+    rows: EncodedRows,
+    /// How many rows or texts it appends.
+    count: usize,
+    /// Their keys, and those of the file.
+    keys: Option<(Vec<KeyHash>, KeyIndex)>,
+    /// The number of rows whose keys the file had.
+    duplicates: usize,
 }
 
 struct Job {
@@ -48,8 +71,7 @@ struct Job {
     files: Object,
     measure: bool,
     replace: bool,
-    data: Vec<u8>,
-    rows: usize,
+    content: Content,
     key: String,
     /// Whether what is behind the known end may be of this very append.
     repeated: bool,
@@ -131,11 +153,12 @@ pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
         false => target.clone(),
     };
     let known = job.committed_length(&target, &real)?.unwrap_or(0);
-    let length = match job.measure {
-        true => known,
-        false => known + job.data.len() as u64,
-    };
-    Ok(job.output(&target, &real, length))
+    if job.measure {
+        return Ok(job.output(&target, &real, known, None));
+    }
+    let prepared = job.content.prepare(known, None, None)?;
+    let length = prepared.rows.length(known);
+    Ok(job.output(&target, &real, length, Some(&prepared)))
 }
 
 /// Whether the request is a step of our own, which no author wrote.
@@ -148,7 +171,6 @@ pub fn is_append_bookkeeping(request: &Request) -> bool {
 impl Job {
     fn read(request: &Request, inputs: Inputs<'_>, files: Object) -> Result<Self, Fault> {
         let shown = inputs.required_text("path")?.to_owned();
-        let (data, rows) = data(inputs)?;
         Ok(Self {
             path: resolved(&shown),
             state: state(),
@@ -156,8 +178,7 @@ impl Job {
             files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
             replace: inputs.get("replace") == Some(&Value::Bool(true)),
-            data,
-            rows,
+            content: Content::read(inputs)?,
             key: request.key.clone(),
             repeated: made_before() || request.attempt > 1,
         })
@@ -178,13 +199,7 @@ impl Job {
             )),
             _ => told(error),
         })?;
-        let file = file.ok_or_else(|| {
-            let message = format!(
-                "{} is in the engine's own store: nothing was written",
-                self.shown
-            );
-            Fault::new(fault_kind::DENIED, message)
-        })?;
+        let file = file.ok_or_else(|| sink::in_store(&self.shown))?;
         if let Some(target) = &place.target
             && let Ok(old) = std::fs::metadata(target)
         {
@@ -201,18 +216,30 @@ impl Job {
             sink::sync_name(&path).map_err(told)?;
         }
         let known = known.or(place.known);
-        let mut file = self.locked(file)?;
+        let mut file = Locked::new(file, &self.shown)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = length_of(&mut file).map_err(told)?;
         if self.measure {
-            return Ok(self.output(&target, &real, known.unwrap_or(now)));
+            return Ok(self.output(&target, &real, known.unwrap_or(now), None));
         }
-        self.check(&mut file, known, now, last.get(&real))?;
         // A file without a known length is rewritten from its beginning, or keeps what was there.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
-        let length = from + self.data.len() as u64;
-        let written = write(&mut file, from, now, &self.data);
+        let before = last.get(&real);
+        let keys = match self.content.key() {
+            Some(key) => Some(self.keys(key, &path, from, before)?),
+            None => None,
+        };
+        let mut prepared = self.content.prepare(from, Some(&mut file), keys)?;
+        self.check(&mut file, (known, now), &prepared.rows, before)?;
+        rows::check_overwritten(&mut file, from, &prepared.rows)?;
+        let length = prepared.rows.length(from);
+        prepared.add_keys(length).map_err(told)?;
+        let written = write(&mut file, from, now, &prepared.rows);
         let key = self.key.clone();
+        let keys = prepared
+            .keys
+            .as_ref()
+            .map_or(0, |(_, keys)| keys.inserted());
         let ends = match &written {
             Ok(()) => length,
             Err(_) => {
@@ -221,9 +248,33 @@ impl Job {
                 length_of(&mut file).map_err(told)?
             }
         };
-        last.insert(real.clone(), LastAppend { key, length: ends });
+        let appended = LastAppend {
+            key,
+            length: ends,
+            keys,
+        };
+        last.insert(real.clone(), appended);
         written.map_err(told)?;
-        Ok(self.output(&target, &real, length))
+        Ok(self.output(&target, &real, length, Some(&prepared)))
+    }
+
+    /// The keys of the rows that the file has up to there.
+    fn keys(
+        &self,
+        key: &str,
+        path: &Path,
+        from: u64,
+        last: Option<&LastAppend>,
+    ) -> Result<KeyIndex, Fault> {
+        let inserted = last.map_or(0, |last| last.keys);
+        match KeyIndex::open(path, from, key, inserted, self.state.as_deref()) {
+            Ok(Some(keys)) => Ok(keys),
+            Ok(None) => Err(sink::in_store(&self.shown)),
+            Err(error) => Err(invalid(format!(
+                "cannot use `key` for {}: {error}",
+                self.shown
+            ))),
+        }
     }
 
     fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<AppendTarget, Fault> {
@@ -234,7 +285,7 @@ impl Job {
                 known: None,
             });
         }
-        let target = replace::target(&self.path).map_err(told)?;
+        let target = sink::target(&self.path).map_err(told)?;
         let target = target.display().to_string();
         let sibling = replace::sibling(&target, run_of(&self.key));
         let known = match self.files.get(&*target).and_then(Value::as_str) {
@@ -298,30 +349,12 @@ impl Job {
         replace::length(self.files.get(real))
     }
 
-    /// The file, once no other process writes to it.
-    fn locked(&self, file: File) -> Result<Locked, Fault> {
-        let mut file = file;
-        for _ in 0..TRIES {
-            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(locked) => return Ok(Locked::Alone(locked)),
-                Err((open, Errno::EWOULDBLOCK | Errno::EINTR)) => {
-                    file = open;
-                    std::thread::sleep(PAUSE);
-                }
-                // A file system without locks.
-                Err((open, _)) => return Ok(Locked::Open(open)),
-            }
-        }
-        let message = format!("{} is locked by another process", self.shown);
-        Err(Fault::new(fault_kind::INPUT, message).transient())
-    }
-
     /// Nothing but this append's own bytes may be behind the end that is known.
     fn check(
         &self,
         file: &mut File,
-        known: Option<u64>,
-        now: u64,
+        (known, now): (Option<u64>, u64),
+        rows: &EncodedRows,
         last: Option<&LastAppend>,
     ) -> Result<(), Fault> {
         let own = last.is_some_and(|last| last.key == self.key);
@@ -349,7 +382,7 @@ impl Job {
             return Ok(());
         }
         let left = (now > from && (self.repeated || own))
-            .then(|| self.is_own(file, from, now))
+            .then(|| is_own(rows, file, from, now))
             .transpose();
         match left {
             Ok(Some(true)) => return Ok(()),
@@ -368,23 +401,13 @@ impl Job {
         )))
     }
 
-    /// Whether what is behind the known end is what an attempt at this append left: its bytes, as
-    /// far as it came. What a power cut left unwritten in between reads as zeros.
-    fn is_own(&self, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
-        if now - from > self.data.len() as u64 {
-            return Ok(false);
-        }
-        let mut left = Vec::new();
-        file.seek(SeekFrom::Start(from))?;
-        file.take(self.data.len() as u64).read_to_end(&mut left)?;
-        let mut pairs = left.iter().zip(&self.data);
-        Ok(pairs.all(|(left, own)| left == own || *left == 0))
-    }
-
-    fn output(&self, target: &str, real: &str, length: u64) -> Value {
+    /// The output of a measurement, or of an append.
+    fn output(&self, target: &str, real: &str, length: u64, appended: Option<&Prepared>) -> Value {
         let from = self.files.get(real).cloned().unwrap_or_default();
         let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
-        let rows = Value::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        let rows = number(appended.map_or(0, |appended| appended.count));
+        let duplicates = number(appended.map_or(0, |appended| appended.duplicates));
         // What it is called comes first: it may be the canonical path itself.
         let mut files = vec![(self.shown.as_str(), Value::text(target))];
         if target == real {
@@ -397,6 +420,7 @@ impl Job {
             ("path", Value::text(&self.shown)),
             ("length", length),
             ("rows", rows),
+            ("duplicates", duplicates),
             ("file", Value::text(real)),
             ("from", from),
             ("files", Value::from_pairs(files)),
@@ -421,65 +445,142 @@ fn run_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(run, _)| run)
 }
 
-/// An open file, locked where that is possible.
-enum Locked {
-    Alone(Flock<File>),
-    Open(File),
-}
-
-impl std::ops::Deref for Locked {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        match self {
-            Self::Alone(file) => file,
-            Self::Open(file) => file,
-        }
-    }
-}
-
-impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut File {
-        match self {
-            Self::Alone(file) => file,
-            Self::Open(file) => file,
-        }
-    }
-}
-
 /// Asked without its times: see `Inode`.
 fn length_of(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Cuts the file, which has `now` bytes, to what was committed and puts the data behind it, durably.
-fn write(file: &mut File, from: u64, now: u64, data: &[u8]) -> io::Result<()> {
+/// Cuts the file, which has `now` bytes, to what was committed and puts the rows behind it, durably.
+fn write(file: &mut File, from: u64, now: u64, rows: &EncodedRows) -> io::Result<()> {
     if now != from {
         file.set_len(from)?;
     }
-    file.seek(SeekFrom::Start(from))?;
-    file.write_all(data)?;
+    file.seek(SeekFrom::Start(from - rows.overwritten))?;
+    file.write_all(&rows.bytes)?;
     file.sync_data()
 }
 
-fn data(inputs: Inputs<'_>) -> Result<(Vec<u8>, usize), Fault> {
-    let line = |value: &Value| {
-        let mut line = value.to_json();
-        line.push('\n');
-        line
-    };
-    match (inputs.get("rows"), inputs.get("text")) {
-        (Some(Value::Array(rows)), _) => {
-            let text: String = rows.iter().map(line).collect();
-            Ok((text.into_bytes(), rows.len()))
-        }
-        (Some(other), _) => Err(mismatch("rows", "a list", other)),
-        (None, Some(Value::String(text))) => Ok((text.as_bytes().to_vec(), 1)),
-        (None, Some(other)) => Err(mismatch("text", "a string", other)),
-        // Null is a row too.
-        (None, None) => Ok(match inputs.all().find(|(key, _)| *key == "row") {
-            Some((_, row)) => (line(row).into_bytes(), 1),
-            None => (Vec::new(), 0),
-        }),
+/// Whether what is behind the known end is what an attempt at this append left: its bytes, as
+/// far as it came. What a power cut left unwritten in between reads as zeros.
+fn is_own(rows: &EncodedRows, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
+    let overwritten = usize::try_from(rows.overwritten).unwrap_or_default();
+    let own = rows.bytes.get(overwritten..).unwrap_or_default();
+    if now - from > own.len() as u64 {
+        return Ok(false);
     }
+    let mut left = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.take(own.len() as u64).read_to_end(&mut left)?;
+    let mut pairs = left.iter().zip(own);
+    Ok(pairs.all(|(left, own)| left == own || *left == 0))
+}
+
+impl Content {
+    fn read(inputs: Inputs<'_>) -> Result<Self, Fault> {
+        let rows = match (inputs.get("rows"), inputs.get("text")) {
+            (Some(Value::Array(rows)), _) => rows.to_vec(),
+            (Some(other), _) => return Err(mismatch("rows", "a list", other)),
+            (None, Some(Value::String(text))) => return Ok(Self::Text(text.as_str().to_owned())),
+            (None, Some(other)) => return Err(mismatch("text", "a string", other)),
+            // Null is a row too.
+            (None, None) => {
+                let row = inputs.all().find(|(key, _)| *key == "row");
+                row.map(|(_, row)| row.clone()).into_iter().collect()
+            }
+        };
+        let keys = match inputs.get("keys") {
+            None => None,
+            Some(Value::Array(keys)) if keys.len() == rows.len() => {
+                Some(hashes(keys).map_err(invalid)?)
+            }
+            Some(other) => return Err(mismatch("keys", "a list with a key for each row", other)),
+        };
+        Ok(Self::Rows {
+            rows,
+            format: RowFormat::read(inputs.text("format")?, inputs.get("columns"))?,
+            keys,
+            key: inputs.text("key")?.unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The expression of the keys of its rows.
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Rows {
+                keys: Some(_), key, ..
+            } => Some(key),
+            Self::Rows { .. } | Self::Text(_) => None,
+        }
+    }
+
+    /// The bytes for a file that has `from` bytes for certain, without the rows whose keys it has.
+    fn prepare(
+        &self,
+        from: u64,
+        file: Option<&mut File>,
+        index: Option<KeyIndex>,
+    ) -> Result<Prepared, Fault> {
+        let (rows, format, keys) = match self {
+            Self::Rows {
+                rows, format, keys, ..
+            } => (rows, format, keys.as_deref().unwrap_or_default()),
+            Self::Text(text) => {
+                return Ok(Prepared {
+                    rows: EncodedRows::of_text(text),
+                    count: 1,
+                    keys: None,
+                    duplicates: 0,
+                });
+            }
+        };
+        let is_new = match &index {
+            Some(index) => index.new_keys(keys),
+            None => Ok(keys::first_of_each(keys)),
+        };
+        let is_new = is_new
+            .map_err(|error| invalid(format!("cannot read the keys of the rows: {error}")))?;
+        let is_new = |at: usize| is_new.get(at).copied().unwrap_or(true);
+        let new = rows.iter().enumerate();
+        let new: Vec<&Value> = new
+            .filter(|(at, _)| is_new(*at))
+            .map(|(_, row)| row)
+            .collect();
+        let new_keys = keys.iter().enumerate().filter(|(at, _)| is_new(*at));
+        let new_keys = new_keys.map(|(_, key)| *key).collect();
+        Ok(Prepared {
+            rows: rows::encode(&new, format, from, file)?,
+            count: new.len(),
+            duplicates: rows.len() - new.len(),
+            keys: index.map(|index| (new_keys, index)),
+        })
+    }
+}
+
+impl Prepared {
+    /// Makes the keys of the rows durable, of a file that gets this length.
+    fn add_keys(&mut self, length: u64) -> io::Result<()> {
+        let Some((hashes, index)) = &mut self.keys else {
+            return Ok(());
+        };
+        let pairs = hashes.iter().copied().zip(self.rows.ends.iter().copied());
+        let mut pairs: Vec<(KeyHash, u64)> = pairs.collect();
+        let last = pairs.last().map(|(_, end)| *end);
+        if !self.rows.bytes.is_empty() && last != Some(length) {
+            pairs.push((KeyHash::NONE, length));
+        }
+        index.add(&pairs)
+    }
+}
+
+/// The hashes of keys, all of which are given.
+fn hashes(keys: &[Value]) -> Result<Vec<KeyHash>, String> {
+    let hash = |(at, key): (usize, &Value)| match key {
+        Value::Null => Err(format!(
+            "row {} of {} has no key: `key` is null there; nothing was written",
+            at + 1,
+            keys.len()
+        )),
+        key => Ok(KeyHash::of(key)),
+    };
+    keys.iter().enumerate().map(hash).collect()
 }

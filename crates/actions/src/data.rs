@@ -3,7 +3,6 @@
 
 use super::inputs::{Inputs, invalid};
 use super::json;
-use super::json_mistake::mistake;
 use super::script;
 use super::{Attempt, Executor};
 use std::borrow::Cow;
@@ -38,7 +37,7 @@ impl Executor for JsonParse {
                 Ok(data) => success("data", data),
                 Err(error) => match inputs.get("default") {
                     Some(default) if !is_strict => success("data", default.clone()),
-                    _ => not_json(text, &error.to_string()),
+                    _ => not_json(&error),
                 },
             })
         })
@@ -67,18 +66,17 @@ impl Executor for Notify {
     }
 }
 
-/// What is wrong, in the words of Python; else in ours.
-fn not_json(text: &str, error: &str) -> Value {
-    let found = mistake(text);
-    let words = found.as_ref().map_or(error, |found| found.message);
+/// What is wrong, and where.
+fn not_json(error: &serde_json::Error) -> Value {
+    let message = error.to_string();
+    let (words, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let mut failed = failure(&format!("JSON parse error: {words}"), "parse");
-    if let Some(found) = found {
-        let place = [
-            ("line", Value::Int(found.line)),
-            ("column", Value::Int(found.column)),
-        ];
-        failed.insert("position".into(), Value::from_pairs(place));
-    }
+    let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    let place = [
+        ("line", number(error.line())),
+        ("column", number(error.column())),
+    ];
+    failed.insert("position".into(), Value::from_pairs(place));
     Value::object(failed)
 }
 

@@ -4,6 +4,7 @@
 
 use super::live::Listener;
 use super::secrets::Mask;
+use super::state::SharedState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_model::model::{self as trace, Origin, Request};
@@ -28,6 +29,8 @@ pub(super) struct ExecutionContext {
     pub traced: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
+    /// Where values of workflows between their runs are.
+    pub shared: Option<Arc<dyn SharedState>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
     /// The listener for what commands print while they run.
@@ -50,6 +53,11 @@ pub(super) fn folder() -> Option<Arc<Path>> {
 pub(super) fn origin() -> Origin {
     let origin = CURRENT.try_with(|here| here.origin);
     origin.unwrap_or_default()
+}
+
+/// Where values of workflows between their runs are, if a store is available.
+pub(super) fn shared_state() -> Option<Arc<dyn SharedState>> {
+    CURRENT.try_with(|here| here.shared.clone()).ok().flatten()
 }
 
 /// Whether there is a secret of the program, or something secure, in this.

@@ -15,22 +15,13 @@ use std::time::SystemTime;
 use url::Url;
 use windlass_expression::{Budget, Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
+use windlass_value::{first_chars, words};
 
 /// Inputs that are not a model's.
-const OWN: [&str; 12] = [
-    "entities",
-    "relationships",
-    "source_text",
-    "schema",
-    "schemas",
-    "constraints",
-    "probes",
-    "logging",
-    "agent_name",
-    "messages",
-    "prompt",
-    "system",
-];
+const OWN: [&str; 12] = words! {
+    entities relationships source_text schema schemas constraints probes logging agent_name messages
+    prompt system
+};
 
 const REQUIRED: &str = "missing_required_field";
 const FACT_CHECKER: &str = "You are a fact-checker. Answer with ONLY 'yes' or 'no'.";
@@ -477,7 +468,7 @@ fn is_yes(answer: &str) -> Result<bool, Fault> {
         _ => None,
     });
     said.ok_or_else(|| {
-        let short: String = answer.chars().take(200).collect();
+        let short = first_chars(answer, 200);
         let message = format!("the model's answer to a probe is neither yes nor no: {short}");
         Fault::new(fault_kind::AI, message).transient()
     })

@@ -41,6 +41,16 @@ impl<'a> Inputs<'a> {
             .transpose()
     }
 
+    /// The path of a file.
+    pub(super) fn path(self, key: &str) -> Result<Option<&'a str>, Fault> {
+        match self.text(key)? {
+            Some("") => Err(invalid(format!(
+                "`{key}` is empty: it is the path of a file"
+            ))),
+            path => Ok(path),
+        }
+    }
+
     pub(super) fn required_text(self, key: &str) -> Result<&'a str, Fault> {
         self.text(key)?
             .ok_or_else(|| invalid(format!("`{key}` is missing")))

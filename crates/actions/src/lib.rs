@@ -11,8 +11,6 @@
 //!
 //! Test it alone with `cargo test -p windlass-actions`.
 
-// Not published for others: where the name says all, nothing is added.
-#![allow(missing_docs)]
 // What only the features that are left out would use.
 #![cfg_attr(
     not(all(feature = "http", feature = "llm", feature = "lua", feature = "tea")),
@@ -37,8 +35,6 @@ mod http;
 mod identity;
 mod inputs;
 mod json;
-#[cfg(feature = "tea")]
-mod json_mistake;
 mod live;
 #[cfg(feature = "llm")]
 mod llm;
@@ -56,6 +52,7 @@ mod secrets;
 mod secure;
 mod shell;
 mod sink;
+mod state;
 mod stub;
 mod untrusted;
 
@@ -66,6 +63,7 @@ pub use live::{Listener, OutputStream};
 pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
+pub use state::SharedState;
 pub use stub::stand_in;
 
 use std::future::Future;
@@ -81,6 +79,7 @@ pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send 
 
 /// Does one kind of action.
 pub trait Executor: Send + Sync + 'static {
+    /// One attempt: a future that is dropped aborts it.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
 
     /// The URL that an attempt goes to, as far as that is known before.

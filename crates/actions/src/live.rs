@@ -24,6 +24,7 @@ pub enum OutputStream {
 pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
 impl Listener {
+    /// Calls this function from the task that reads the stream.
     pub fn new(tell: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use windlass_expression::Value;
 use windlass_model::model::Request;
+use windlass_value::first_chars;
 
 const MAX_STDOUT: usize = 16 << 20;
 
@@ -128,7 +129,7 @@ pub(super) fn error_lines(stderr: &str) -> Vec<String> {
     }
     let mut lines: Vec<String> = lines
         .into_iter()
-        .map(|line| line.chars().take(MAX_ERROR_LINE).collect())
+        .map(|line| first_chars(line, MAX_ERROR_LINE).to_owned())
         .collect();
     if lines.len() > MAX_ERROR_LINES {
         let head = MAX_ERROR_LINES / 2;

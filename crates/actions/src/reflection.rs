@@ -12,6 +12,7 @@ use std::sync::Arc;
 use url::Url;
 use windlass_expression::{Budget, Object, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
+use windlass_value::{first_chars, words};
 
 const INSTRUCTIONS: &str = "You judge the output of another program. Answer with nothing but one \
 JSON object of this form: {\"valid\": true or false, \"score\": a number from 0.0 to 1.0, \
@@ -20,20 +21,9 @@ JSON object of this form: {\"valid\": true or false, \"score\": a number from 0.
 const PROMPT: &str = "Is this output valid and correct?";
 
 /// Inputs that are not the model's.
-const OWN: [&str; 12] = [
-    "data",
-    "output",
-    "evaluator_type",
-    "type",
-    "schema",
-    "schemas",
-    "coerce",
-    "prompt",
-    "system",
-    "examples",
-    "messages",
-    "errors",
-];
+const OWN: [&str; 12] = words! {
+    data output evaluator_type type schema schemas coerce prompt system examples messages errors
+};
 
 pub(super) struct Evaluate {
     ai: Arc<Ai>,
@@ -160,26 +150,20 @@ fn messages(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
                 "`examples[{index}]` must have `input` and `output`"
             )));
         };
-        all.push(message("user", text_of(input)));
-        all.push(message("assistant", text_of(output)));
+        all.push(message("user", input.to_text()));
+        all.push(message("assistant", output.to_text()));
     }
     let prompt = match inputs.get("prompt") {
-        Some(prompt) => text_of(prompt),
-        None => format!("{PROMPT}\n\nThe output:\n{}", text_of(data)),
+        Some(prompt) => prompt.to_text(),
+        None => format!("{PROMPT}\n\nThe output:\n{}", data.to_text()),
     };
     all.push(message("user", prompt));
     Ok(Value::array(all))
 }
 
-fn text_of(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_json(), str::to_owned)
-}
-
 fn judgement(answer: &str) -> Result<Value, Fault> {
     let refused = |why: &str| {
-        let short: String = answer.chars().take(200).collect();
+        let short = first_chars(answer, 200);
         let message = format!("the model's evaluation cannot be used: {why}: {short}");
         Fault::new(fault_kind::AI, message)
             .output(Value::from_pairs([("content", Value::text(answer))]))

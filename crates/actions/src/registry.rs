@@ -11,10 +11,11 @@ use super::extraction::Extraction;
 #[cfg(feature = "tea")]
 use super::files::{FileRead, FileWrite};
 use super::handler::{Handlers, unknown};
-use super::http::Client;
 #[cfg(feature = "http")]
 use super::http::Http;
+use super::http::{Client, DEFAULT_TIMEOUT};
 use super::identity;
+use super::inputs::{invalid, scalar};
 use super::live::Listener;
 #[cfg(feature = "llm")]
 use super::llm::Ai;
@@ -29,6 +30,7 @@ use super::script::{Prolog, Python};
 use super::secrets::{Mask, ResolvedSecrets, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
+use super::state::{SharedState, StateAction};
 use super::untrusted;
 use super::{Attempt, Executor};
 use serde::Serialize;
@@ -44,12 +46,18 @@ use std::task::Poll;
 use std::time::Duration;
 use windlass_expression::{MAX_ACTION_DEPTH, Value};
 use windlass_model::model::{
-    Dialect, Fault, Handler, HandlerTarget, Name, Origin, Policy, Request, fault_kind,
+    Dialect, Fault, GET_STATE, Handler, HandlerTarget, HostRate, Name, Origin, Policy, RATE,
+    Request, SET_STATE, fault_kind, short_digest,
 };
+use windlass_value::first_chars;
 
 /// The largest result of an action as a whole, in bytes. Executors bound what they read to 16 MiB,
 /// which may be in a result twice, as text and parsed.
 const MAX_RESULT_BYTES: usize = 40 << 20;
+
+/// A longer name of a rate, in bytes, is shortened to this many letters and a digest.
+const LONGEST_RATE_NAME: usize = 200;
+const SHOWN_RATE_NAME: usize = 64;
 
 type Executors = BTreeMap<Name, Arc<dyn Executor>>;
 
@@ -58,6 +66,8 @@ type Executors = BTreeMap<Name, Arc<dyn Executor>>;
 pub struct Registry {
     executors: Arc<Executors>,
     handlers: Arc<Handlers>,
+    /// How often a workflow calls a host.
+    rates: Arc<[HostRate]>,
     /// What reaches the public internet only, for guests.
     guests: Arc<Executors>,
     secrets: Secrets,
@@ -81,6 +91,8 @@ impl Registry {
         let mut executors = callers(&client, &processes, &prolog);
         executors.extend([
             executor("appendFile", AppendFile::default()),
+            executor(GET_STATE, StateAction),
+            executor(SET_STATE, StateAction),
             executor("python", Python::new(Arc::clone(&processes))),
             executor("shell", Shell::new(Arc::clone(&processes))),
         ]);
@@ -102,6 +114,7 @@ impl Registry {
             executors: Arc::new(executors),
             guests: Arc::new(for_guests),
             handlers: Arc::new(Handlers::new(client, guests, processes)),
+            rates: Arc::default(),
             secrets: Secrets::default(),
             guest_policy: Policy::GUEST,
             policy: Policy::TRUSTED,
@@ -112,6 +125,7 @@ impl Registry {
                 replayed: true,
                 traced: false,
                 state: None,
+                shared: None,
                 secrets: Vec::new(),
                 listener: None,
             },
@@ -160,6 +174,21 @@ impl Registry {
             );
         }
         layered
+    }
+
+    /// This registry for a workflow that calls hosts no more often than this.
+    #[must_use]
+    pub fn with_rates(&self, rates: &[HostRate]) -> Self {
+        Self {
+            rates: rates.into(),
+            ..self.clone()
+        }
+    }
+
+    /// How often its workflow calls a host.
+    #[must_use]
+    pub fn rates(&self) -> &[HostRate] {
+        &self.rates
     }
 
     /// What guests may do; without this nothing.
@@ -228,18 +257,29 @@ impl Registry {
         self.context.state = Some(Arc::from(state));
     }
 
+    /// Where values of workflows between their runs are; without this, no action reads or writes one.
+    pub fn set_shared_state(&mut self, state: Arc<dyn SharedState>) {
+        self.context.shared = Some(state);
+    }
+
     /// Sends the trace context to callees: `traceparent` of W3C Trace Context.
     pub fn set_traced(&mut self, traced: bool) {
         self.context.traced = traced;
     }
 
-    /// One with the state directory and the tracing of another: itself, when it has them.
+    /// One with the state directory, the store and the tracing of another: itself, when it has them.
     #[must_use]
     pub fn in_engine(mut this: Arc<Self>, other: &Self) -> Arc<Self> {
         let (here, there) = (&this.context, &other.context);
-        if here.state != there.state || here.traced != there.traced {
+        let is_same = match (&here.shared, &there.shared) {
+            (Some(here), Some(there)) => Arc::ptr_eq(here, there),
+            (None, None) => true,
+            _ => false,
+        };
+        if here.state != there.state || here.traced != there.traced || !is_same {
             let context = &mut Arc::make_mut(&mut this).context;
             context.state.clone_from(&other.context.state);
+            context.shared.clone_from(&other.context.shared);
             context.traced = other.context.traced;
         }
         this
@@ -293,6 +333,7 @@ impl Registry {
         self
     }
 
+    /// Those of this registry, then those of handlers.
     pub fn executor_names(&self) -> impl Iterator<Item = &str> {
         let own = self.executors.keys().map(|name| &**name);
         own.chain(Handlers::EXECUTORS)
@@ -311,6 +352,7 @@ impl Registry {
         self.handlers.stubs_http(action)
     }
 
+    /// The actions and handlers that a stub answers for.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.stub_names()
     }
@@ -379,9 +421,37 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
+    /// The name that the inputs of a request have as `rate`, shortened if it is long. A digest replaces a secure one.
+    #[must_use]
+    pub fn rate_name(&self, request: &Request) -> Option<Name> {
+        let named = request.rate()?;
+        let text = scalar(RATE, &named.revealed()).ok().flatten();
+        let text = text.filter(|text| !text.is_empty())?;
+        Some(match named.has_secure() {
+            true => Name::from(format!("secure-{}", short_digest(&text))),
+            false if text.len() > LONGEST_RATE_NAME => {
+                let digest = short_digest(&text);
+                Name::from(format!("{}-{digest}", first_chars(&text, SHOWN_RATE_NAME)))
+            }
+            false => Name::from(text),
+        })
+    }
+
     async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
+        if let Some(named) = request.rate()
+            && scalar(RATE, &named.revealed())?.is_none_or(|name| name.is_empty())
+        {
+            return Err(invalid("`rate` is empty: it is the name of a rate limit"));
+        }
         if let Some(flag) = self.policy.denies(&request.executor) {
             let message = format!("`{}` is not allowed here: {flag}", request.executor);
+            return Err(Fault::new(fault_kind::DENIED, message));
+        }
+        if let Some(flag) = self
+            .policy
+            .denies_inputs(&request.executor, &request.inputs)
+        {
+            let message = format!("`{}` may not use files here: {flag}", request.executor);
             return Err(Fault::new(fault_kind::DENIED, message));
         }
         if let Some(what) = untrusted::denied(self.policy, request) {
@@ -405,7 +475,7 @@ impl Registry {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));
         };
-        let limit = executor.timeout(request);
+        let limit = self.timeout_of(executor, request);
         let attempt = catch_panic(&request.action, || executor.execute(request));
         let outcome = match limit {
             None => attempt.await,
@@ -414,6 +484,15 @@ impl Registry {
                 .unwrap_or_else(|_| Err(timeout_fault(limit))),
         };
         enforce_result_limits(outcome)
+    }
+
+    /// How long an attempt may take. A guest that waits for an event without an end would hold its place for ever.
+    fn timeout_of(&self, executor: &dyn Executor, request: &Request) -> Option<Duration> {
+        let own = executor.timeout(request);
+        match self.origin() {
+            Origin::Guest if request.reads_events() => own.or(Some(DEFAULT_TIMEOUT)),
+            Origin::Guest | Origin::Operator => own,
+        }
     }
 
     fn executor(&self, name: &str) -> Option<&dyn Executor> {
@@ -537,14 +616,14 @@ fn limit_violation(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HandlerTarget, Registry, Value};
+    use super::{Dialect, HandlerTarget, Origin, Registry, Value};
     use crate::asking;
     use std::time::Duration;
 
     fn default_timeout(registry: &Registry, executor: &str, inputs: &str) -> Option<Duration> {
         let request = asking(executor, inputs);
         let executor = registry.executor(executor).unwrap();
-        executor.timeout(&request)
+        registry.timeout_of(executor, &request)
     }
 
     #[test]
@@ -564,6 +643,12 @@ mod tests {
         ] {
             let given = default_timeout(&registry, executor, inputs);
             assert_eq!(given, expected, "{executor} {inputs}");
+        }
+        // A stream has none, unless it is that of a guest.
+        let guest = registry.of(Origin::Guest, Dialect::Loom);
+        for (registry, expected) in [(&registry, None), (&guest, own)] {
+            let given = default_timeout(registry, "http", r#"{"events": true}"#);
+            assert_eq!(given, expected);
         }
     }
 }

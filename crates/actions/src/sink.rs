@@ -1,10 +1,23 @@
 //! Files that actions write: opened so that none of the engine's own store is among them, however it
 //! is called, and so that a new one's name outlasts a power cut. It never writes into a file.
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use windlass_inode::Inode;
+use windlass_model::model::{Fault, fault_kind};
+
+/// Maximum number of links followed to a file that is not there yet.
+const MAX_LINKS: usize = 40;
+
+/// So often a file that another process writes to is tried again.
+const TRIES: u32 = 100;
+
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Opens a file to write, making it when it is not there and `may_make`; none when it is one of the
 /// store in the directory `state`.
@@ -30,14 +43,101 @@ pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Res
     Ok(Some(file))
 }
 
+/// The fault of an action whose file [`open`] refuses.
+pub(super) fn in_store(shown: &str) -> Fault {
+    let message = format!("{shown} is in the engine's own store: nothing was written");
+    Fault::new(fault_kind::DENIED, message)
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the name of a file durable.
 pub(super) fn sync_name(real: &Path) -> io::Result<()> {
     File::open(folder_of(real))?.sync_all()
 }
 
+/// The file that a path leads to, through all links, whether it is there or not.
+pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match std::fs::canonicalize(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(found) if !found.is_file() => {
+                let what = "it is not a file that can be replaced";
+                return Err(io::Error::new(ErrorKind::InvalidInput, what));
+            }
+            known => return known,
+        }
+        let folder = path.parent().unwrap_or(Path::new("/")).canonicalize()?;
+        match std::fs::read_link(&path) {
+            Ok(link) => path = folder.join(link),
+            Err(_) => {
+                let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+                return Ok(folder.join(name));
+            }
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|parent| *parent != Path::new(""));
     folder.unwrap_or(Path::new("."))
+}
+
+/// An open file, locked where that is possible.
+pub(super) enum Locked {
+    Alone(Flock<File>),
+    Open(File),
+}
+
+impl Locked {
+    /// The file, once no other process writes to it. Blocks for up to 5 s.
+    ///
+    /// # Errors
+    /// Transient, if another process has it locked for longer.
+    pub(super) fn new(file: File, shown: &str) -> Result<Self, Fault> {
+        let mut file = file;
+        for _ in 0..TRIES {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => return Ok(Self::Alone(locked)),
+                Err((open, Errno::EWOULDBLOCK | Errno::EINTR)) => {
+                    file = open;
+                    std::thread::sleep(PAUSE);
+                }
+                // A file system without locks.
+                Err((open, _)) => return Ok(Self::Open(open)),
+            }
+        }
+        let message = format!("{shown} is locked by another process");
+        Err(Fault::new(fault_kind::INPUT, message).transient())
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
+    }
 }
 
 /// A store and those that repairs left: all of their folders and files, however deep.

@@ -11,9 +11,6 @@
 //!
 //! Test it alone with `cargo test -p windlass-draw`.
 
-// Not published for others: where the name says all, nothing is added.
-#![allow(missing_docs)]
-
 mod dot;
 mod fold;
 mod layout;
@@ -31,6 +28,7 @@ pub use svg::{picture, svg};
 use std::fmt;
 use windlass_machine::program::{ScopeId, StateId};
 use windlass_model::model::Name;
+use windlass_value::{fitted, one_line};
 
 /// Maximum number of characters in a label: a diagram is not a listing.
 const LABEL: usize = 100;
@@ -190,10 +188,5 @@ impl Line {
 
 /// On one line, and not too long.
 fn cut(text: &str) -> String {
-    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if flat.chars().count() <= LABEL {
-        return flat;
-    }
-    let head: String = flat.chars().take(LABEL - 1).collect();
-    format!("{head}…")
+    fitted(&one_line(text), LABEL)
 }

@@ -5,6 +5,7 @@ use super::picture::{Edge, Graph, Node};
 use super::{Detail, tree};
 use std::fmt::Write;
 use windlass_machine::program::Program;
+use windlass_value::fitted;
 
 /// How round the corners of lines are.
 const ROUND: i64 = 6;
@@ -89,7 +90,7 @@ fn rect(node: &Node, class: &str, shift: i64, round: i64, out: &mut String) {
 }
 
 fn text(class: &str, x: i64, y: i64, text: &str, most: usize, out: &mut String) {
-    let text = escaped(&shortened(text, most));
+    let text = escaped(&fitted(text, most));
     let _ = writeln!(
         out,
         "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
@@ -176,7 +177,7 @@ fn ports(node: &Node, out: &mut String) {
     for port in &node.ports {
         let (x, y) = (port.x, port.y);
         let beside = if port.side == "in" { y + 14 } else { y - 7 };
-        let name = escaped(&shortened(&port.name, 20));
+        let name = escaped(&fitted(&port.name, 20));
         let _ = writeln!(
             out,
             "<circle class=\"p\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>\
@@ -257,14 +258,6 @@ fn label(edge: &Edge, out: &mut String) {
 /// How many characters of this size, in tenths of a pixel, have room.
 fn characters(width: i64, size: i64) -> usize {
     usize::try_from(width * 10 / size).unwrap_or(0)
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{head}…")
 }
 
 /// Text that XML may hold and that shows what it is: no markup, no control characters, nothing that

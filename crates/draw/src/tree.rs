@@ -4,10 +4,12 @@ use super::wires::{Links, wires};
 use super::{
     BoxId, BoxShape, DrawnBox, Endpoints, Facts, Line, LineKind, NodeLimits, ScopeDrawing, cut,
 };
+use std::collections::HashSet;
 use windlass_machine::program::duration_text;
+use windlass_machine::program::retry_title;
 use windlass_machine::program::template_text;
 use windlass_machine::program::{
-    Action, DagNode, Op, Program, Retry, Scope, ScopeId, ScopeKind, State, StateId,
+    Action, DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId,
 };
 use windlass_model::model::{Delay, Name, Status, path_part};
 
@@ -18,6 +20,15 @@ pub(super) fn drawing(program: &Program) -> ScopeDrawing {
         if let Some(states) = states_of.get_mut(state.scope.index()) {
             states.push(StateId::from_index(index));
         }
+    }
+    // A follow-up is drawn as a part of its call.
+    let parts = program.states.iter().filter_map(|state| match state.op {
+        Op::FollowUp { to, .. } => Some(to),
+        _ => None,
+    });
+    let parts: HashSet<StateId> = parts.collect();
+    for states in &mut states_of {
+        states.retain(|state| !parts.contains(state));
     }
     let tree = Tree {
         program,
@@ -136,6 +147,7 @@ impl Tree<'_> {
             | Op::Join
             | Op::Succeed
             | Op::Visit
+            | Op::FollowUp { .. }
             | Op::Expect(..) => {}
             Op::Branch(arms) => {
                 drawn.boxes.push(self.choice(me, state, path));
@@ -155,7 +167,7 @@ impl Tree<'_> {
             Op::Raise { .. } | Op::Terminate { .. } => {
                 drawn.boxes.push(self.step(me, state, path));
             }
-            Op::Call(_)
+            Op::Call(..)
             | Op::Assign { .. }
             | Op::Compose(_)
             | Op::Sleep(_)
@@ -175,7 +187,7 @@ impl Tree<'_> {
         let is_dag = matches!(&scope.kind, ScopeKind::Dag { nodes } if !nodes.is_empty());
         let facts = self.frame(scope, state, path);
         let inside = match &scope.kind {
-            ScopeKind::Loop(_) | ScopeKind::ForEach { .. } => self.inside(id, &facts.path),
+            ScopeKind::Loop(..) | ScopeKind::ForEach { .. } => self.inside(id, &facts.path),
             _ => self.inside(id, path),
         };
         drawn.boxes.push(DrawnBox {
@@ -296,11 +308,12 @@ impl Tree<'_> {
         let mut summary = match scope.kind {
             ScopeKind::Dag { .. }
             | ScopeKind::Deadline { .. }
+            | ScopeKind::FollowUp
             | ScopeKind::Try { retry: Some(_), .. } => String::new(),
             _ => does,
         };
         match &scope.kind {
-            ScopeKind::Loop(spec) => {
+            ScopeKind::Loop(_, spec) => {
                 condition = Some(spec.condition_text.clone()).filter(|text| !text.is_empty());
                 limits.count = Some(template_text(&spec.count));
                 limits.timeout = spec.timeout.as_ref().map(duration_text);
@@ -315,7 +328,7 @@ impl Tree<'_> {
             ScopeKind::Graph { max_steps } => limits.count = Some(max_steps.to_string()),
             ScopeKind::Try { retry, .. } => {
                 let authored = retry.as_ref().filter(|retry| !retry.is_default);
-                limits.retry = authored.map(Retry::title);
+                limits.retry = authored.map(retry_title);
             }
             ScopeKind::Deadline { after } => limits.deadline = Some(duration_text(after)),
             ScopeKind::Block => {
@@ -326,6 +339,7 @@ impl Tree<'_> {
                 };
             }
             ScopeKind::Root
+            | ScopeKind::FollowUp
             | ScopeKind::Branch
             | ScopeKind::Parallel { .. }
             | ScopeKind::Dag { .. } => {}
@@ -351,13 +365,14 @@ impl Tree<'_> {
 
     fn kind(&self, scope: &Scope) -> &'static str {
         match &scope.kind {
-            ScopeKind::Loop(_) => "loop",
+            ScopeKind::Loop(..) => "loop",
             ScopeKind::ForEach { .. } => "foreach",
             ScopeKind::Parallel { .. } => "parallel",
             ScopeKind::Graph { .. } | ScopeKind::Dag { .. } => "graph",
             ScopeKind::Try { retry: Some(_), .. } => "retry",
             ScopeKind::Try { retry: None, .. } => "tried",
             ScopeKind::Deadline { .. } => "deadline",
+            ScopeKind::FollowUp => "block",
             ScopeKind::Root | ScopeKind::Block | ScopeKind::Branch => {
                 let first = self.program.state(scope.body);
                 match first.map(|first| &first.op) {
@@ -428,8 +443,8 @@ fn end(program: &Program, to: StateId) -> Option<BoxId> {
         return match &state.op {
             Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed => None,
             Op::Enter(scope) => Some(BoxId::Scope(*scope)),
-            // A visit only counts, and a check belongs to what is before it.
-            Op::Visit | Op::Expect(..) if state.next != at => {
+            // A visit only counts, and a check and a follow-up belong to what is before them.
+            Op::Visit | Op::Expect(..) | Op::FollowUp { .. } if state.next != at => {
                 at = state.next;
                 continue;
             }

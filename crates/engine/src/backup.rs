@@ -34,7 +34,7 @@ impl Engine {
     /// [`EngineError::StoreExists`] when there is one already; store errors: there is no copy then.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
         check_no_store(dir)?;
-        check_intact(self.store.backup(dir)?)?.into_report(dir, None)
+        check_intact(self.launcher.store.backup(dir)?)?.into_report(dir, None)
     }
 }
 

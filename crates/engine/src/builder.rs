@@ -1,22 +1,24 @@
 //! What an engine is made from: executors and secrets, limits, and the store.
 
 use super::error::existing;
+use super::launch::Launcher;
 use super::load::Workflows;
-use super::named::Compiled;
 use super::runs::LocalBackend;
+use super::state::StoreState;
+use super::turns::Turns;
 use super::{Engine, EngineError, Inspector, RunBackend, RunReader, files};
 #[cfg(feature = "http")]
 use super::{OtlpTarget, otlp};
-use crate::scheduler::{Limits, Loader, Scheduler};
+use crate::scheduler::{CallWorkflow, Limits, Loader, Rates, Scheduler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use windlass_actions::{ActivityContext, ActivityError, Registry, SecretSources};
 use windlass_formats::Caps;
-use windlass_model::model::{HandlerTarget, Origin, Policy};
+use windlass_model::model::{HandlerTarget, HostRate, Origin, Policy};
 use windlass_store::{MemoryStore, StateKey, Store, StoreKind};
 
 /// Connects to runs that others keep. It is given what compiles their sources, and the workflows that
@@ -31,6 +33,9 @@ pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
     limits: Limits,
+    rates: Vec<HostRate>,
+    /// The directory of the store.
+    state: Option<PathBuf>,
     commands_only: bool,
     key: Option<StateKey>,
     store: Option<StoreKind>,
@@ -156,6 +161,13 @@ impl EngineBuilder {
         self
     }
 
+    /// How often hosts are called, over all runs. What the files of workflows say holds, too: the slower one.
+    #[must_use]
+    pub fn rates(mut self, rates: Vec<HostRate>) -> Self {
+        self.rates = rates;
+        self
+    }
+
     /// An engine that only takes commands to runs: it stores what they change and never moves a
     /// run. For a store that no other process owns.
     #[must_use]
@@ -179,6 +191,7 @@ impl EngineBuilder {
     pub fn open(mut self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let store = windlass_store::open(dir.as_ref(), self.store)?;
         self.registry.set_state(dir.as_ref());
+        self.state = Some(dir.as_ref().to_owned());
         self.with_store(store)
     }
 
@@ -255,6 +268,8 @@ impl EngineBuilder {
             store.seal_with(Arc::new(key));
         }
         let (limits, commands_only) = (self.limits, self.commands_only);
+        let state = self.state.clone();
+        let rates = Rates::new(std::mem::take(&mut self.rates), state.as_deref());
         // Others carry the runs out: nothing can be missing here.
         self.commands_only |= connect.is_some();
         #[cfg(feature = "http")]
@@ -263,13 +278,17 @@ impl EngineBuilder {
         let spans = exporter.as_ref().map(otlp::Exporter::sink);
         #[cfg(not(feature = "http"))]
         let spans = None;
+        let shared = StoreState(Arc::downgrade(&store));
+        self.registry.set_shared_state(Arc::new(shared));
         let workflows = Arc::new(self.workflows());
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
+        let handle = tasks.clone();
         let scheduler = Scheduler::new(
             store.clone(),
             workflows.clone(),
             tasks,
             limits,
+            rates,
             commands_only,
             spans,
         )
@@ -283,15 +302,30 @@ impl EngineBuilder {
         let tell = changes.clone();
         runs.inspect()
             .on_change(Arc::new(move || tell.send_modify(|()| ())));
-        Ok(Engine {
-            changes,
-            inspector: Inspector::new(runs.inspect()),
-            changed: tokio::sync::Notify::new(),
+        let inspector = Inspector::new(runs.inspect());
+        let turns = connect
+            .is_none()
+            .then(|| Turns::new(inspector.clone(), Arc::clone(&runs)));
+        if let Some(turns) = &turns {
+            handle.spawn(turns.follow(changes.subscribe()));
+        }
+        let launcher = Arc::new(Launcher {
+            inspector,
             runs,
-            local,
+            turns,
             workflows,
             store,
-            compiled: Compiled::default(),
+            compiled: RwLock::default(),
+            called: Mutex::default(),
+        });
+        let caller: Arc<dyn CallWorkflow> = launcher.clone();
+        local.scheduler.set_caller(&caller);
+        Ok(Engine {
+            changes,
+            changed: tokio::sync::Notify::new(),
+            launcher,
+            local,
+            state,
             #[cfg(feature = "http")]
             exporter,
         })

@@ -6,6 +6,7 @@ use chrono::{
 use std::time::Duration;
 use windlass_expression::{Zone, time_zone, zone_to_utc};
 use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When, next_of_cron};
+use windlass_store::SchedulePause;
 use windlass_value::time::Timestamp;
 
 /// A time that passed longer ago than this was missed: no process was running.
@@ -14,8 +15,17 @@ const LATE_AFTER: Duration = Duration::from_secs(60);
 /// How soon it is looked again whether a run that is in the way has ended.
 const QUEUED_AFTER: Duration = Duration::from_secs(2);
 
+/// The same while missed times are made up for.
+const BEHIND_AFTER: Duration = Duration::from_millis(500);
+
 /// Maximum number of candidates checked for one time: enough for every weekday of some years.
 const CANDIDATES: u32 = 3_000;
+
+/// Maximum number of times that are made up for with a run each: the newest ones.
+pub(super) const MAX_DUE: usize = 1_000;
+
+/// Times beyond [`MAX_DUE`] are counted up to here.
+const MAX_COUNTED: u64 = 10_000;
 
 /// What is to be done about a schedule now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +36,10 @@ pub(super) struct Decision {
     pub until: Option<Timestamp>,
     /// Look again then.
     pub next: Option<Timestamp>,
+    /// The number of past times that have no run and get no run.
+    pub missed: u64,
+    /// The last of them.
+    pub last_missed: Option<Timestamp>,
 }
 
 /// The run of an earlier time.
@@ -34,70 +48,221 @@ pub(super) enum PreviousRun {
     /// There is none, or it is not known any more.
     None,
     /// It has not ended.
-    UnderWay,
-    /// It ended then.
-    Ended(Timestamp),
+    UnderWay {
+        /// Whether it was started long after its time.
+        is_late: bool,
+    },
+    /// It began and ended then.
+    Ended { began: Timestamp, at: Timestamp },
 }
 
-/// What is to be done: `anchor` is when the schedule began, `until` up to when its times are
-/// decided.
+impl PreviousRun {
+    pub(super) fn is_under_way(self) -> bool {
+        matches!(self, Self::UnderWay { .. })
+    }
+
+    /// Whether a time was due before it ended.
+    fn delayed(self, time: Timestamp) -> bool {
+        match self {
+            Self::None => false,
+            Self::UnderWay { .. } => true,
+            Self::Ended { at, .. } => at >= time,
+        }
+    }
+}
+
+/// What a schedule has behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past<'a> {
+    /// When it began.
+    pub anchor: Timestamp,
+    /// Up to when its times are decided.
+    pub until: Timestamp,
+    pub pauses: &'a [SchedulePause],
+}
+
+/// The times that are not decided.
+#[derive(Default)]
+struct Due {
+    /// The newest, in order.
+    times: Vec<Timestamp>,
+    /// How many there are before them, up to [`MAX_COUNTED`].
+    dropped: u64,
+}
+
+/// What is to be done.
 pub(super) fn decide(
     schedule: &Schedule,
-    anchor: Timestamp,
-    until: Timestamp,
+    past: Past<'_>,
     now: Timestamp,
     earlier: PreviousRun,
 ) -> Decision {
-    let next = next_after(schedule, anchor, now);
-    let Some(last) = last_between(schedule, anchor, until, now) else {
+    let next = next_unpaused(schedule, past, now);
+    let due = due(schedule, past, now);
+    let (Some(first), Some(last)) = (due.times.first(), due.times.last()) else {
         return Decision {
             next,
             ..Decision::default()
         };
     };
-    let decided = Decision {
-        start: None,
-        until: Some(last),
-        next,
-    };
-    // A time that waited for a run was not missed, however long that took.
-    let waited = match earlier {
-        PreviousRun::UnderWay => true,
-        PreviousRun::Ended(at) => at >= last,
-        PreviousRun::None => false,
-    };
-    let busy = earlier == PreviousRun::UnderWay;
-    let missed = now.since(last) > LATE_AFTER && !(waited && schedule.overlap == Overlap::Queue);
-    match (schedule.overlap, busy) {
-        (Overlap::Queue, true) => Decision {
+    if schedule.missed == Missed::RunAll {
+        let before = (due.dropped > 0).then(|| Timestamp(first.0.saturating_sub(1)));
+        let dropped = Decision {
             start: None,
-            until: None,
-            next: Some(now.plus(QUEUED_AFTER)),
-        },
-        (Overlap::Skip, true) => decided,
-        _ if missed && schedule.missed == Missed::Skip => decided,
-        _ => Decision {
-            start: Some(last),
-            ..decided
-        },
+            until: before,
+            next,
+            missed: due.dropped,
+            last_missed: before.and_then(|before| last_between(schedule, past, before)),
+        };
+        return decide_each(schedule, &due.times, now, earlier, dropped);
+    }
+    let queues = schedule.overlap == Overlap::Queue;
+    // A time that waited for a run was not missed, however long that took.
+    let waited = |time: &Timestamp| queues && earlier.delayed(*time);
+    let missed = now.since(*last) > LATE_AFTER && !waited(last);
+    let start = match (schedule.overlap, earlier.is_under_way()) {
+        (Overlap::Queue, true) => {
+            return Decision {
+                next: Some(now.plus(QUEUED_AFTER)),
+                ..Decision::default()
+            };
+        }
+        (Overlap::Skip, true) => None,
+        _ if missed && schedule.missed == Missed::Skip => None,
+        _ => Some(*last),
+    };
+    let decided = Decision {
+        start,
+        until: Some(*last),
+        next,
+        ..Decision::default()
+    };
+    let overlaps = schedule.overlap == Overlap::Skip && earlier.is_under_way();
+    if overlaps || schedule.missed == Missed::RunOnce {
+        return decided;
+    }
+    let without = |time: &&Timestamp| Some(**time) != start && !waited(time);
+    let known = due.times.iter().filter(without).count() as u64;
+    let dropped = match due.times.first() {
+        Some(first) if waited(first) => 0,
+        _ => due.dropped,
+    };
+    Decision {
+        missed: known + dropped,
+        last_missed: due.times.iter().rev().find(without).copied(),
+        ..decided
     }
 }
 
-/// The last time after `from`, up to `to`.
-fn last_between(
+/// The same where each time has a run of its own: the first of them is decided now, and what was `dropped` before.
+fn decide_each(
     schedule: &Schedule,
-    anchor: Timestamp,
-    from: Timestamp,
+    times: &[Timestamp],
+    now: Timestamp,
+    earlier: PreviousRun,
+    dropped: Decision,
+) -> Decision {
+    let Some(first) = times.first().copied() else {
+        return dropped;
+    };
+    let until_then = |time: Timestamp, start: bool| Decision {
+        start: start.then_some(time),
+        until: Some(time),
+        next: match times.last() == Some(&time) {
+            true => dropped.next,
+            false => Some(now),
+        },
+        ..dropped
+    };
+    let is_behind = times.len() > 1
+        || now.since(first) > LATE_AFTER
+        || matches!(earlier, PreviousRun::UnderWay { is_late: true });
+    match (earlier, schedule.overlap) {
+        (PreviousRun::UnderWay { .. }, Overlap::Allow) => until_then(first, true),
+        (PreviousRun::UnderWay { .. }, overlap) if is_behind || overlap == Overlap::Queue => {
+            Decision {
+                next: Some(now.plus(BEHIND_AFTER)),
+                ..dropped
+            }
+        }
+        (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
+        // Times that were due while the run continued were not missed: one run waited.
+        (PreviousRun::Ended { began, at }, Overlap::Queue) if first >= began => {
+            let waited = times.iter().rev().find(|time| **time <= at);
+            until_then(waited.copied().unwrap_or(first), true)
+        }
+        _ => until_then(first, true),
+    }
+}
+
+/// The times that are not decided, up to `to`.
+fn due(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Due {
+    let (times, all) = between(schedule, past, to, MAX_DUE);
+    if all {
+        return Due { times, dropped: 0 };
+    }
+    let times = newest(schedule, past, to);
+    let mut dropped = 0;
+    let (mut at, first) = (past.until, times.first().copied().unwrap_or(to));
+    while dropped < MAX_COUNTED
+        && let Some(next) = next_unpaused(schedule, past, at).filter(|next| *next < first)
+    {
+        dropped += 1;
+        at = next;
+    }
+    Due { times, dropped }
+}
+
+/// The newest of many times, from a span before `to` with about the maximum number.
+fn newest(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Vec<Timestamp> {
+    let (mut few, mut many, mut span) = (0_i64, None::<i64>, 60_000_i64);
+    let mut newest = Vec::new();
+    // Neighbours of a second: nothing is between them.
+    while many.is_none_or(|many| many - few > 1_000) {
+        let until = Timestamp(to.0.saturating_sub(span)).max(past.until);
+        let (times, all) = between(schedule, Past { until, ..past }, to, 2 * MAX_DUE);
+        if all {
+            few = span;
+            newest = times;
+            if newest.len() >= MAX_DUE || until == past.until {
+                break;
+            }
+        } else {
+            many = Some(span);
+        }
+        span = many.map_or(span.saturating_mul(2), |many| few + (many - few) / 2);
+    }
+    newest.split_off(newest.len().saturating_sub(MAX_DUE))
+}
+
+/// The first times up to `to` that are not decided, and whether they are all of them.
+fn between(
+    schedule: &Schedule,
+    past: Past<'_>,
     to: Timestamp,
-) -> Option<Timestamp> {
+    max: usize,
+) -> (Vec<Timestamp>, bool) {
+    let (mut times, mut at) = (Vec::new(), past.until);
+    while let Some(next) = next_unpaused(schedule, past, at).filter(|next| *next <= to) {
+        if times.len() == max {
+            return (times, false);
+        }
+        times.push(next);
+        at = next;
+    }
+    (times, true)
+}
+
+/// The last time up to `to` that is not decided.
+fn last_between(schedule: &Schedule, past: Past<'_>, to: Timestamp) -> Option<Timestamp> {
     // The nearest past first: of a schedule that fires every second, not all are walked through.
     let spans = [60_u64, 3_600, 86_400, 40 * 86_400, 4_000 * 86_400];
     spans.into_iter().find_map(|seconds| {
         let back = i64::try_from(seconds * 1_000).unwrap_or(i64::MAX);
-        let mut at = Timestamp(to.0.saturating_sub(back)).max(from);
+        let mut at = Timestamp(to.0.saturating_sub(back)).max(past.until);
         let mut last = None;
         for _ in 0..CANDIDATES * 2 {
-            match next_after(schedule, anchor, at) {
+            match next_unpaused(schedule, past, at) {
                 Some(next) if next <= to => {
                     last = Some(next);
                     at = next;
@@ -107,6 +272,52 @@ fn last_between(
         }
         last
     })
+}
+
+/// The first time after `after` that is in no pause.
+fn next_unpaused(schedule: &Schedule, past: Past<'_>, mut after: Timestamp) -> Option<Timestamp> {
+    loop {
+        let next = next_after(schedule, past.anchor, after)?;
+        let mut pauses = past.pauses.iter();
+        let pause = pauses.find(|pause| pause.from < next && pause.to.is_none_or(|to| next <= to));
+        match pause {
+            None => return Some(next),
+            Some(pause) => after = pause.to?,
+        }
+    }
+}
+
+/// The scheduled times before and after a time of a cron pattern. A recurrence counts from a beginning and has
+/// neither.
+pub(super) fn neighbours(
+    schedule: &Schedule,
+    time: Timestamp,
+) -> (Option<Timestamp>, Option<Timestamp>) {
+    if matches!(schedule.when, When::Recurrence(_)) {
+        return (None, None);
+    }
+    let past = Past {
+        anchor: time,
+        until: Timestamp(0),
+        pauses: &[],
+    };
+    let before = last_between(schedule, past, Timestamp(time.0.saturating_sub(1)));
+    (before, next_after(schedule, time, time))
+}
+
+/// The times from `from` to before `to`, up to the maximum number, and whether these are all.
+pub(super) fn range(
+    schedule: &Schedule,
+    anchor: Timestamp,
+    from: Timestamp,
+    to: Timestamp,
+) -> (Vec<Timestamp>, bool) {
+    let past = Past {
+        anchor,
+        until: Timestamp(from.0.saturating_sub(1)),
+        pauses: &[],
+    };
+    between(schedule, past, Timestamp(to.0.saturating_sub(1)), MAX_DUE)
 }
 
 /// The first time after `after`; none when there are no more.
@@ -125,6 +336,15 @@ pub(super) fn next_after(
             recurring(recurrence, anchor, after).filter(|at| !is_over(recurrence, *at))
         }
     }
+}
+
+/// When a day begins on the clock of a schedule.
+pub(super) fn start_of_day(schedule: &Schedule, day: NaiveDate) -> Option<Timestamp> {
+    let zone = match &schedule.when {
+        When::Cron { zone, .. } => zone,
+        When::Recurrence(recurrence) => &recurrence.time_zone,
+    };
+    on_the_clock(day.and_hms_opt(0, 0, 0)?, &zone_of(zone.as_deref()))
 }
 
 /// Whether the time is behind the recurrence's end.
@@ -234,161 +454,4 @@ fn on_the_clock(wall: NaiveDateTime, zone: &Zone) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        DateTime::parse_from_rfc3339(text).unwrap().to_utc().into()
-    }
-
-    fn cron(pattern: &str, zone: Option<&str>) -> Schedule {
-        Schedule {
-            when: When::Cron {
-                pattern: pattern.into(),
-                zone: zone.map(Into::into),
-            },
-            overlap: Overlap::Skip,
-            missed: Missed::Skip,
-        }
-    }
-
-    fn every(frequency: Frequency, interval: u32) -> Recurrence {
-        Recurrence {
-            frequency,
-            interval,
-            start: None,
-            end: None,
-            time_zone: None,
-            hours: Vec::new(),
-            minutes: Vec::new(),
-            week_days: Vec::new(),
-        }
-    }
-
-    fn times(recurrence: Recurrence, anchor: &str, count: usize) -> Vec<String> {
-        let schedule = Schedule {
-            when: When::Recurrence(recurrence),
-            overlap: Overlap::Skip,
-            missed: Missed::Skip,
-        };
-        let mut after = at(anchor);
-        (0..count)
-            .map(|_| {
-                after = next_after(&schedule, at(anchor), after).unwrap();
-                after.to_string()
-            })
-            .collect()
-    }
-
-    #[test]
-    fn cron_follows_the_clock_of_its_zone() {
-        let schedule = cron("30 2 * * *", Some("Europe/Berlin"));
-        let next = |text: &str| next_after(&schedule, Timestamp(0), at(text)).unwrap();
-        assert_eq!(next("2026-11-21T12:00:00Z"), at("2026-11-22T01:30:00Z"));
-        assert_eq!(next("2026-07-01T12:00:00Z"), at("2026-07-02T00:30:00Z"));
-    }
-
-    #[test]
-    fn recurrences_count_from_their_start() {
-        assert_eq!(
-            times(every(Frequency::Minute, 15), "2026-11-21T12:07:30Z", 2),
-            ["2026-11-21T12:22:30.000Z", "2026-11-21T12:37:30.000Z"]
-        );
-        let mut weekly = every(Frequency::Week, 2);
-        weekly.week_days = vec![0, 4];
-        weekly.hours = vec![9];
-        // A Saturday; the weeks are counted from its Monday.
-        assert_eq!(
-            times(weekly, "2026-11-21T12:00:00Z", 3),
-            [
-                "2026-11-30T09:00:00.000Z",
-                "2026-12-04T09:00:00.000Z",
-                "2026-12-14T09:00:00.000Z"
-            ]
-        );
-        let mut monthly = every(Frequency::Month, 1);
-        monthly.start = "2026-01-31T08:00:00".parse().ok();
-        assert_eq!(
-            times(monthly, "2026-02-01T00:00:00Z", 2),
-            ["2026-02-28T08:00:00.000Z", "2026-03-31T08:00:00.000Z"]
-        );
-    }
-
-    #[test]
-    fn a_recurrence_ends_at_its_end() {
-        let mut hourly = every(Frequency::Hour, 1);
-        hourly.start = "2026-11-21T08:00:00".parse().ok();
-        hourly.end = "2026-11-21T10:00:00".parse().ok();
-        hourly.time_zone = Some("Europe/Berlin".into());
-        let schedule = Schedule {
-            when: When::Recurrence(hourly),
-            overlap: Overlap::Skip,
-            missed: Missed::RunOnce,
-        };
-        let anchor = at("2026-11-20T00:00:00Z");
-        let next = |text: &str| next_after(&schedule, anchor, at(text));
-        let last = at("2026-11-21T09:00:00Z");
-        assert_eq!(next("2026-11-21T08:00:00Z"), Some(last));
-        assert_eq!(next("2026-11-21T09:00:00Z"), None);
-        // Missed, it is still found; behind it there is nothing to wait for.
-        let late = decide(
-            &schedule,
-            anchor,
-            anchor,
-            at("2026-12-01T00:00:00Z"),
-            PreviousRun::None,
-        );
-        assert_eq!((late.start, late.next), (Some(last), None));
-    }
-
-    #[test]
-    fn what_overlaps_and_what_was_missed() {
-        let hourly = |overlap, missed| Schedule {
-            overlap,
-            missed,
-            ..cron("0 * * * *", None)
-        };
-        let anchor = at("2026-11-21T00:30:00Z");
-        let decided = |schedule: &Schedule, now: &str, earlier| {
-            decide(schedule, anchor, anchor, at(now), earlier)
-        };
-        let skip = hourly(Overlap::Skip, Missed::Skip);
-        let one = at("2026-11-21T01:00:00Z");
-        let fresh = decided(&skip, "2026-11-21T01:00:01Z", PreviousRun::None);
-        assert_eq!((fresh.start, fresh.until), (Some(one), Some(one)));
-        assert_eq!(fresh.next, Some(at("2026-11-21T02:00:00Z")));
-        let busy = decided(&skip, "2026-11-21T01:00:01Z", PreviousRun::UnderWay);
-        assert_eq!((busy.start, busy.until), (None, Some(one)));
-        let early = decided(&skip, "2026-11-21T00:59:59Z", PreviousRun::None);
-        assert_eq!(
-            (early.start, early.until, early.next),
-            (None, None, Some(one))
-        );
-
-        // No process was running at five times.
-        let five = at("2026-11-21T05:00:00Z");
-        let missed = decided(&skip, "2026-11-21T05:30:00Z", PreviousRun::None);
-        assert_eq!((missed.start, missed.until), (None, Some(five)));
-        let once = hourly(Overlap::Skip, Missed::RunOnce);
-        let made_up = decided(&once, "2026-11-21T05:30:00Z", PreviousRun::None);
-        assert_eq!((made_up.start, made_up.until), (Some(five), Some(five)));
-
-        let queue = hourly(Overlap::Queue, Missed::Skip);
-        let waits = decided(&queue, "2026-11-21T01:00:01Z", PreviousRun::UnderWay);
-        assert_eq!((waits.start, waits.until), (None, None));
-        // However long it waited, it was not missed; what came after that end was.
-        let ended = PreviousRun::Ended(at("2026-11-21T05:20:00Z"));
-        let freed = decided(&queue, "2026-11-21T05:20:01Z", ended);
-        assert_eq!((freed.start, freed.until), (Some(five), Some(five)));
-        let away = decided(&queue, "2026-11-21T09:30:00Z", ended);
-        assert_eq!(
-            (away.start, away.until),
-            (None, Some(at("2026-11-21T09:00:00Z")))
-        );
-        let allow = hourly(Overlap::Allow, Missed::Skip);
-        assert_eq!(
-            decided(&allow, "2026-11-21T01:00:01Z", PreviousRun::UnderWay).start,
-            Some(one)
-        );
-    }
-}
+mod tests;

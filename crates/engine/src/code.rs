@@ -2,12 +2,12 @@
 //! of a command and the title. This table is the only place where they are put together.
 
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])+ $code:ident = ($word:literal, $status:literal, $exit:literal, $title:literal);)+) => {
+    ($($(#[doc = $doc:literal])* $code:ident = ($word:literal, $status:literal, $exit:literal, $title:literal);)+) => {
         /// The kind of an error. It stays the same, whatever the message says.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorCode {
-            $($(#[doc = $doc])+ $code,)+
+            $(#[doc = $title] $(#[doc = $doc])* $code,)+
         }
 
         impl ErrorCode {
@@ -32,27 +32,27 @@ codes! {
     Forbidden = ("forbidden", 403, 2, "The request is not authorised");
     /// Only a process on the server's machine may ask for this.
     LocalOnly = ("local-only", 403, 2, "Only a command on the server's machine may ask for this");
-    /// There is nothing at this address.
     NotFound = ("not-found", 404, 2, "There is nothing at this address");
     /// The address takes other methods.
     MethodNotAllowed = ("method-not-allowed", 405, 2, "The address accepts other methods");
-    /// Unknown run.
     UnknownRun = ("unknown-run", 404, 2, "Unknown run");
-    /// Unknown workflow.
     UnknownWorkflow = ("unknown-workflow", 404, 2, "Unknown workflow");
     /// The name now has another workflow than the one that was to be replaced.
     WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
+    UnknownState = ("unknown-state", 404, 2, "Unknown state");
+    /// The value between runs is another one than the caller expects.
+    StateChanged = ("state-changed", 412, 2, "The state has another value by now");
     /// The store does not exist in the directory.
     NoStore = ("no-store", 404, 2, "The store does not exist");
     /// There is a store already where one was to be put.
     StoreExists = ("store-exists", 409, 2, "There is a store already");
     /// There is a run of this id already.
     RunExists = ("run-exists", 409, 2, "There is a run of this id");
+    /// Another run has the same key of `concurrency`, and the policy is `skip`.
+    SameKey = ("same-key", 409, 2, "Another run has the same concurrency key");
     /// The run has ended, and does not continue.
     RunEnded = ("run-ended", 409, 2, "The run has ended");
-    /// The run did not end badly.
     NotRetried = ("not-retried", 409, 2, "The run did not end badly");
-    /// The run cannot be retried from there.
     NoPlace = ("no-place", 409, 2, "The run cannot be retried from there");
     /// Nothing in the run's workflow waits for the signal.
     NoSignal = ("no-signal", 409, 2, "The run waits for no such signal");
@@ -60,15 +60,12 @@ codes! {
     NotLoaded = ("not-loaded", 409, 3, "The run cannot continue with the server's configuration");
     /// The idempotency key was used for something else.
     KeyReused = ("key-reused", 422, 2, "The idempotency key was used for another request");
-    /// The body is too large.
     TooLarge = ("too-large", 413, 2, "The body is too large");
     /// The body did not come in time.
     TooSlow = ("too-slow", 408, 2, "The body did not arrive in time");
-    /// The body has another type.
     MediaType = ("media-type", 415, 2, "The body has another type");
     /// The workflow has mistakes.
     RefusedWorkflow = ("refused-workflow", 422, 3, "The workflow is refused");
-    /// The text cannot be edited so.
     RefusedEdit = ("refused-edit", 422, 3, "The text cannot be edited so");
     /// The input is not what the workflow declares.
     RefusedInput = ("refused-input", 422, 2, "The input is refused");

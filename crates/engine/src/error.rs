@@ -1,12 +1,13 @@
 //! What can go wrong with a use case, as the caller sees it.
 
 use super::ErrorCode;
-use super::report::CurrentWorkflow;
+use super::report::{CurrentWorkflow, StateReport};
 use crate::scheduler::ScheduleError;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use windlass_draw::NoNode;
+use windlass_expression::excerpt;
 use windlass_source::diagnostic::{Diagnostics, did_you_mean};
 use windlass_source::source::Bundle;
 use windlass_store::{StoreError, StoreKind};
@@ -26,6 +27,12 @@ pub enum EngineError {
     /// The caller's key began another run.
     #[error("the idempotency key began run {0} with another input, other labels or another text")]
     KeyReused(windlass_model::model::Name),
+    /// Another run has the same key of `concurrency`.
+    #[error("skipped: run {run} has the same concurrency key `{key}` and has not ended")]
+    SameKey {
+        run: windlass_model::model::Name,
+        key: String,
+    },
     /// A run that is not started again.
     #[error(
         "run {run} is {}: only one that failed, timed out or was cancelled is started again",
@@ -103,6 +110,25 @@ pub enum EngineError {
         /// What is stored there now.
         current: Option<Box<CurrentWorkflow>>,
     },
+    /// A value between runs that was never written, or was deleted.
+    #[error(
+        "the workflow `{workflow}` has no stored state `{name}`{}",
+        hint_suffix(hint)
+    )]
+    NoState {
+        workflow: windlass_model::model::Name,
+        name: windlass_model::model::Name,
+        /// What was meant.
+        hint: Option<String>,
+    },
+    /// A value between runs is another one than the caller expects.
+    #[error("nothing was written: {}", of_state(workflow, name, current.as_deref()))]
+    StateChanged {
+        workflow: windlass_model::model::Name,
+        name: windlass_model::model::Name,
+        /// What is stored there now.
+        current: Option<Box<StateReport>>,
+    },
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
@@ -163,6 +189,7 @@ impl EngineError {
             Self::Schedule(error) => of_schedule(error),
             Self::Input(_) => ErrorCode::RefusedInput,
             Self::KeyReused(_) => ErrorCode::KeyReused,
+            Self::SameKey { .. } => ErrorCode::SameKey,
             Self::NotRetried { .. } => ErrorCode::NotRetried,
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
@@ -170,6 +197,8 @@ impl EngineError {
             Self::NoIteration { .. } | Self::NoVersion { .. } => ErrorCode::NotFound,
             Self::NoWorkflow { .. } => ErrorCode::UnknownWorkflow,
             Self::WorkflowChanged { .. } => ErrorCode::WorkflowChanged,
+            Self::NoState { .. } => ErrorCode::UnknownState,
+            Self::StateChanged { .. } => ErrorCode::StateChanged,
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
@@ -273,6 +302,17 @@ fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
     match current {
         Some(current) => format!("the workflow `{name}` is {} by now", current.version),
         None => format!("the workflow `{name}` no longer exists"),
+    }
+}
+
+fn of_state(workflow: &str, name: &str, current: Option<&StateReport>) -> String {
+    match current {
+        Some(current) => format!(
+            "the state `{name}` of `{workflow}` has version {} and the value {}",
+            current.version,
+            excerpt(&current.value)
+        ),
+        None => format!("the workflow `{workflow}` has no stored state `{name}`"),
     }
 }
 

@@ -48,7 +48,6 @@ pub enum Notice {
     },
     /// A command of it printed a line. Nothing of it is stored.
     Printed {
-        /// The action.
         action: String,
         /// Where.
         stream: OutputStream,

@@ -9,6 +9,7 @@ use ulid::Ulid;
 use windlass_expression::Value;
 use windlass_model::model::{Name, sha256_of_parts};
 use windlass_store::StoreError;
+use windlass_value::{first_chars, hex};
 
 /// The label that holds what a keyed run was started with, as a hash.
 pub const REQUEST_LABEL: &str = "windlass.request";
@@ -133,12 +134,7 @@ fn fingerprint(input: &Value, labels: &BTreeMap<String, String>, text: Option<&B
     for file in text.into_iter().flat_map(|bundle| &bundle.files) {
         parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
     }
-    let digest = sha256_of_parts(&parts);
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    first_chars(&hex(&sha256_of_parts(&parts)), 32).to_owned()
 }
 
 #[cfg(test)]

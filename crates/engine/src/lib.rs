@@ -23,6 +23,7 @@ pub mod scheduler;
 mod backup;
 mod builder;
 mod calendar;
+mod called;
 mod code;
 pub mod doctor;
 mod error;
@@ -30,6 +31,7 @@ mod files;
 mod follow;
 mod idempotent_start;
 mod inspect;
+mod launch;
 mod load;
 mod missing;
 mod named;
@@ -44,7 +46,9 @@ mod runs;
 mod schedule;
 mod shape;
 mod simulate;
+mod state;
 mod stubs;
+mod turns;
 
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
@@ -57,14 +61,15 @@ pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
 #[cfg(feature = "http")]
 pub use otlp::OtlpTarget;
-pub use prune::chosen_to_prune;
 pub use prune::{PruneFilter, Pruned};
+pub use prune::{ROWS, ROWS_LOCK, chosen_to_prune, run_of_rows};
 pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
 pub use run_index::{RunIndex, RunIndexEntry};
 pub use runs::StoreReader;
 pub use runs::{RunBackend, RunReader};
 pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
+pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
 pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
@@ -80,8 +85,8 @@ pub use windlass_formats::json_schema;
 pub use windlass_formats::{Caps, of as dialect_of};
 pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use windlass_model::model::{
-    Dialect, HandlerTarget, Name, Origin, Policy, Status, StubAnswer, name_of_part, path_part,
-    sha256,
+    Dialect, HandlerTarget, HostRate, Name, Origin, Policy, Rate, Status, StubAnswer, TURN_SIGNAL,
+    name_of_part, path_part, sha256,
 };
 pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use windlass_source::source::{Bundle, SourceFile};
@@ -91,17 +96,16 @@ pub use windlass_value::time::{
     Timestamp, format_duration, human_duration, parse_duration, shown_duration,
 };
 
-use crate::scheduler::{Loaded, Start, Watcher, watch};
-use load::Workflows;
-use named::Compiled;
+use crate::scheduler::{Loaded, watch};
+use launch::Launcher;
 use runs::LocalBackend;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+pub use turns::CONCURRENCY_LABEL;
 use ulid::Ulid;
 use windlass_machine::Event;
-use windlass_store::Store;
 
 /// How often it is looked whether the store is still where it was.
 const LOOK: Duration = Duration::from_secs(1);
@@ -112,13 +116,11 @@ pub struct Engine {
     changed: tokio::sync::Notify,
     /// A run changed after it was asked which ones did.
     changes: tokio::sync::watch::Sender<()>,
-    inspector: Inspector,
-    runs: Arc<dyn RunBackend>,
-    /// The same, for what only runs of this process have: recovery, draining, metrics.
+    launcher: Arc<Launcher>,
+    /// The runs of this process: recovery, draining, metrics.
     local: Arc<LocalBackend>,
-    workflows: Arc<Workflows>,
-    store: Arc<dyn Store>,
-    compiled: Compiled,
+    /// The directory with the store; none for one in memory.
+    state: Option<PathBuf>,
     #[cfg(feature = "http")]
     exporter: Option<otlp::Exporter>,
 }
@@ -170,7 +172,7 @@ impl Engine {
         path: impl AsRef<Path>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
-        self.workflows.load_file(path.as_ref(), dialect)
+        self.launcher.workflows.load_file(path.as_ref(), dialect)
     }
 
     /// Reads a workflow from text; `path` is its name in diagnostics.
@@ -179,7 +181,7 @@ impl Engine {
     /// [`LoadError`].
     pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
         let bundle = Bundle::single(path, text);
-        self.workflows.load_bundle(bundle, None, None)
+        self.launcher.workflows.load_bundle(bundle, None, None)
     }
 
     /// Reads a workflow from the texts of all its files, with options of its own: caps, handlers,
@@ -192,7 +194,8 @@ impl Engine {
         bundle: Bundle,
         options: &LoadOptions,
     ) -> Result<Workflow, LoadError> {
-        self.workflows
+        self.launcher
+            .workflows
             .with(options)
             .load_bundle(bundle, None, options.dialect)
     }
@@ -217,10 +220,10 @@ impl Engine {
         options: StartOptions,
     ) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
-        let run = self
-            .start_watched(workflow, input, options, Some(watcher))
-            .await?;
-        Ok(Run::new(run, updates, self.inspector.clone()))
+        let watcher = Some(watcher);
+        let run = self.launcher.start(workflow, input, options, watcher);
+        let run = run.await?;
+        Ok(Run::new(run, updates, self.launcher.inspector.clone()))
     }
 
     /// Starts a run that no one follows; returns its id.
@@ -233,36 +236,7 @@ impl Engine {
         input: Value,
         options: StartOptions,
     ) -> Result<Name, EngineError> {
-        self.start_watched(workflow, input, options, None).await
-    }
-
-    async fn start_watched(
-        &self,
-        workflow: &Workflow,
-        input: Value,
-        options: StartOptions,
-        watcher: Option<Watcher>,
-    ) -> Result<Name, EngineError> {
-        let input = workflow.accept(input)?;
-        let id = options
-            .id
-            .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
-        let run = Name::from(id);
-        let mut loaded = workflow.loaded.clone();
-        // It may have been loaded without an engine.
-        loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
-        let start = Start {
-            run: run.clone(),
-            loaded,
-            source: workflow.source.clone(),
-            input,
-            from: None,
-            environment: environment(&workflow.loaded),
-            labels: options.labels,
-            watcher,
-        };
-        self.runs.start(start).await?;
-        Ok(run)
+        self.launcher.start(workflow, input, options, None).await
     }
 
     /// Continues every run that a crash or a stop left unfinished; with `paused`, also
@@ -271,7 +245,11 @@ impl Engine {
     /// # Errors
     /// Store errors.
     pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, EngineError> {
-        Ok(self.local.scheduler.recover(paused).await?)
+        let runs = self.local.scheduler.recover(paused).await?;
+        if self.launcher.turns.is_some() {
+            tokio::runtime::Handle::current().spawn(self.launcher.recover());
+        }
+        Ok(runs)
     }
 
     /// Continues one run that is paused, or that a crash left. One that runs is left alone.
@@ -279,23 +257,47 @@ impl Engine {
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
-        self.runs.deliver(run, Event::Resumed).await
+        let status = self.launcher.runs.deliver(run, Event::Resumed).await?;
+        if let Some(turns) = &self.launcher.turns
+            && turns.has_key(run)
+        {
+            turns.give().await?;
+        }
+        for child in self.launcher.children_of(run)? {
+            // It may have ended.
+            let _ = Box::pin(self.resume(&child)).await;
+        }
+        Ok(status)
     }
 
-    /// Pauses a run: effects in flight may end, nothing new starts, its clock stops.
+    /// Pauses a run, and the runs that it waits for: effects in flight may end, nothing new starts, its clock stops.
     ///
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
-        self.runs.deliver(run, Event::PauseRequested).await
+        let status = self
+            .launcher
+            .runs
+            .deliver(run, Event::PauseRequested)
+            .await?;
+        for child in self.launcher.children_of(run)? {
+            // It may have ended.
+            let _ = Box::pin(self.pause(&child)).await;
+        }
+        Ok(status)
     }
 
-    /// Ends a run as cancelled; effects in flight are cut.
+    /// Cancels a run, and the runs that it waits for; effects in flight are aborted. If operations have `cancel`, it ends
+    /// when their servers have answered; a second call ends it at once.
     ///
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
-        let status = self.runs.deliver(run, Event::CancelRequested).await?;
+        let status = self
+            .launcher
+            .runs
+            .deliver(run, Event::CancelRequested)
+            .await?;
         // It may have ended on its own in the same step.
         if status.is_final() && status != RunStatus::Cancelled {
             let run = Name::from(run);
@@ -304,9 +306,14 @@ impl Engine {
         Ok(status)
     }
 
-    /// The same as a command that may come twice: one that was cancelled already is.
+    /// The same as a command that may come twice: one that was cancelled already is, and one that ends is waited for.
     #[doc(hidden)]
     pub async fn cancel_again(&self, run: &str) -> Result<RunStatus, EngineError> {
+        if let Ok(stored) = self.launcher.inspector.load(run)
+            && stored.state.is_cancelling()
+        {
+            return Ok(stored.state.status());
+        }
         match self.cancel(run).await {
             Err(EngineError::Schedule(ScheduleError::Ended {
                 status: status @ RunStatus::Cancelled,
@@ -331,7 +338,7 @@ impl Engine {
             name: Name::from(name),
             payload,
         };
-        self.runs.deliver(run, event).await
+        self.launcher.runs.deliver(run, event).await
     }
 
     /// A handle on a run that exists: its updates from now on, and its result.
@@ -340,8 +347,12 @@ impl Engine {
     /// Store errors, an unknown run.
     pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
-        let header = self.runs.follow(run, watcher).await?;
-        Ok(Run::new(header.id, updates, self.inspector.clone()))
+        let header = self.launcher.runs.follow(run, watcher).await?;
+        Ok(Run::new(
+            header.id,
+            updates,
+            self.launcher.inspector.clone(),
+        ))
     }
 
     /// Follows a run that exists. With `events`, its history after that sequence number comes
@@ -352,7 +363,7 @@ impl Engine {
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
         let printed = self.local.scheduler.printing().listen(run);
         let handle = self.handle(run).await?;
-        let inspector = self.inspector.clone();
+        let inspector = self.launcher.inspector.clone();
         Ok(Follower::new(handle, inspector, events, printed))
     }
 
@@ -384,7 +395,7 @@ impl Engine {
     /// [`StoreError::Gone`].
     #[doc(hidden)]
     pub async fn in_place(&self) -> Result<(), EngineError> {
-        let store = Arc::clone(&self.store);
+        let store = Arc::clone(&self.launcher.store);
         // A disk that hangs is asked for as long as it takes.
         let looked = tokio::task::spawn_blocking(move || store.check_present()).await;
         looked.map_or(Ok(()), |looked| Ok(looked?))
@@ -394,7 +405,7 @@ impl Engine {
     #[doc(hidden)]
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
-        &self.inspector
+        &self.launcher.inspector
     }
 
     /// What it counts while runs continue.
@@ -433,13 +444,13 @@ impl Engine {
 }
 
 /// What a program reads of the environment and keeps: what is not set, or may not be read, is not
-/// there.
-fn environment(loaded: &Loaded) -> Value {
+/// there. And the scheduled time of a run with these labels.
+fn environment(loaded: &Loaded, labels: &BTreeMap<String, String>) -> Value {
     let names = loaded.program.environment.iter();
     let names = names.filter(|name| loaded.registry.can_read_env(name));
     let set =
         names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
-    Value::from_pairs(set)
+    Value::from_pairs(set.chain(schedule::schedule_of(&loaded.program, labels)))
 }
 
 /// Checks an id that a caller chose: it can be a key, a part of a path and of a header, and a word of a

@@ -15,7 +15,7 @@ use windlass_machine::compile::compile;
 use windlass_machine::program::{self, Op, Program, ProgramHash};
 use windlass_model::hir;
 use windlass_model::model::{
-    Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts,
+    Dialect, HandlerTarget, HostRate, Input, InputKind, Name, Origin, sha256_of_parts,
 };
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Bundle, SourceFile, Span};
@@ -43,6 +43,8 @@ pub struct LoadOptions {
     pub secrets: Option<PathBuf>,
     /// A line for `sh` that prints a secret, whose name is its last word or `$1`.
     pub secret_command: Option<String>,
+    /// How often hosts are called, over all runs of the caller's store.
+    pub rates: Vec<HostRate>,
     /// What seals secure values, when it is the caller's store that the workflow runs in.
     pub state_key: Option<StateKey>,
     /// The file with the values of a Logic Apps definition's parameters.
@@ -486,7 +488,7 @@ impl Workflows {
         missing: Vec<Diagnostic>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
-        let (workflow, mut diagnostics) = windlass_formats::read(&bundle, dialect, &self.caps);
+        let (workflow, mut diagnostics) = self.read_checked(&bundle, dialect);
         missing
             .into_iter()
             .for_each(|mistake| diagnostics.supersede(mistake));
@@ -496,12 +498,7 @@ impl Workflows {
                 bundle,
             });
         };
-        self.missing_handlers(&workflow, &mut diagnostics);
-        self.unused_answers(&workflow, &mut diagnostics);
-        self.missing_secrets(&workflow, self.origin, &mut diagnostics);
-        self.check_env_access(&workflow, &mut diagnostics);
-        self.check_permissions(&workflow, &mut diagnostics);
-        Self::missing_interpreters(&workflow, &mut diagnostics);
+        self.check_called(&workflow, &bundle, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
                 diagnostics,
@@ -534,6 +531,24 @@ impl Workflows {
                 })
             }
         }
+    }
+
+    /// Reads a bundle, and checks what its workflow needs of this engine.
+    pub(super) fn read_checked(
+        &self,
+        bundle: &Bundle,
+        dialect: Option<Dialect>,
+    ) -> (Option<hir::Workflow>, Diagnostics) {
+        let (workflow, mut diagnostics) = windlass_formats::read(bundle, dialect, &self.caps);
+        if let Some(workflow) = &workflow {
+            self.missing_handlers(workflow, &mut diagnostics);
+            self.unused_answers(workflow, &mut diagnostics);
+            self.missing_secrets(workflow, self.origin, &mut diagnostics);
+            self.check_env_access(workflow, &mut diagnostics);
+            self.check_permissions(workflow, &mut diagnostics);
+            Self::missing_interpreters(workflow, &mut diagnostics);
+        }
+        (workflow, diagnostics)
     }
 
     /// Warns of secure values that nothing seals.
@@ -584,6 +599,10 @@ impl Workflows {
                 let what = format!("`{}` may not use `{}` here", step.name, call.executor);
                 refuse(step.span, what, flag);
             }
+            if let Some(flag) = policy.denies_inputs(&call.executor, &call.inputs.source()) {
+                let what = format!("`{}` may not use files of this machine", step.name);
+                refuse(step.span, what, flag);
+            }
             for name in workflow.secrets_of(call) {
                 if !self.may_name(&name, self.origin) {
                     let what = format!("`{}` may not name the secret `{name}` here", step.name);
@@ -602,16 +621,20 @@ impl Workflows {
     fn loaded(&self, program: Program, source: &ProgramSource) -> Loaded {
         let mut secrets: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
         for state in &program.states {
-            if let Op::Call(call) = &state.op
-                && !call.secrets.is_empty()
+            if let Op::Call(_, held) = &state.op
+                && !held.is_empty()
             {
                 let named = secrets.entry(state.name.clone()).or_default();
-                named.extend(call.secrets.iter().cloned());
+                named.extend(held.iter().cloned());
             }
         }
         let registry = self.registry.of(source.origin, source.dialect);
         let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
         let registry = registry.with_handlers(&program.handlers);
+        let registry = match program.rates.is_empty() {
+            true => registry,
+            false => registry.with_rates(&program.rates),
+        };
         let registry = registry.with_secrets(secrets);
         let actions = program.actions.iter();
         let secure = actions.filter(|action| action.secure.inputs || action.secure.outputs);
@@ -647,6 +670,19 @@ impl Loader for Workflows {
     fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         Ok(self.loaded(compile_stored(hash, source)?, source))
     }
+
+    fn missing_to_cancel(&self, source: &ProgramSource) -> Option<String> {
+        let mut workflow = read_stored(source).ok()?;
+        let others = [
+            &mut workflow.body,
+            &mut workflow.on_failure,
+            &mut workflow.on_finish,
+        ];
+        for block in others {
+            *block = hir::Block::Sequence(Vec::new());
+        }
+        self.unmet_requirements(&workflow, source.origin)
+    }
 }
 
 /// The program of a stored source.
@@ -655,8 +691,13 @@ pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Resul
 }
 
 fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
-    // It was accepted under the caps of its time: today's do not take that back.
-    let caps_then = Caps::unlimited();
+    // It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
+    // cap is the count.
+    let caps_then = Caps {
+        count: Some(source.max_count),
+        timeout: Some(Duration::from_millis(source.max_timeout_ms)),
+        guest: source.origin == Origin::Guest,
+    };
     let (workflow, diagnostics) =
         windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then);
     workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())

@@ -1,6 +1,7 @@
 //! Workflows that are stored under a name: put, found again, started. Each is compiled once
 //! and cached until another one replaces it.
 
+use super::StoreReader;
 use super::load::{Workflows, hash};
 use super::report::{
     CurrentWorkflow, ScheduleReport, VersionReport, VersionsReport, WorkflowReport, WorkflowSummary,
@@ -8,18 +9,13 @@ use super::report::{
 use super::{
     Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, is_dots, now,
 };
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::{Value, excerpt};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, WorkflowVersion};
-
-/// Named workflows that were compiled. Locked for as long as one is put, compiled or removed, so
-/// that it never says anything else than the store.
-pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
 
 /// Maximum number of names that a misspelt one is compared with.
 const MAX_COMPARED: usize = 1_000;
@@ -84,47 +80,43 @@ impl Engine {
             schedule: None,
         };
         let report = WorkflowReport::new(&stored, &workflow);
-        let mut compiled = self.compiled();
-        let before = self.store.workflow(name)?;
+        let mut compiled = self.launcher.compiled();
+        let before = self.launcher.store.workflow(name)?;
         check_unchanged(name, before.as_ref(), condition)?;
         let (former, gone) = self.history_of(before.as_ref(), workflow.program().hash)?;
         let former = former.as_ref().zip(before.as_ref());
         let former = former.map(|(version, before)| (version, &before.source));
-        let last_run = before
-            .as_ref()
-            .and_then(|before| before.schedule.as_ref()?.last_run.clone());
-        stored.schedule = last_run.map(|run| ScheduleState {
+        // A pause and the missed times belong to the name; the times begin again.
+        let state = before.as_ref().and_then(|before| before.schedule.clone());
+        stored.schedule = state.map(|state| ScheduleState {
             until: stored.stored_at,
-            last_run: Some(run),
+            pauses: { state.pauses.into_iter() }
+                .filter(|pause| pause.to.is_none())
+                .collect(),
+            ..state
         });
-        let replaced = self.store.replace_workflow(&stored, former, &gone)?;
+        let replaced = self
+            .launcher
+            .store
+            .replace_workflow(&stored, former, &gone)?;
         compiled.insert(stored.name, workflow);
         self.changed.notify_one();
         Ok((report, replaced))
     }
 
-    /// The workflow of a name, ready to be started; none if it does not exist. Blocks.
+    /// The workflow of a name, ready to be started, if it exists. Blocks.
     ///
     /// # Errors
     /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
-        let mut compiled = self.compiled();
-        if let Some(workflow) = compiled.get(name) {
-            return Ok(Some(Arc::clone(workflow)));
-        }
-        let Some(stored) = self.store.workflow(name)? else {
-            return Ok(None);
-        };
-        let workflow = self.compile(&stored)?;
-        compiled.insert(stored.name, Arc::clone(&workflow));
-        Ok(Some(workflow))
+        self.launcher.workflow(name)
     }
 
     /// The same, if it is compiled already and none is being put at the moment. Does not block.
     #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
-        self.compiled.try_read().ok()?.get(name).cloned()
+        self.launcher.compiled.try_read().ok()?.get(name).cloned()
     }
 
     /// What becomes a former version when this program is put in its place, and which former versions
@@ -138,7 +130,7 @@ impl Engine {
             return Ok((None, Vec::new()));
         };
         let now = version_of(before);
-        let former = self.store.former_workflows(&before.name)?;
+        let former = self.launcher.store.former_workflows(&before.name)?;
         let (mut gone, others): (Vec<_>, Vec<_>) = former
             .into_iter()
             .partition(|version| [program, now.program].contains(&version.program));
@@ -156,7 +148,7 @@ impl Engine {
             origin,
             ..LoadOptions::default()
         };
-        self.workflows.with(&options).caps.count(dialect)
+        self.launcher.workflows.with(&options).caps.count(dialect)
     }
 
     /// Deletes the workflow of a name; its runs continue. False if it does not exist. Blocks.
@@ -164,27 +156,9 @@ impl Engine {
     /// # Errors
     /// Store errors.
     pub fn remove_workflow(&self, name: &str) -> Result<bool, EngineError> {
-        let mut compiled = self.compiled();
+        let mut compiled = self.launcher.compiled();
         compiled.remove(name);
-        Ok(self.store.remove_workflow(name)?)
-    }
-
-    fn compile(&self, stored: &StoredWorkflow) -> Result<Arc<Workflow>, EngineError> {
-        let source = &stored.source;
-        let options = LoadOptions {
-            dialect: Some(source.dialect),
-            origin: source.origin,
-            folder: source.folder.clone(),
-            ..LoadOptions::default()
-        };
-        let workflows = self.workflows.with(&options);
-        let (bundle, dialect) = (source.bundle.clone(), options.dialect);
-        Ok(Arc::new(workflows.load_bundle(bundle, None, dialect)?))
-    }
-
-    pub(super) fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {
-        let compiled = self.compiled.write();
-        compiled.unwrap_or_else(PoisonError::into_inner)
+        Ok(self.launcher.store.remove_workflow(name)?)
     }
 }
 
@@ -198,7 +172,8 @@ impl Inspector {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<WorkflowSummary>, EngineError> {
-        let stored = self.stored_workflows(after, limit)?;
+        let stored = self.stored();
+        let stored = stored.durable(|store| store.workflows(after, limit))?;
         Ok(stored.iter().map(WorkflowSummary::new).collect())
     }
 
@@ -216,12 +191,13 @@ impl Inspector {
         if let Some(asked) = version
             && !is_version(version_of(&stored).program, asked)
         {
-            let former = self.former_workflows(name)?;
+            let kept = self.stored();
+            let former = kept.durable(|store| store.former_workflows(name))?;
             let mut found = former.iter().rev();
             let found = found.find(|version| is_version(version.program, asked));
             let source = match found {
-                Some(version) => self
-                    .former_workflow(name, version)?
+                Some(version) => kept
+                    .durable(|store| store.former_workflow(name, version))?
                     .map(|source| (version, source)),
                 None => None,
             };
@@ -244,7 +220,10 @@ impl Inspector {
     pub fn workflow_versions(&self, name: &str) -> Result<VersionsReport, EngineError> {
         let stored = self.stored_or_error(name)?;
         let mut versions = vec![version_of(&stored)];
-        versions.extend(self.former_workflows(name)?.into_iter().rev());
+        let former = self
+            .stored()
+            .durable(|store| store.former_workflows(name))?;
+        versions.extend(former.into_iter().rev());
         let programs: Vec<ProgramHash> = versions.iter().map(|version| version.program).collect();
         let mut counts = self.run_index(|heads| heads.counts(&programs))?.into_iter();
         let versions = versions.iter().enumerate();
@@ -264,23 +243,35 @@ impl Inspector {
     /// # Errors
     /// As [`Inspector::describe_workflow`].
     pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
-        let stored = self.stored_or_error(name)?;
-        let workflow = load_again(&stored.source)?;
-        let state = stored.schedule;
+        let (stored, workflow) = self.stored_workflow(name)?;
+        let state = stored.schedule.as_ref();
         // Times that are decided start nothing any more, also where the clock was set back.
-        let until = state.as_ref().map_or(stored.stored_at, |state| state.until);
-        let last = state.and_then(|state| Some(state.last_run?.to_string()));
+        let until = state.map_or(stored.stored_at, |state| state.until);
         let after = now().max(until);
         Ok(ScheduleReport::new(
             &workflow,
             stored.stored_at,
             after,
-            last,
+            state,
         ))
     }
 
+    /// The workflow of a name, as it is stored and as it is loaded.
+    pub(super) fn stored_workflow(
+        &self,
+        name: &str,
+    ) -> Result<(StoredWorkflow, Workflow), EngineError> {
+        let stored = self.stored_or_error(name)?;
+        let workflow = load_again(&stored.source)?;
+        Ok((stored, workflow))
+    }
+
+    fn stored(&self) -> &StoreReader {
+        (**self).workflows()
+    }
+
     fn stored_or_error(&self, name: &str) -> Result<StoredWorkflow, EngineError> {
-        let stored = self.stored_workflow(name)?;
+        let stored = self.stored().durable(|store| store.workflow(name))?;
         stored.map_or_else(|| Err(self.no_workflow(name)), Ok)
     }
 
@@ -288,9 +279,9 @@ impl Inspector {
     #[doc(hidden)]
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
-        let kept = self
-            .stored_workflows(None, MAX_COMPARED)
-            .unwrap_or_default();
+        let kept = self.stored();
+        let kept = kept.durable(|store| store.workflows(None, MAX_COMPARED));
+        let kept = kept.unwrap_or_default();
         EngineError::NoWorkflow {
             name: Name::from(name),
             hint: did_you_mean(name, kept.iter().map(|kept| &*kept.name)),

@@ -1,14 +1,17 @@
 //! Runs that have ended are forgotten by age and by number; the programs that no one needs any
 //! more go with them. What has not ended is never touched.
 
+use super::scheduler::remove_old_rates;
 use super::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 use utoipa::ToSchema;
 use windlass_machine::RunStatus;
 use windlass_model::model::Name;
-use windlass_store::{RunHeader, Store};
+use windlass_store::{RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
 /// Number of headers read at a time.
@@ -49,8 +52,49 @@ impl Engine {
     /// # Errors
     /// Store errors; what was forgotten before stays forgotten.
     pub fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Result<Pruned, EngineError> {
-        self.runs.prune(filter, now)
+        let pruned = self.launcher.runs.prune(filter, now)?;
+        if let Some(state) = self.state.as_deref().filter(|_| !filter.dry_run) {
+            self.remove_rows(&state.join(ROWS));
+            remove_old_rates(state, now);
+        }
+        Ok(pruned)
     }
+
+    /// Removes rows of runs that do not exist. Nothing else knows of them, so what fails is left to the next time.
+    fn remove_rows(&self, folder: &Path) {
+        // A process that prints its rows holds the lock.
+        let lock = fs::File::open(folder.join(ROWS_LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_err()) {
+            return;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(run) = name.to_str().map(run_of_rows) else {
+                continue;
+            };
+            let header = self.launcher.store.header(run);
+            if !run.starts_with('.') && matches!(header, Err(StoreError::UnknownRun(_))) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// The folder of the state directory with rows of runs that print them at their end, each in a file with the run's name.
+pub const ROWS: &str = "rows";
+
+/// The file in [`ROWS`] that each process holds locked until it has printed its rows.
+pub const ROWS_LOCK: &str = ".lock";
+
+/// The run whose rows a file in [`ROWS`] has. Until the run succeeds, they are in `RUN.RUN.new`.
+#[must_use]
+pub fn run_of_rows(file: &str) -> &str {
+    let mut runs = file.match_indices('.').filter_map(|(at, _)| {
+        let (run, rest) = file.split_at_checked(at)?;
+        let rest = rest.strip_prefix('.')?.strip_prefix(run)?;
+        rest.starts_with(".new").then_some(run)
+    });
+    runs.next_back().unwrap_or(file)
 }
 
 /// Forgets what the filter chooses.
@@ -71,7 +115,7 @@ pub(super) fn prune(
     for run in &old {
         match store.delete(run) {
             // Someone else was faster.
-            Ok(()) | Err(windlass_store::StoreError::UnknownRun(_)) => {}
+            Ok(()) | Err(StoreError::UnknownRun(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -2,8 +2,9 @@
 //! with the same input, or from an iteration or an action with the state at that time. The old one
 //! stays as it ended.
 
-use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
-use crate::scheduler::{Loader, ScheduleError, Start};
+use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
+use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start};
+use crate::state::adopt_writes;
 use windlass_expression::holds_sealed;
 use windlass_machine::program::Program;
 use windlass_machine::{Outcome, Rewound, RunState, RunStatus, Target, rewind};
@@ -59,10 +60,20 @@ impl Engine {
         // The key began the other run.
         labels.remove(REQUEST_LABEL);
         labels.remove(RETRY_FROM_LABEL);
+        // No run waits for this one.
+        labels.remove(PARENT_LABEL);
         labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
         let mut state = None;
         if let Some(from) = from {
             state = self.state_at(run, &workflow, from, &id)?;
+            if let Some(state) = &mut state {
+                adopt_writes(
+                    &*self.launcher.store,
+                    &workflow,
+                    &header.id,
+                    &mut state.variables,
+                )?;
+            }
             labels.insert(RETRY_FROM_LABEL.to_owned(), from.to_owned());
         }
         // What it was started with is what the workflow made of the input: it takes it again.
@@ -70,7 +81,7 @@ impl Engine {
             Some(state) => state.input.clone(),
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
         };
-        let environment = environment(&workflow.loaded);
+        let environment = self.launcher.start_values(&workflow, &labels).await?;
         let start = Start {
             run: id.clone(),
             environment,
@@ -81,7 +92,7 @@ impl Engine {
             labels,
             watcher: None,
         };
-        self.runs.start(start).await?;
+        self.launcher.runs.start(start).await?;
         Ok(Started {
             run: id,
             fresh: true,
@@ -90,7 +101,7 @@ impl Engine {
 
     fn workflow_of(&self, header: &RunHeader) -> Result<Workflow, EngineError> {
         let source = self.inspector().source(header.program)?;
-        let loaded = self.workflows.load(header.program, &source);
+        let loaded = self.launcher.workflows.load(header.program, &source);
         let loaded = loaded.map_err(|reason| ScheduleError::Unloadable {
             run: header.id.clone(),
             reason,

@@ -9,11 +9,11 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Change, Event, HistoryEvent, IterationRow, LoopState, RunStatus};
+use windlass_machine::{Event, HistoryEvent, IterationRow, LoopState, RunStatus};
 use windlass_model::model::{Name, Status};
 use windlass_store::{
-    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, ProgramSource, RowLocation,
-    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
+    ConsistentRun, Journal, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    Wake,
 };
 use windlass_value::time::Timestamp;
 
@@ -23,32 +23,82 @@ type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 /// Reads runs. Each method may block, and gives only what is durable. Errors are those of the store,
 /// and an unknown run.
 pub trait RunReader: Send + Sync + 'static {
+    /// What was read until now, as a store: of runs in this process all of it.
+    fn known(&self) -> &StoreReader;
+
+    /// The same, after the latest of a run was read: its state, its loops, its last iterations.
+    fn last(&self, _run: &str) -> ReadResult<&StoreReader> {
+        Ok(self.known())
+    }
+
+    /// The same, after all of a run was read.
+    fn entire(&self, _run: &str) -> ReadResult<&StoreReader> {
+        Ok(self.known())
+    }
+
+    /// The same, after the headers of all runs were read: once for all pages of a list.
+    fn refreshed(&self, _after: Option<&str>) -> ReadResult<&StoreReader> {
+        Ok(self.known())
+    }
+
+    /// Where workflows are stored under names.
+    fn workflows(&self) -> &StoreReader {
+        self.known()
+    }
+
     /// Whether an engine owns them: while none does, no run continues.
     fn is_owned(&self) -> bool;
+
+    /// Whether the engine that owns them executes this one, or will when it is due.
+    fn executes(&self, _run: &str) -> bool {
+        self.is_owned()
+    }
 
     /// Why no steps can be stored, if so: [`StoreError::Failed`], [`StoreError::Gone`].
     fn check_writable(&self) -> ReadResult<()>;
 
     /// A run's header.
-    fn header(&self, run: &str) -> ReadResult<RunHeader>;
+    fn header(&self, run: &str) -> ReadResult<RunHeader> {
+        self.last(run)?.durable(|store| store.header(run))
+    }
 
     /// A run's header and state.
-    fn load(&self, run: &str) -> ReadResult<StoredRun>;
+    fn load(&self, run: &str) -> ReadResult<StoredRun> {
+        self.last(run)?.durable(|store| store.load(run))
+    }
 
     /// A run at one moment: header, state, loops and its last `iterations`.
-    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun>;
+    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
+        self.last(run)?.durable(|store| {
+            store.check_writable()?;
+            Ok(store.consistent_read(run, iterations))
+        })
+    }
 
     /// The changes that led to a run's state, as far as they are retained.
-    fn journal(&self, run: &str) -> ReadResult<Journal>;
+    fn journal(&self, run: &str) -> ReadResult<Journal> {
+        self.entire(run)?.durable(|store| store.journal(run))
+    }
 
     /// What a program was compiled from.
-    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource>;
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
+        self.known().durable(|store| store.program(program))
+    }
 
     /// Runs several reads on this thread, and waits once until what they read is durable.
     fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()>;
 
     /// The headers of some runs as they are at one moment; none of one that is not there.
-    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>>;
+    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
+        self.known().durable(|store| {
+            let header = |run: &Name| match store.header(run) {
+                Ok(header) => Ok(Some(header)),
+                Err(StoreError::UnknownRun(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            runs.iter().map(header).collect()
+        })
+    }
 
     /// The runs whose headers changed, or went, since this was asked last; none when that is not
     /// known. For one asker.
@@ -61,10 +111,15 @@ pub trait RunReader: Send + Sync + 'static {
     fn on_change(&self, wake: Wake);
 
     /// Headers in the order of the runs' ids, after `after`.
-    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>>;
+    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
+        self.refreshed(after)?
+            .durable(|store| store.list(after, limit))
+    }
 
     /// The current row of every loop of a run.
-    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>>;
+    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
+        self.last(run)?.durable(|store| store.loops(run))
+    }
 
     /// The last `limit` iterations of a run, or of one of its loops.
     fn iterations(
@@ -72,7 +127,10 @@ pub trait RunReader: Send + Sync + 'static {
         run: &str,
         path: Option<&str>,
         limit: usize,
-    ) -> ReadResult<Vec<IterationRow>>;
+    ) -> ReadResult<Vec<IterationRow>> {
+        self.last(run)?
+            .durable(|store| store.iterations(run, path, limit))
+    }
 
     /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
     fn last_statuses(
@@ -81,58 +139,16 @@ pub trait RunReader: Send + Sync + 'static {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> ReadResult<Vec<(u64, Status)>>;
-
-    /// What is stored of the iterations of one loop.
-    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations>;
-
-    /// The rows of these iterations of a loop.
-    fn whole_rows(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: &[(u64, RowLocation)],
-    ) -> ReadResult<Vec<IterationRow>>;
-
-    /// The commits of a run since `since`, up to the one with the number `last`, that report something
-    /// wanted.
-    fn commits_between(
-        &self,
-        run: &str,
-        since: Timestamp,
-        last: Option<u64>,
-        wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> ReadResult<Vec<CommitRecord>>;
-
-    /// The changes of the `limit` commits up to the one with the number `last`, the newest first.
-    fn changes_back(
-        &self,
-        run: &str,
-        last: u64,
-        limit: usize,
-    ) -> ReadResult<Vec<(u64, Vec<Change>)>>;
-
-    /// Workflows that are stored under a name, in the order of their names, after `after`.
-    fn stored_workflows(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<StoredWorkflow>>;
-
-    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>>;
-
-    /// Its former texts, the oldest first.
-    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>>;
-
-    /// One of them.
-    fn former_workflow(
-        &self,
-        name: &str,
-        version: &WorkflowVersion,
-    ) -> ReadResult<Option<ProgramSource>>;
+    ) -> ReadResult<Vec<(u64, Status)>> {
+        self.last(run)?
+            .durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
+    }
 
     /// A run's history after a sequence number.
-    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>>;
+    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
+        self.entire(run)?
+            .durable(|store| store.history(run, after, limit))
+    }
 }
 
 /// Runs that continue.
@@ -170,7 +186,7 @@ impl Drop for BatchGuard {
 /// Runs as they lie in a store.
 pub struct StoreReader {
     store: Arc<dyn Store>,
-    /// What the owner of the store has not started yet; none: no process owns it.
+    /// What the owner of the store executes, and what it has not started yet; none: no process owns it.
     queue: Option<Queue>,
     snapshot: Mutex<Option<Snapshot>>,
 }
@@ -194,7 +210,10 @@ impl StoreReader {
 
     /// Reads what nothing can take back any more: of a store that takes no writes, what was
     /// acknowledged before.
-    fn durable<T>(&self, read: impl Fn(&dyn Store) -> Result<T, StoreError>) -> ReadResult<T> {
+    pub(crate) fn durable<T>(
+        &self,
+        read: impl Fn(&dyn Store) -> Result<T, StoreError>,
+    ) -> ReadResult<T> {
         let epoch = self.store.epoch();
         let found = read(&*self.store).and_then(|found| {
             if !BATCH_DEPTH.get() {
@@ -231,36 +250,22 @@ impl StoreReader {
 }
 
 impl RunReader for StoreReader {
+    fn known(&self) -> &StoreReader {
+        self
+    }
+
     fn is_owned(&self) -> bool {
         self.queue.is_some()
+    }
+
+    fn executes(&self, run: &str) -> bool {
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| queue.executes(run))
     }
 
     fn check_writable(&self) -> ReadResult<()> {
         self.store.check_present()?;
         Ok(self.store.check_writable()?)
-    }
-
-    fn header(&self, run: &str) -> ReadResult<RunHeader> {
-        self.durable(|store| store.header(run))
-    }
-
-    fn load(&self, run: &str) -> ReadResult<StoredRun> {
-        self.durable(|store| store.load(run))
-    }
-
-    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
-        self.durable(|store| {
-            store.check_writable()?;
-            Ok(store.consistent_read(run, iterations))
-        })
-    }
-
-    fn journal(&self, run: &str) -> ReadResult<Journal> {
-        self.durable(|store| store.journal(run))
-    }
-
-    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
-        self.durable(|store| store.program(program))
     }
 
     fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()> {
@@ -271,17 +276,6 @@ impl RunReader for StoreReader {
             true => Ok(()),
             false => Ok(self.store.wait_durable(epoch)?),
         }
-    }
-
-    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
-        self.durable(|store| {
-            let header = |run: &Name| match store.header(run) {
-                Ok(header) => Ok(Some(header)),
-                Err(StoreError::UnknownRun(_)) => Ok(None),
-                Err(error) => Err(error),
-            };
-            runs.iter().map(header).collect()
-        })
     }
 
     fn changed_runs(&self) -> Option<Vec<Name>> {
@@ -301,93 +295,6 @@ impl RunReader for StoreReader {
             queue.on_change(Arc::clone(&wake));
         }
         self.store.on_change(wake);
-    }
-
-    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
-        self.durable(|store| store.list(after, limit))
-    }
-
-    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
-        self.durable(|store| store.loops(run))
-    }
-
-    fn iterations(
-        &self,
-        run: &str,
-        path: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<IterationRow>> {
-        self.durable(|store| store.iterations(run, path, limit))
-    }
-
-    fn last_statuses(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: Range<u64>,
-        commits: u64,
-    ) -> ReadResult<Vec<(u64, Status)>> {
-        self.durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
-    }
-
-    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations> {
-        self.durable(|store| store.iterations_of(run, path))
-    }
-
-    fn whole_rows(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: &[(u64, RowLocation)],
-    ) -> ReadResult<Vec<IterationRow>> {
-        self.durable(|store| store.whole_rows(run, path, wanted))
-    }
-
-    fn commits_between(
-        &self,
-        run: &str,
-        since: Timestamp,
-        last: Option<u64>,
-        wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> ReadResult<Vec<CommitRecord>> {
-        self.durable(|store| store.commits_between(run, since, last, wanted))
-    }
-
-    fn changes_back(
-        &self,
-        run: &str,
-        last: u64,
-        limit: usize,
-    ) -> ReadResult<Vec<(u64, Vec<Change>)>> {
-        self.durable(|store| store.changes_back(run, last, limit))
-    }
-
-    fn stored_workflows(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<StoredWorkflow>> {
-        self.durable(|store| store.workflows(after, limit))
-    }
-
-    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>> {
-        self.durable(|store| store.workflow(name))
-    }
-
-    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>> {
-        self.durable(|store| store.former_workflows(name))
-    }
-
-    fn former_workflow(
-        &self,
-        name: &str,
-        version: &WorkflowVersion,
-    ) -> ReadResult<Option<ProgramSource>> {
-        self.durable(|store| store.former_workflow(name, version))
-    }
-
-    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
-        self.durable(|store| store.history(run, after, limit))
     }
 }
 

@@ -2,17 +2,27 @@
 //! are decided is stored with each, and a run's id is made of its time, so that each time is one
 //! run, through crashes.
 
-use super::calendar::{Decision, PreviousRun, decide};
-use super::{Engine, EngineError, ScheduleError, StartOptions, Workflow, run_name};
+use super::calendar::{Decision, Past, PreviousRun, decide, neighbours, range, start_of_day};
+use super::report::{ScheduleReport, ScheduledTime};
+use super::{Engine, EngineError, Inspector, ScheduleError, StartOptions, Workflow, now, run_name};
+use chrono::SecondsFormat;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_expression::Value;
-use windlass_model::model::Name;
-use windlass_store::{ScheduleState, StoredWorkflow};
+use windlass_expression::{SCHEDULE_MEMBERS, Value};
+use windlass_machine::SCHEDULE;
+use windlass_machine::program::Program;
+use windlass_model::model::{Name, Overlap, Schedule};
+use windlass_store::{RunHeader, SchedulePause, ScheduleState, StoredWorkflow};
 use windlass_value::time::Timestamp;
 
 /// The label of a run that a schedule started: the workflow's name.
 pub const SCHEDULE_LABEL: &str = "windlass.schedule";
+
+/// The label of a run that has a scheduled time: that time. A retry keeps it.
+const TIME_LABEL: &str = "windlass.scheduled_time";
+
+/// A run that was started so long after its time is not on schedule.
+const BEHIND: Duration = Duration::from_secs(10);
 
 /// Number of workflows read at a time.
 const PAGE: usize = 256;
@@ -33,7 +43,7 @@ impl Engine {
         let mut next: Option<Timestamp> = None;
         let mut after: Option<Name> = None;
         loop {
-            let page = self.store.workflows(after.as_deref(), PAGE)?;
+            let page = self.launcher.store.workflows(after.as_deref(), PAGE)?;
             let Some(last) = page.last() else {
                 return Ok(next);
             };
@@ -67,26 +77,36 @@ impl Engine {
         let Some(schedule) = &workflow.program().schedule else {
             return Ok(None);
         };
-        if let Some(back) = set_back(stored, now) {
+        if is_ahead(stored, now) {
             tracing::warn!(
                 workflow = %stored.name,
                 "its schedule is ahead of the clock, which was wrong once: it continues from now"
             );
-            self.keep(stored, back)?;
+            self.keep(stored, |found| set_back(found, now))?;
             // If another caller changed it meanwhile, that caller has sent a notification.
             return Ok(Some(now));
         }
-        let state = stored.schedule.clone().unwrap_or(ScheduleState {
-            until: stored.stored_at,
-            last_run: None,
-        });
+        let state = state_of(stored);
+        if is_paused(&state) {
+            return Ok(None);
+        }
+        let past = Past {
+            anchor: stored.stored_at,
+            until: state.until,
+            pauses: &state.pauses,
+        };
         let earlier = self.earlier(state.last_run.as_deref());
-        let decision = decide(schedule, stored.stored_at, state.until, now, earlier);
-        let Decision { start, until, next } = decision;
-        let mut last_run = state.last_run;
-        if let Some(at) = start {
+        let decision = decide(schedule, past, now, earlier);
+        let mut last_run = None;
+        if let Some(at) = decision.start {
+            if let (Overlap::Replace, true, Some(run)) =
+                (schedule.overlap, earlier.is_under_way(), &state.last_run)
+            {
+                // It may have ended meanwhile.
+                let _ = self.cancel_again(run).await;
+            }
             let run = run_of(&stored.name, at);
-            match self.begin(&workflow, &stored.name, &run).await {
+            match self.begin(&workflow, &stored.name, &run, at).await {
                 Ok(()) => last_run = Some(run),
                 Err(
                     error @ EngineError::Schedule(
@@ -101,17 +121,19 @@ impl Engine {
                 }
             }
         }
-        if let Some(until) = until {
-            self.decided(stored, ScheduleState { until, last_run })?;
-        }
-        Ok(next)
+        self.decided(stored, &decision, last_run)?;
+        Ok(decision.next)
     }
 
-    async fn begin(&self, workflow: &Workflow, name: &Name, run: &Name) -> Result<(), EngineError> {
-        let options = StartOptions {
-            id: Some(run.to_string()),
-            labels: BTreeMap::from([(SCHEDULE_LABEL.to_owned(), name.to_string())]),
-        };
+    async fn begin(
+        &self,
+        workflow: &Workflow,
+        name: &Name,
+        run: &Name,
+        at: Timestamp,
+    ) -> Result<(), EngineError> {
+        let options = StartOptions::default().id(&**run);
+        let options = options.scheduled(Some(name), at);
         match self.launch(workflow, Value::Null, options).await {
             // It was started before a crash.
             Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => Ok(()),
@@ -121,52 +143,261 @@ impl Engine {
 
     fn earlier(&self, run: Option<&str>) -> PreviousRun {
         match run.map(|run| self.inspector().header(run)) {
-            Some(Ok(header)) if header.status.is_final() => PreviousRun::Ended(header.updated_at),
-            Some(Ok(_)) => PreviousRun::UnderWay,
+            Some(Ok(header)) if header.status.is_final() => PreviousRun::Ended {
+                began: header.started_at,
+                at: header.updated_at,
+            },
+            Some(Ok(header)) => PreviousRun::UnderWay {
+                is_late: is_late(&header),
+            },
             Some(Err(_)) | None => PreviousRun::None,
         }
     }
 
-    /// Stores up to when the times are decided.
-    fn decided(&self, of: &StoredWorkflow, state: ScheduleState) -> Result<(), EngineError> {
-        let decided = StoredWorkflow {
-            schedule: Some(state),
-            ..of.clone()
+    /// Stores what was decided, and reports the times that were missed.
+    fn decided(
+        &self,
+        of: &StoredWorkflow,
+        decision: &Decision,
+        last_run: Option<Name>,
+    ) -> Result<(), EngineError> {
+        let Some(until) = decision.until else {
+            return Ok(());
         };
-        self.keep(of, decided)
-    }
-
-    /// Stores a workflow as it is from now on, unless it is another one by then.
-    fn keep(&self, of: &StoredWorkflow, next: StoredWorkflow) -> Result<(), EngineError> {
-        let _compiled = self.compiled();
-        let found = self.store.workflow(&of.name)?;
-        if found.is_some_and(|found| found.stored_at == of.stored_at) {
-            self.store.put_workflow(&next)?;
+        self.keep(of, |stored| {
+            // It may have been paused meanwhile.
+            let mut state = state_of(stored);
+            state.until = until;
+            state.last_run = last_run.or(state.last_run);
+            state.missed = state.missed.saturating_add(decision.missed);
+            state.last_missed = decision.last_missed.or(state.last_missed);
+            state
+                .pauses
+                .retain(|pause| pause.to.is_none_or(|to| to > until));
+            stored.schedule = Some(state);
+        })?;
+        if decision.missed > 0 {
+            let last = decision.last_missed.unwrap_or(until);
+            tracing::warn!(
+                workflow = %of.name, missed = decision.missed, %last,
+                "scheduled times have no run: no server was there"
+            );
+            self.metrics().missed(&of.name, decision.missed);
         }
         Ok(())
     }
+
+    /// Changes a workflow as it is stored, unless it is another one by then.
+    fn keep(
+        &self,
+        of: &StoredWorkflow,
+        change: impl FnOnce(&mut StoredWorkflow),
+    ) -> Result<(), EngineError> {
+        let _compiled = self.launcher.compiled();
+        let found = self.launcher.store.workflow(&of.name)?;
+        if let Some(mut found) = found.filter(|found| found.stored_at == of.stored_at) {
+            change(&mut found);
+            self.launcher.store.put_workflow(&found)?;
+        }
+        Ok(())
+    }
+
+    /// Pauses the schedule of a workflow: nothing starts until it is resumed, and the times meanwhile are not missed.
+    /// It is durable when this returns. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWorkflow`], [`EngineError::Input`] for one without a schedule, store errors.
+    pub fn pause_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
+        self.change_schedule(name, |state| {
+            if !is_paused(state) {
+                state.pauses.push(SchedulePause {
+                    from: now(),
+                    to: None,
+                });
+            }
+        })
+    }
+
+    /// Ends its pause. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Engine::pause_schedule`].
+    pub fn resume_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
+        self.change_schedule(name, |state| {
+            if let Some(pause) = state.pauses.last_mut().filter(|pause| pause.to.is_none()) {
+                pause.to = Some(now().max(pause.from));
+            }
+        })
+    }
+
+    fn change_schedule(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut ScheduleState),
+    ) -> Result<ScheduleReport, EngineError> {
+        let inspector = self.inspector();
+        let workflow = self.workflow(name)?;
+        let workflow = workflow.ok_or_else(|| inspector.no_workflow(name))?;
+        if workflow.program().schedule.is_none() {
+            return Err(no_schedule(name));
+        }
+        let stored = self.launcher.store.workflow(name)?;
+        let stored = stored.ok_or_else(|| inspector.no_workflow(name))?;
+        self.keep(&stored, |stored| {
+            let mut state = state_of(stored);
+            change(&mut state);
+            stored.schedule = Some(state);
+        })?;
+        self.changed.notify_one();
+        inspector.workflow_schedule(name)
+    }
 }
 
-/// A workflow whose schedule is ahead of the clock, changed to continue from now: otherwise none of its times
-/// would be due before the clock is there again. A run of a later time that has begun is not begun again.
-fn set_back(stored: &StoredWorkflow, now: Timestamp) -> Option<StoredWorkflow> {
+impl Inspector {
+    /// The times of a workflow's schedule from `from` to before `to` or now, each with its run's id, and what that
+    /// run does if there is one. Both are instants (RFC 3339) or days, which begin on the clock of the schedule.
+    ///
+    /// # Errors
+    /// [`EngineError::NoWorkflow`], store errors; [`EngineError::Input`] for a workflow without a schedule, a range
+    /// that is empty, not past or too long.
+    pub fn scheduled_times(
+        &self,
+        name: &str,
+        from: &str,
+        to: Option<&str>,
+    ) -> Result<Vec<ScheduledTime>, EngineError> {
+        let (stored, workflow) = self.stored_workflow(name)?;
+        let schedule = workflow.program().schedule.as_ref();
+        let schedule = schedule.ok_or_else(|| no_schedule(name))?;
+        let refused = |why: String| Err(EngineError::Input(why));
+        let from = instant_or_day(schedule, from)?;
+        let to = to.map_or_else(|| Ok(now()), |to| instant_or_day(schedule, to))?;
+        if from >= to {
+            return refused(format!(
+                "the range is empty: its beginning {from} is not before its end {to}"
+            ));
+        }
+        if to > now() {
+            return refused(format!(
+                "the range ends at {to}, and only past times can be started: the schedule starts the others"
+            ));
+        }
+        let (times, all) = range(schedule, stored.stored_at, from, to);
+        if let (false, Some(last)) = (all, times.last()) {
+            return refused(format!(
+                "the range has more than {} times: begin with one that ends at {last}",
+                times.len()
+            ));
+        }
+        let runs: Vec<Name> = times.iter().map(|at| run_of(name, *at)).collect();
+        let headers = self.headers(&runs)?;
+        let times = times.into_iter().zip(runs).zip(headers);
+        let times = times.map(|((time, run), header)| ScheduledTime {
+            time,
+            run: run.to_string(),
+            status: header.map(|header| header.status),
+        });
+        Ok(times.collect())
+    }
+}
+
+impl StartOptions {
+    /// Sets the scheduled time of the run. If its id is that of this time of the kept workflow, it is one of its
+    /// schedule's.
+    #[must_use]
+    pub fn scheduled(mut self, kept: Option<&str>, time: Timestamp) -> Self {
+        let is_of = |name: &&str| self.id.as_deref() == Some(&*run_of(name, time));
+        if let Some(name) = kept.filter(is_of) {
+            self = self.label(SCHEDULE_LABEL, name);
+        }
+        self.label(TIME_LABEL, time.to_string())
+    }
+}
+
+fn instant_or_day(schedule: &Schedule, text: &str) -> Result<Timestamp, EngineError> {
+    let day = || start_of_day(schedule, text.parse().ok()?);
+    let found = text.parse().ok().or_else(day);
+    found.ok_or_else(|| {
+        EngineError::Input(format!(
+            "`{text}` is not a valid time: write a day such as 2026-11-01, or an instant such as 2026-11-01T06:00:00Z"
+        ))
+    })
+}
+
+/// What a program reads of the scheduled time of a run with these labels, if it has one.
+pub(super) fn schedule_of(
+    program: &Program,
+    labels: &BTreeMap<String, String>,
+) -> Option<(Name, Value)> {
+    let time: Timestamp = labels.get(TIME_LABEL)?.parse().ok()?;
+    let schedule = program.schedule.as_ref();
+    let (before, after) = schedule
+        .map(|schedule| neighbours(schedule, time))
+        .unwrap_or_default();
+    let text = |time: Timestamp| {
+        let time = time.to_utc();
+        Value::text(time.to_rfc3339_opts(SecondsFormat::AutoSi, true))
+    };
+    let values = [Some(time), before, after].map(|time| time.map(text).unwrap_or_default());
+    let members = SCHEDULE_MEMBERS.into_iter().zip(values);
+    Some((Name::from(SCHEDULE), Value::from_pairs(members)))
+}
+
+/// The state of a workflow's schedule, also before its first time.
+pub(super) fn state_of(stored: &StoredWorkflow) -> ScheduleState {
+    let fresh = || ScheduleState {
+        until: stored.stored_at,
+        ..ScheduleState::default()
+    };
+    stored.schedule.clone().unwrap_or_else(fresh)
+}
+
+fn is_paused(state: &ScheduleState) -> bool {
+    state.pauses.last().is_some_and(|pause| pause.to.is_none())
+}
+
+fn no_schedule(name: &str) -> EngineError {
+    EngineError::Input(format!(
+        "the workflow `{name}` has no schedule: add `schedule` to its file, and put it again"
+    ))
+}
+
+/// Whether a run was started too long after its time.
+fn is_late(header: &RunHeader) -> bool {
+    scheduled_time(header).is_some_and(|time| header.started_at.since(time) > BEHIND)
+}
+
+/// Whether a workflow's schedule is ahead of the clock: no time would be due before the clock reaches it again.
+fn is_ahead(stored: &StoredWorkflow, now: Timestamp) -> bool {
     let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
     let of_schedule = stored.schedule.as_ref().map(|state| state.until);
-    if !is_ahead(stored.stored_at) && !of_schedule.is_some_and(is_ahead) {
-        return None;
-    }
-    let mut back = stored.clone();
-    // Recurrences count from it.
-    back.stored_at = stored.stored_at.min(now);
-    if let Some(state) = &mut back.schedule {
-        state.until = state.until.min(now);
-    }
-    Some(back)
+    is_ahead(stored.stored_at) || of_schedule.is_some_and(is_ahead)
 }
 
-/// The run of a time.
+/// Changes it to continue from now. A run of a later time that has begun is not begun again.
+fn set_back(stored: &mut StoredWorkflow, now: Timestamp) {
+    // Recurrences count from it.
+    stored.stored_at = stored.stored_at.min(now);
+    if let Some(state) = &mut stored.schedule {
+        state.until = state.until.min(now);
+        for pause in &mut state.pauses {
+            pause.from = pause.from.min(now);
+            pause.to = pause.to.map(|to| to.min(now));
+        }
+    }
+}
+
+/// The scheduled time of a run, if it has one.
+pub(super) fn scheduled_time(header: &RunHeader) -> Option<Timestamp> {
+    header.labels.get(TIME_LABEL)?.parse().ok()
+}
+
+/// The time in the id of a run that a schedule starts.
+const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
+
+/// The id of the run of a time.
 fn run_of(name: &str, at: Timestamp) -> Name {
-    let time = at.to_utc().format("%Y%m%dT%H%M%SZ");
+    let time = at.to_utc().format(TIME_FORMAT);
     let short = run_name(name);
     let told_apart = if short == *name {
         String::new()

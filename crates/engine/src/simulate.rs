@@ -3,7 +3,7 @@
 
 use super::report::{ErrorReport, masked};
 use super::retry::did_you_mean_place;
-use super::{EngineError, Workflow};
+use super::{EngineError, StartOptions, Workflow, state};
 use crate::scheduler::ScheduleError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +16,8 @@ use windlass_machine::{
     Transition, Wait, innermost_iteration,
 };
 use windlass_model::model::{
-    Fault, HandlerTarget, Name, Request, StubAnswer, fault_kind, name_of_part, path_part,
+    Fault, GET_STATE, HandlerTarget, Name, Request, SET_STATE, StubAnswer, fault_kind,
+    name_of_part, path_part,
 };
 use windlass_store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
 use windlass_value::time::Timestamp;
@@ -48,12 +49,18 @@ pub struct SimulationSpec {
     pub answers: Vec<(String, HandlerTarget)>,
     /// The signals that come before anything waits for them.
     pub signals: Object,
+    /// Its state before the run, by name: what is not there has its initial value.
+    pub state: Object,
+    /// The value of `lastRun()`.
+    pub last_run: Value,
     /// Only this: `check`, `poll#14`, `poll#14/check`. It stops behind that.
     pub at: Option<String>,
     /// The attempts of `at` before this one fail as a lost connection does.
     pub attempt: u32,
     /// When it begins.
     pub now: Timestamp,
+    /// The scheduled time of the run.
+    pub scheduled_time: Option<Timestamp>,
 }
 
 /// What a workflow did.
@@ -79,6 +86,9 @@ pub struct SimulationReport {
     pub next: Vec<SimulatedStep>,
     /// By loop how many iterations ended.
     pub iterations: BTreeMap<String, u64>,
+    /// The values between runs, as the run read or wrote them last.
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    pub state: Object,
 }
 
 /// One thing that it did, or would do.
@@ -141,8 +151,12 @@ pub async fn simulate(
     given: &SimulationSpec,
 ) -> Result<SimulationReport, EngineError> {
     let input = workflow.accept(given.input.clone())?;
-    let environment = super::environment(&workflow.loaded);
+    let labels = given
+        .scheduled_time
+        .map(|at| StartOptions::default().scheduled(None, at).labels);
     let mut play = Simulation::new(workflow, given);
+    let environment =
+        state::simulated_start(&play.store, workflow, given, &labels.unwrap_or_default())?;
     play.events.push_back(Event::Started { input, environment });
     let signals = given.signals.iter();
     play.events
@@ -337,6 +351,9 @@ impl<'a> Simulation<'a> {
             Some(failed.map_or_else(|| simulate_append(request), Err))
         } else if let Some(answer) = self.answers.next(request, self.title(request)) {
             Some(stand_in(request, &answer))
+        } else if matches!(&*request.executor, SET_STATE | GET_STATE) {
+            let origin = self.workflow.source.origin;
+            Some(state::execute(&self.store, origin, request, self.now))
         } else if COMPUTE.contains(&&*request.executor) {
             Some(self.workflow.loaded.registry.execute(request).await)
         } else {
@@ -455,6 +472,7 @@ impl<'a> Simulation<'a> {
         let at_ms = self.at_ms();
         let state = self.hosted.state();
         let outcome = state.outcome.as_ref();
+        let between_runs = state::last_values(&state.variables);
         let paused = state.paused.as_ref();
         let mut signals = state.cursors.values().filter_map(|one| match &one.wait {
             Wait::Signal(name) => Some(name.to_string()),
@@ -501,6 +519,7 @@ impl<'a> Simulation<'a> {
             stopped: why,
             next,
             iterations: self.iterations,
+            state: between_runs,
         }
     }
 }

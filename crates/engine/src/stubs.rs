@@ -94,11 +94,6 @@ fn answer(value: &Value) -> Result<StubAnswer, String> {
             output: None,
         });
     }
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_json(), str::to_owned)
-    };
     let known = ["kind", "code", "message", "output"];
     let Some(map) = error.as_object() else {
         return Err(String::from("`error` is text, or a map with `message`"));
@@ -110,9 +105,9 @@ fn answer(value: &Value) -> Result<StubAnswer, String> {
         ));
     }
     Ok(StubAnswer::Error {
-        kind: map.get("kind").map(text),
-        code: map.get("code").map(text),
-        message: map.get("message").map(text).unwrap_or_default(),
+        kind: map.get("kind").map(Value::to_text),
+        code: map.get("code").map(Value::to_text),
+        message: map.get("message").map(Value::to_text).unwrap_or_default(),
         output: map.get("output").cloned(),
     })
 }

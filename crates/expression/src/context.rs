@@ -5,8 +5,8 @@
 use super::template::{is_jinja, is_wdl};
 use super::wdl::eval::{find_member, same_name};
 use super::{
-    ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Syntax,
-    Template, Value,
+    ActionView, Budget, Condition, Env, EvalError, LAST_RUN, Lookup, Mode, Object, ParseError,
+    Syntax, Template, Value,
 };
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
@@ -82,9 +82,10 @@ impl TryError {
 }
 
 /// What a context may have (docs/reference/expressions.md); the last five are for Jinja.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "vars", "params", "inputs", "actions", "trigger", "item", "loops", "results", "workflow",
-    "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
+    "schedule", "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
+    LAST_RUN,
 ];
 
 /// Second names of keys: as the expressions call them.
@@ -125,7 +126,7 @@ pub struct Context {
 
 impl Context {
     /// Reads a context: an object with any of the keys `vars` `params` `inputs` `actions`
-    /// `trigger` `item` `loops` `results` `workflow` `current` `state` `loop` `settings` `data`
+    /// `trigger` `item` `loops` `results` `workflow` `schedule` `current` `state` `loop` `settings` `data`
     /// `env` `secrets` `now` `mode`, `variables` and `parameters` for the first two; null for
     /// none. `now` is the time when the context has none; `seed` starts the generator behind
     /// `rand` and `guid`.
@@ -364,6 +365,18 @@ impl Env for Context {
         }
     }
 
+    fn state(&self, name: &str) -> Option<Value> {
+        self.look_up("state", name).cloned()
+    }
+
+    fn state_names(&self) -> Vec<String> {
+        self.names("state")
+    }
+
+    fn last_run(&self) -> Value {
+        self.top(LAST_RUN)
+    }
+
     fn inputs(&self) -> Value {
         self.top("inputs")
     }
@@ -399,6 +412,10 @@ impl Env for Context {
         self.top("workflow")
     }
 
+    fn schedule(&self) -> Value {
+        self.top("schedule")
+    }
+
     fn current_action(&self) -> Option<ActionView> {
         let record = self
             .members
@@ -409,10 +426,12 @@ impl Env for Context {
 
     fn root(&self, name: &str) -> Option<Value> {
         match name {
-            "state" | "loop" | "loops" | "settings" | "data" => self.members.get(name).cloned(),
+            "state" | "loop" | "loops" | "settings" | "data" | LAST_RUN => {
+                self.members.get(name).cloned()
+            }
             "variables" => self.members.get("vars").cloned(),
-            "inputs" | "actions" | "trigger" | "workflow" | "item" | "env" | "secrets"
-            | "parameters" => None,
+            "inputs" | "actions" | "trigger" | "workflow" | "schedule" | "item" | "env"
+            | "secrets" | "parameters" => None,
             name => {
                 let maps = ["state", "vars"].into_iter();
                 let mut maps = maps.filter_map(|map| self.members.get(map)?.as_object());

@@ -3,6 +3,7 @@
 //! operations on data"). Pure and bounded like every other template.
 
 use super::Value;
+use super::error::wrong;
 use super::over_memory_json;
 use super::schema::Schema;
 use super::template::{Kind, Template};
@@ -249,16 +250,6 @@ impl Data {
 impl From<BudgetExceeded> for EvalError {
     fn from(exceeded: BudgetExceeded) -> Self {
         wrong(exceeded.to_string())
-    }
-}
-
-fn wrong(message: String) -> EvalError {
-    EvalError {
-        message,
-        offset: 0,
-        length: 1,
-        text: String::new(),
-        missing: None,
     }
 }
 

@@ -15,6 +15,9 @@ pub enum Mode {
     Azure,
 }
 
+/// The members of [`Env::schedule`]: the scheduled time of the run, and those before and after it.
+pub const SCHEDULE_MEMBERS: [&str; 3] = ["time", "previousTime", "nextTime"];
+
 /// What is known of an action by the time an expression asks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup<T> {
@@ -109,6 +112,22 @@ pub trait Env {
     fn is_iterated(&self, name: &str) -> bool {
         self.outer().is_some_and(|outer| outer.is_iterated(name))
     }
+    /// A value between the runs of the workflow; a variable if the workflow declares no such values.
+    fn state(&self, name: &str) -> Option<Value> {
+        self.outer()?.state(name)
+    }
+    /// The names [`Env::state`] knows, for hints.
+    fn state_names(&self) -> Vec<String> {
+        self.outer()
+            .map(|outer| outer.state_names())
+            .unwrap_or_default()
+    }
+    /// The last run of the workflow that succeeded, or null.
+    fn last_run(&self) -> Value {
+        self.outer()
+            .map(|outer| outer.last_run())
+            .unwrap_or_default()
+    }
     fn inputs(&self) -> Value {
         self.outer().map(|outer| outer.inputs()).unwrap_or_default()
     }
@@ -144,6 +163,12 @@ pub trait Env {
     fn workflow(&self) -> Value {
         self.outer()
             .map(|outer| outer.workflow())
+            .unwrap_or_default()
+    }
+    /// `schedule('time')`: `{time, previousTime, nextTime}`, each null in a run that no schedule started.
+    fn schedule(&self) -> Value {
+        self.outer()
+            .map(|outer| outer.schedule())
             .unwrap_or_default()
     }
     /// `action()`: the record of the action whose inputs or conditions are being evaluated.

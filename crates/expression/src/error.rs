@@ -28,6 +28,17 @@ pub struct EvalError {
     pub missing: Option<Box<Missing>>,
 }
 
+/// A mistake without a place: the caller adds it.
+pub(crate) fn wrong(message: String) -> EvalError {
+    EvalError {
+        message,
+        offset: 0,
+        length: 1,
+        text: String::new(),
+        missing: None,
+    }
+}
+
 /// A member or an element that an evaluation read and that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {

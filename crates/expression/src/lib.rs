@@ -39,11 +39,11 @@ pub use budget::{Budget, BudgetExceeded, MAX_WORK};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
-pub use env::{ActionView, Env, Lookup, Mode};
+pub use env::{ActionView, Env, Lookup, Mode, SCHEDULE_MEMBERS};
 pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub use jinja::{budget_exhausted, python_quoted, with_template_cache};
-pub use reference::Reference;
+pub use reference::{LAST_RUN, Reference};
 #[cfg(feature = "schema")]
 pub use schema_work::{Documents, MAX_TOLD};
 pub use secret::{

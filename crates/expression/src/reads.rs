@@ -4,27 +4,13 @@
 use super::wdl::ast::{Expr, Node};
 use super::wdl::eval::Ctx;
 use super::{Env, Lookup, Reference, Value};
+use windlass_value::words;
 
 /// The functions whose value comes from the run.
-const READERS: [&str; 17] = [
-    "action",
-    "actionBody",
-    "actionOutputs",
-    "actions",
-    "body",
-    "inputs",
-    "item",
-    "items",
-    "iterationIndexes",
-    "outputs",
-    "parameters",
-    "result",
-    "trigger",
-    "triggerBody",
-    "triggerOutputs",
-    "variables",
-    "workflow",
-];
+const READERS: [&str; 18] = words! {
+    action actionBody actionOutputs actions body inputs item items iterationIndexes outputs
+    parameters result schedule trigger triggerBody triggerOutputs variables workflow
+};
 
 /// Every read of a WDL expression with its value, each once. What fails to evaluate is left out.
 pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
@@ -88,6 +74,7 @@ pub(super) fn of_references(
     for reference in references {
         let read = match reference {
             Reference::Variable(name) => env.variable(name).map(|value| (name.clone(), value)),
+            Reference::State(name) => env.state(name).map(|value| (name.clone(), value)),
             Reference::Root(name) => env.root(name).map(|value| (name.clone(), value)),
             Reference::Input(name) => env
                 .inputs()

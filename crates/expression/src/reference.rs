@@ -2,11 +2,16 @@
 
 use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
 
+/// What `lastRun()` is called at the top of a Jinja template.
+pub const LAST_RUN: &str = "lastRun";
+
 /// Something an expression mentions by a literal name; for linking, lints and hints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reference {
-    /// `variables('x')`, Jinja `variables.x`, `state.x`.
+    /// `variables('x')`, Jinja `variables.x`.
     Variable(String),
+    /// `state('x')`, Jinja `state.x`: a value between runs where the workflow declares those, else a variable.
+    State(String),
     /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
     Action(String),
     /// `result('scope')`.
@@ -97,6 +102,7 @@ pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e RefusedCa
 fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
     let make: fn(String) -> Reference = match function {
         "variables" => Reference::Variable,
+        "state" => Reference::State,
         "actionBody"
         | "actionOutputs"
         | "actions"
@@ -118,6 +124,7 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
             return Some(Reference::Environment(name.unwrap_or_default().to_owned()));
         }
         "item" => return Some(Reference::Item),
+        "lastRun" => return Some(Reference::Root(LAST_RUN.to_owned())),
         _ => return None,
     };
     match arguments.first() {

@@ -4,6 +4,7 @@ use super::schema_work::{Documents, MAX_TOLD};
 use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
+use windlass_value::shortened;
 
 /// Maximum number of characters of the validator's message: it quotes the value.
 const MAX_MESSAGE: usize = 300;
@@ -45,7 +46,7 @@ impl Schema {
             let fourth = fourth.should_validate_formats(false);
             let said = schema.get("$schema").is_some();
             let fourth = (!said).then(|| fourth.build(&schema).ok()).flatten();
-            fourth.ok_or_else(|| shortened(&error_text(&error, "the schema")))
+            fourth.ok_or_else(|| shortened(&error_text(&error, "the schema"), MAX_MESSAGE))
         })?;
         Ok(Self {
             source: source.clone(),
@@ -73,7 +74,7 @@ impl Schema {
             ));
         }
         let checked = self.validator.validate(&value);
-        checked.map_err(|error| shortened(&error_text(&error, "the value")))
+        checked.map_err(|error| shortened(&error_text(&error, "the value"), MAX_MESSAGE))
     }
 }
 
@@ -85,11 +86,4 @@ fn error_text(error: &ValidationError<'_>, whole: &str) -> String {
 
 fn json(value: &Value) -> Result<serde_json::Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_MESSAGE) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

@@ -118,6 +118,12 @@ impl Env for RevealingEnv<'_> {
     fn inputs(&self) -> Value {
         self.open(self.env.inputs())
     }
+    fn state(&self, name: &str) -> Option<Value> {
+        self.env.state(name).map(|value| self.open(value))
+    }
+    fn last_run(&self) -> Value {
+        self.open(self.env.last_run())
+    }
     fn parameter(&self, name: &str) -> Option<Value> {
         self.env.parameter(name).map(|value| self.open(value))
     }

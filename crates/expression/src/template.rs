@@ -12,6 +12,7 @@ use super::wdl::text::push_text;
 use super::{Env, EvalError, Object, ParseError, Reference, Value};
 use super::{reads, reference};
 use std::sync::Arc;
+use windlass_value::first_chars;
 
 /// How the text of a template is to be read (docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -144,10 +145,7 @@ impl Template {
     /// The same as text: as its author wrote it.
     #[must_use]
     pub fn source_text(&self) -> String {
-        let source = self.source();
-        source
-            .as_str()
-            .map_or_else(|| source.to_json(), str::to_owned)
+        self.source().to_text()
     }
 
     /// The value as its author wrote it: every expression as its text.
@@ -420,7 +418,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
             return Err(ParseError {
                 message: format!(
                     "expected the end of the expression, found `{}`",
-                    shortened(rest)
+                    first_chars(rest, 20)
                 ),
                 offset: end,
                 length: rest.len(),
@@ -482,10 +480,6 @@ fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
         parts.push(TemplatePart::Text(literal));
     }
     Ok(parts)
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(20).collect()
 }
 
 fn render(ctx: &mut Ctx<'_>, parts: &[TemplatePart]) -> Result<Value, Box<Fail>> {

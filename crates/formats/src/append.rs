@@ -19,7 +19,10 @@ const AT_ONCE: &str = "appended at the same time as another";
 
 /// What a run remembers of its files in a variable: for the executor.
 pub(super) fn files(variable: &str) -> Result<Template, ParseError> {
-    jinja(&format!("{{{{ state.get('{variable}', {{}}) }}}}"))
+    jinja(&format!(
+        "{{{{ {}.get('{variable}', {{}}) }}}}",
+        root(variable)
+    ))
 }
 
 /// Whether a file is rewritten (`replace: true`), or its content remains (`append: true`, the
@@ -106,7 +109,8 @@ fn measured(variable: &str, span: Span) -> Result<Assignment, ParseError> {
 /// What a run remembers of an append. One that did not know of the last one ran at the same time:
 /// that is a fault, also where it was repeated after a crash and only the run can tell.
 pub(super) fn remember(variable: &str, span: Span) -> Result<Assignment, ParseError> {
-    let last = format!("{{{{ state.get('{variable}', {{}}).get(result.get('file')) }}}}");
+    let root = root(variable);
+    let last = format!("{{{{ {root}.get('{variable}', {{}}).get(result.get('file')) }}}}");
     let knew = jinja("{{ result.get('from') }}")?;
     let in_order = Template::call("equals", vec![jinja(&last)?, knew])?;
     let told = jinja("{{ result.get('files') }}")?;
@@ -114,6 +118,14 @@ pub(super) fn remember(variable: &str, span: Span) -> Result<Assignment, ParseEr
     let fault = Template::call("int", vec![text(AT_ONCE)])?;
     let value = Template::call("if", vec![in_order, all, fault])?;
     Ok(set(variable, value, span))
+}
+
+/// What the variables of a run are called in Jinja. In Loom, `state` may be the values between runs.
+fn root(variable: &str) -> &'static str {
+    match variable {
+        LOOM_FILES => "variables",
+        _ => "state",
+    }
 }
 
 fn jinja(text: &str) -> Result<Template, ParseError> {

@@ -11,41 +11,18 @@ use windlass_expression::{Reference, Syntax, Template};
 use windlass_model::hir::EnvironmentRead;
 use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node};
+use windlass_value::words;
 
 /// Fields whose values are keys, and those that hold them.
-const FIELDS: [&str; 14] = [
-    "access_token",
-    "api_key",
-    "apikey",
-    "auth",
-    "authentication",
-    "authorization",
-    "cookie",
-    "cookies",
-    "credentials",
-    "headers",
-    "password",
-    "private_key",
-    "secret",
-    "token",
-];
+const FIELDS: [&str; 14] = words! {
+    access_token api_key apikey auth authentication authorization cookie cookies credentials headers
+    password private_key secret token
+};
 /// Words in the names of variables that are keys: `OPENAI_API_KEY`, `GITHUB_TOKEN`.
-const WORDS: [&str; 14] = [
-    "APIKEY",
-    "AUTH",
-    "COOKIE",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "DSN",
-    "KEY",
-    "KEYS",
-    "PASS",
-    "PASSPHRASE",
-    "PASSWD",
-    "PASSWORD",
-    "SECRET",
-    "TOKEN",
-];
+const WORDS: [&str; 14] = words! {
+    APIKEY AUTH COOKIE CREDENTIAL CREDENTIALS DSN KEY KEYS PASS PASSPHRASE PASSWD PASSWORD SECRET
+    TOKEN
+};
 
 /// The variables that a file reads, each once.
 pub(super) fn reads(

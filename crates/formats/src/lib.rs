@@ -131,26 +131,55 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
     let (Some(node), _) = source::parse(bundle, 0) else {
         return Vec::new();
     };
-    match dialect.or_else(|| detect(&node, &mut Diagnostics::default())) {
-        None | Some(Dialect::Loom | Dialect::Azure) => Vec::new(),
-        #[cfg(feature = "tea")]
-        Some(Dialect::Tea) => tea::references(bundle, &node),
-        #[cfg(feature = "canvas")]
-        Some(Dialect::Canvas) => canvas::references(bundle, &node),
-        #[allow(unreachable_patterns, reason = "a feature is off")]
-        Some(_) => Vec::new(),
+    let mut found = Vec::new();
+    match dialect {
+        Some(dialect) => collect_of(dialect, &node, &mut found),
+        None => collect_from_workflow(&node, &mut found),
+    }
+    references_in(bundle, found)
+}
+
+/// A reference, and what finds those of the file that it names.
+struct Found {
+    reference: Reference,
+    collect: Collect,
+}
+
+type Collect = fn(&Node, &mut Vec<Found>);
+
+impl Found {
+    fn new(path: &str, span: Span, collect: Collect) -> Self {
+        let path = path.to_owned();
+        let reference = Reference { path, span };
+        Self { reference, collect }
     }
 }
 
-/// The files that `collect` finds in the workflow, in those files, and so on.
-fn references_in(
-    bundle: &Bundle,
-    mut found: Vec<Reference>,
-    collect: fn(&Node, &mut Vec<Reference>),
-) -> Vec<Reference> {
+/// The references of a workflow of any format.
+fn collect_from_workflow(workflow: &Node, found: &mut Vec<Found>) {
+    if let Some(dialect) = detect(workflow, &mut Diagnostics::default()) {
+        collect_of(dialect, workflow, found);
+    }
+}
+
+fn collect_of(dialect: Dialect, workflow: &Node, found: &mut Vec<Found>) {
+    match dialect {
+        Dialect::Loom => loom::collect_workflows(workflow, found),
+        #[cfg(feature = "tea")]
+        Dialect::Tea => tea::collect_schemas(workflow, found),
+        #[cfg(feature = "canvas")]
+        Dialect::Canvas => canvas::collect_workflows(workflow, found),
+        #[allow(unreachable_patterns, reason = "a feature is off")]
+        Dialect::Azure | Dialect::Tea | Dialect::Canvas => {}
+    }
+}
+
+/// The references that were found in the workflow, those of the files that they name, and so on.
+fn references_in(bundle: &Bundle, mut found: Vec<Found>) -> Vec<Reference> {
     let mut read = BTreeSet::from([0]);
     let mut next = 0;
-    while let Some(reference) = found.get(next) {
+    while let Some(Found { reference, collect }) = found.get(next) {
+        let collect = *collect;
         if let Some(file) = bundle.named_by(reference.span.file, &reference.path)
             && read.insert(file)
             && let (Some(document), _) = source::parse(bundle, file)
@@ -159,7 +188,7 @@ fn references_in(
         }
         next += 1;
     }
-    found
+    found.into_iter().map(|found| found.reference).collect()
 }
 
 /// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
@@ -233,10 +262,7 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
     let values = node.get("Values").unwrap_or(node);
     let value = |name: &String| {
         let value = reader::constant(values.get_any_case(name)?);
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_json(), str::to_owned);
-        Some((name.clone(), text))
+        Some((name.clone(), value.to_text()))
     };
     names.iter().filter_map(value).collect()
 }

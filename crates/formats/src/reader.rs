@@ -11,6 +11,7 @@ use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::time::human_duration;
+use windlass_value::words;
 
 /// Something an expression of the file mentions, and where.
 pub(super) struct Mention {
@@ -578,6 +579,7 @@ pub(super) fn constant(node: &Node) -> Value {
 pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     match reference {
         Reference::Variable(name)
+        | Reference::State(name)
         | Reference::Action(name)
         | Reference::Scope(name)
         | Reference::Input(name)
@@ -610,17 +612,9 @@ pub(super) struct Fields<'n> {
 }
 
 /// The keys of a definition under which null is a value.
-const VALUES: [&str; 9] = [
-    "inputs",
-    "uri",
-    "value",
-    "defaultValue",
-    "body",
-    "content",
-    "from",
-    "foreach",
-    "case",
-];
+const VALUES: [&str; 9] = words! {
+    inputs uri value defaultValue body content from foreach case
+};
 
 impl<'n> Fields<'n> {
     /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no

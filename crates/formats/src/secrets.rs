@@ -5,7 +5,7 @@ use windlass_expression::{Condition, Reference, Template, is_secret_name};
 use windlass_model::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
-use windlass_model::model::{Delay, Expect};
+use windlass_model::model::{Delay, Expect, WORKFLOW};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::Span;
 
@@ -47,8 +47,8 @@ impl Check<'_> {
         self.maybe(step.timeout.as_ref(), span);
         self.tested(step.break_when.as_ref(), span);
         self.tested(step.continue_when.as_ref(), span);
-        if let Some(Expect::That(expected)) = &step.expect {
-            self.tested(Some(expected), span);
+        if let Some(Expect::That(tested) | Expect::NotFailed(tested)) = &step.expect {
+            self.tested(Some(tested), span);
         }
         if let Some(retry) = &step.retry {
             self.tested(retry.when.as_ref(), retry.span);
@@ -92,6 +92,11 @@ impl Check<'_> {
     fn call(&mut self, call: &Call, span: Span) {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
+        if &*call.executor == WORKFLOW {
+            // They are stored with the run that they start.
+            self.check_stored(&call.inputs, span, "the inputs of a workflow");
+            return;
+        }
         for reference in call.inputs.references() {
             // A variable of the environment is not checked here: its name is not the name of a secret.
             let Reference::Secret(name) = reference else {
@@ -120,8 +125,15 @@ impl Check<'_> {
         self.tested(Some(&spec.stop_when), span);
         self.check_stored(&spec.count, span, "the count of a loop");
         self.maybe(spec.timeout.as_ref(), span);
-        if let Some(Delay::Every(delay) | Delay::Server { asked: delay, .. }) = &spec.delay {
-            self.maybe(Some(delay), span);
+        match &spec.delay {
+            Some(Delay::Every(delay)) => self.maybe(Some(delay), span),
+            Some(Delay::Server {
+                interval, asked, ..
+            }) => {
+                self.maybe(Some(asked), span);
+                self.maybe(interval.as_ref(), span);
+            }
+            Some(Delay::Backoff(_)) | None => {}
         }
         let unchanged = spec.unchanged.as_ref();
         self.maybe(unchanged.and_then(|limit| limit.of.as_ref()), span);

@@ -27,7 +27,9 @@ pub struct DryRunResult {
 /// What an action reads, in addition to an iteration of a run.
 #[derive(Clone, Debug, Default)]
 pub struct DryRunInput {
+    /// By name, in addition to those of the iteration.
     pub inputs: Option<Value>,
+    /// By name, likewise.
     pub variables: Option<Value>,
     /// By action.
     pub outputs: Option<Value>,
@@ -51,10 +53,10 @@ pub fn try_action(
         action.is_some_and(|action| &*action.name == name)
     });
     let state =
-        states.find(|state| matches!(state.op, Op::Call(_) | Op::Compose(_) | Op::Assign { .. }));
+        states.find(|state| matches!(state.op, Op::Call(..) | Op::Compose(_) | Op::Assign { .. }));
     let state = state.ok_or_else(|| format!("no action `{name}` that can be tried"))?;
     let secrets = match &state.op {
-        Op::Call(call) => call.secrets.as_slice(),
+        Op::Call(_, secrets) => secrets.as_slice(),
         _ => &[],
     };
     let context = Context::new(
@@ -72,7 +74,7 @@ pub fn try_action(
             .map_err(|error| error.to_string())
     };
     let tried = match &state.op {
-        Op::Call(call) => value(&call.inputs).map(|inputs| DryRunResult {
+        Op::Call(call, _) => value(&call.inputs).map(|inputs| DryRunResult {
             request: Some(Value::from_pairs([
                 ("executor", Value::text(&*call.executor)),
                 ("inputs", inputs),
@@ -123,9 +125,12 @@ fn dry_run_context(
         (name.clone(), record)
     });
     let records = Value::object(records.collect());
+    let initial = workflow.program().state_values.iter().cloned();
+    let initial = Value::from_pairs(initial);
     for (member, more) in [
         ("inputs", given.inputs.as_ref()),
         ("vars", given.variables.as_ref()),
+        ("state", Some(&initial)),
         ("state", given.variables.as_ref()),
         ("actions", Some(&records)),
     ] {

@@ -262,6 +262,7 @@ impl HoverRequest<'_> {
         }
         let lists = [
             ("variable", &self.names.variables),
+            ("state", &self.names.state),
             ("input", &self.names.inputs),
             ("parameter", &self.names.parameters),
         ];

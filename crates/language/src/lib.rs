@@ -10,9 +10,6 @@
 //!
 //! Test it alone with `cargo test -p windlass-language`.
 
-// Not published for others: where the name says all, nothing is added.
-#![allow(missing_docs)]
-
 mod complete;
 mod cursor;
 mod dry_run;

@@ -39,6 +39,8 @@ pub(super) struct NamedValue {
 pub(super) struct Names {
     pub actions: Vec<Action>,
     pub variables: Vec<NamedValue>,
+    /// Values between runs.
+    pub state: Vec<NamedValue>,
     pub inputs: Vec<NamedValue>,
     pub parameters: Vec<NamedValue>,
 }
@@ -152,6 +154,7 @@ impl NameFinder<'_> {
             .and_then(|inner| inner.get("definition"));
         let root = root.get("definition").or(exported).unwrap_or(root);
         self.names.inputs = self.named(root.get("inputs"));
+        self.names.state = self.named(root.get("state"));
         self.names.parameters = self.named(root.get("parameters"));
         let variables = root
             .get("variables")
@@ -180,7 +183,7 @@ impl NameFinder<'_> {
                     let inner = member.value.members();
                     if !named || inner.is_empty() {
                         // `branches: { a: {…} }`, `else: {…}`: what is inside of them.
-                        if !matches!(&*member.name, "inputs" | "metadata" | "variables") {
+                        if !matches!(&*member.name, "inputs" | "metadata" | "variables" | "state") {
                             self.actions(&member.value, parent, depth + 1);
                         }
                         continue;

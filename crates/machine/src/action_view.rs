@@ -7,7 +7,9 @@ use super::record::LoopEnd;
 use super::record::{ActionRecord, Output, RecordReader, Records};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};
 use windlass_expression::{ActionView, Value};
-use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES, Name, Status, UnrunActionValue};
+use windlass_model::model::{
+    ASYNC_PATTERN, CONNECTOR_HOST, HANDLER_NAMES, Name, Status, UnrunActionValue,
+};
 
 impl<'a> View<'a> {
     pub fn action_view(
@@ -258,7 +260,7 @@ fn status_words(code: i64) -> Option<&'static str> {
 
 /// The inputs of an executor without those that a format adds.
 fn without_own(inputs: &Value) -> Value {
-    let own = ["asyncPattern", "page_base"];
+    let own = [ASYNC_PATTERN, "page_base"];
     match inputs {
         Value::Object(given) if own.iter().any(|key| given.contains_key(*key)) => {
             let given = given.iter().filter(|(key, _)| !own.contains(&&***key));

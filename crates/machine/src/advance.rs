@@ -4,16 +4,17 @@
 use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
 use super::event::{Effect, Event, HistoryEvent, HistoryKind, Transition};
+use super::fault::failure_value;
 use super::state::{
     Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
     TimerId, TimerPurpose, Wait,
 };
-use crate::program::{Op, Outputs, Program, ScopeId, State};
+use crate::program::{Op, Outputs, Program, ScopeId, State, StateId};
 use rand::rngs::StdRng;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Budget, Value};
-use windlass_model::model::{Fault, Name, NamedSpan, Status, fault_kind};
+use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, STATE_VARIABLE, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
 /// Maximum number of states in one transition; what is left continues with `Continued`.
@@ -153,7 +154,7 @@ impl Stepper<'_> {
             Event::Signalled { name, payload } => self.handle_signal(name, payload),
             Event::PauseRequested => self.pause(PauseReason::Requested),
             Event::Resumed => self.handle_resumed(),
-            Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
+            Event::CancelRequested => self.handle_cancel(),
             Event::StateTooLarge { bytes, limit } => self.state_too_large(bytes, limit),
             Event::Continued => Ok(()),
         }
@@ -174,10 +175,11 @@ impl Stepper<'_> {
         self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    fn handle_started(&mut self, input: Value, environment: Value) -> MachineResult {
+    fn handle_started(&mut self, input: Value, mut environment: Value) -> MachineResult {
         if !self.run.cursors.is_empty() {
             return Ok(());
         }
+        let state = self.program.take_state(&mut environment);
         self.emit(Change::Started {
             at: self.now,
             input,
@@ -185,9 +187,12 @@ impl Stepper<'_> {
         self.report(HistoryKind::RunStarted);
         let root = Frame {
             scope: ScopeId(0),
-            kind: match self.program.environment.as_slice() {
-                [] => FrameKind::Plain,
-                _ => FrameKind::Root { environment },
+            kind: match environment
+                .as_object()
+                .is_some_and(|known| !known.is_empty())
+            {
+                false => FrameKind::Plain,
+                true => FrameKind::Root { environment },
             },
             entered_at: self.now,
         };
@@ -203,6 +208,10 @@ impl Stepper<'_> {
                 owns_records: true,
             },
         ))?;
+        if let Some(state) = state {
+            let change = VariableChange::Set(Name::from(STATE_VARIABLE), state);
+            self.change_variable(id, change)?;
+        }
         for (name, initial) in &self.program.variables {
             match self.eval(id, initial) {
                 Ok(value) => self.change_variable(id, VariableChange::Set(name.clone(), value))?,
@@ -407,6 +416,61 @@ impl Stepper<'_> {
             PauseReason::Limit(path, _) => self.grant_budget(&path),
             PauseReason::Requested => Ok(()),
         }
+    }
+
+    /// Ends the run, after what is to be done then. A second cancel does not wait for that.
+    fn handle_cancel(&mut self) -> MachineResult {
+        let cleanup = self.program.ending.and_then(|ending| ending.cancelled);
+        let root = self.run.root().ok().map(|(root, _)| root);
+        let (Some(cleanup), Some(root)) = (cleanup, root) else {
+            return self.finish(Status::Cancelled, Value::Null, None);
+        };
+        // A failure may have led there.
+        let has_begun = self.is_in_cleanup(root, cleanup)?;
+        let waits = match has_begun {
+            true => !self.run.is_cancelling(),
+            false => self.is_in_body(root)?,
+        };
+        if !waits {
+            return self.finish(Status::Cancelled, Value::Null, None);
+        }
+        if has_begun {
+            self.handle_resumed()?;
+        } else {
+            self.cancel(root, 1, Status::Cancelled)?;
+            self.end_pause()?;
+        }
+        let fault = Fault::new(fault_kind::CANCELLED, "the run was cancelled");
+        let error = self.locate_fault(root, fault)?;
+        let failure = failure_value(&error, Status::Cancelled);
+        self.change_variable(root, VariableChange::Set(Name::from(FAILURE), failure))?;
+        match has_begun {
+            true => Ok(()),
+            false => self.emit(Change::Moved(root, cleanup)),
+        }
+    }
+
+    /// Whether the root is in what is done first at the end, which begins at `cleanup`.
+    fn is_in_cleanup(&self, root: CursorId, cleanup: StateId) -> MachineResult<bool> {
+        if self.run.cursor(root)?.at == cleanup {
+            return Ok(true);
+        }
+        let Some(Op::Enter(entered)) = self.program.state(cleanup).map(|state| &state.op) else {
+            return Ok(false);
+        };
+        let here = self.state_of(root)?.scope;
+        Ok(self.program.ancestry(here).any(|(id, _)| id == *entered))
+    }
+
+    /// A paused run continues; nothing of it is in flight and no timer is armed.
+    fn end_pause(&mut self) -> MachineResult {
+        let Some((since, _)) = &self.run.paused else {
+            return Ok(());
+        };
+        let shift_ms = i64::try_from(self.now.since(*since).as_millis()).unwrap_or(i64::MAX);
+        self.emit(Change::Resumed { shift_ms })?;
+        self.report(HistoryKind::RunResumed);
+        Ok(())
     }
 
     // ── how far a transition goes ───────────────────────────────────────────────────────────

@@ -1,5 +1,6 @@
 //! What an expression sees of a run, from where one cursor is.
 
+use super::event::SCHEDULE;
 use super::feedback::FEEDBACK;
 use super::record::{RecordReader, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
@@ -9,10 +10,10 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cell::RefCell;
 use windlass_expression::{
-    ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
-    environment_secret, secret_mark,
+    ActionView, Budget, Condition, Env, EvalError, LAST_RUN, Lookup, Mode, Object,
+    SCHEDULE_MEMBERS, Template, Value, environment_secret, secret_mark,
 };
-use windlass_model::model::{Name, Status};
+use windlass_model::model::{Name, STATE_VARIABLE, Status};
 use windlass_value::time::Timestamp;
 
 /// What a loop's condition sees from the position of a cursor, for readers of a run.
@@ -77,7 +78,6 @@ pub(super) struct View<'a> {
 pub(super) enum Secrets {
     /// Nothing: only what goes to an action may hold one.
     Refused,
-    /// Their marks.
     Marked,
     /// Empty text: what is left is what the rest of the template makes of its data.
     Blank,
@@ -142,6 +142,15 @@ impl<'a> View<'a> {
         let names = self.program.actions.iter();
         let named = names.filter(|action| !action.anonymous);
         named.map(|action| action.name.to_string()).collect()
+    }
+
+    /// What the environment had when the run began.
+    fn started_with(&self, name: &str) -> Option<Value> {
+        let (_, root) = self.lineage().last()?;
+        match &root.frames.first()?.kind {
+            FrameKind::Root { environment } => environment.get(name).cloned(),
+            _ => None,
+        }
     }
 
     /// The variables that can be seen from here.
@@ -345,6 +354,27 @@ impl Env for View<'_> {
         })
     }
 
+    fn state(&self, name: &str) -> Option<Value> {
+        if self.program.state_values.is_empty() {
+            return self.variable(name);
+        }
+        let known = self.variables().get(STATE_VARIABLE)?.get(name)?;
+        Some(known.get("value").cloned().unwrap_or_default())
+    }
+
+    fn state_names(&self) -> Vec<String> {
+        let names = self
+            .program
+            .state_values
+            .iter()
+            .map(|(name, _)| name.to_string());
+        names.collect()
+    }
+
+    fn last_run(&self) -> Value {
+        self.started_with(LAST_RUN).unwrap_or_default()
+    }
+
     fn inputs(&self) -> Value {
         self.run.input.clone()
     }
@@ -460,6 +490,11 @@ impl Env for View<'_> {
         Value::object(all)
     }
 
+    fn schedule(&self) -> Value {
+        let nothing = || Value::from_pairs(SCHEDULE_MEMBERS.map(|name| (name, Value::Null)));
+        self.started_with(SCHEDULE).unwrap_or_else(nothing)
+    }
+
     fn attempt(&self) -> u32 {
         let cursor = self.run.cursors.get(&self.cursor);
         cursor.map_or(1, |cursor| cursor.attempt())
@@ -490,7 +525,13 @@ impl Env for View<'_> {
             return Some(value);
         }
         match name {
+            "state" if !self.program.state_values.is_empty() => {
+                let names = self.program.state_values.iter().map(|(name, _)| name);
+                let state = names.filter_map(|name| Some((name.clone(), self.state(name)?)));
+                Some(Value::from_pairs(state))
+            }
             "state" | "variables" => Some(self.variables().clone()),
+            LAST_RUN if self.program.last_run => Some(self.last_run()),
             "inputs" => Some(self.run.input.clone()),
             // Here `env` is not a variable: it is the environment.
             "env" if !self.program.rules.env_variable => None,
@@ -543,11 +584,7 @@ impl Env for View<'_> {
                 Secrets::Blank => Some(String::new()),
             };
         }
-        let (_, root) = self.lineage().last()?;
-        match &root.frames.first()?.kind {
-            FrameKind::Root { environment } => environment.get(name)?.as_str().map(str::to_owned),
-            _ => None,
-        }
+        self.started_with(name)?.as_str().map(str::to_owned)
     }
 
     fn secret(&self, name: &str) -> Option<Value> {
@@ -574,7 +611,9 @@ impl Env for View<'_> {
         let here = self.run.cursors.get(&self.cursor);
         let state = here.and_then(|here| self.program.state(here.at));
         let name = state.map_or("", |state| &*state.name);
-        let seeded = || StdRng::seed_from_u64(self.seed(name));
+        // In another store the same run began at another time.
+        let salt = format!("{name}/{}", self.run.started_at.0);
+        let seeded = || StdRng::seed_from_u64(self.seed(&salt));
         match self.random {
             Some(random) => random.borrow_mut().get_or_insert_with(seeded).next_u64(),
             None => seeded().next_u64(),

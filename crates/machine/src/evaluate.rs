@@ -5,7 +5,7 @@ use super::advance::Stepper;
 use super::bug::MachineResult;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
-use crate::program::{ActionId, Call, Sleep};
+use crate::program::{ActionId, Sleep};
 use chrono::DateTime;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use windlass_expression::{
     Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Object, SECURE_MASK, Secure, Template, Value,
     WithMarks, replace_secret_marks,
 };
-use windlass_model::model::{Fault, fault_kind};
+use windlass_model::model::{Fault, Name, fault_kind};
 use windlass_value::time::{DurationError, Timestamp, parse_duration};
 
 /// The most bytes of a value that an evaluation gives: the state of a run may not have more.
@@ -42,9 +42,14 @@ impl Stepper<'_> {
     /// nothing in their place: without the marks both must be the same. Else a secret went into
     /// a computation, whose result the action could not make from the mark; or data brought a mark
     /// of its own, to be sent what it must not see.
-    pub fn call_inputs(&self, cursor: CursorId, call: &Call) -> EvalResult<Value> {
-        if call.secrets.is_empty() {
-            return self.eval(cursor, &call.inputs);
+    pub fn call_inputs(
+        &self,
+        cursor: CursorId,
+        inputs: &Template,
+        secrets: &[Name],
+    ) -> EvalResult<Value> {
+        if secrets.is_empty() {
+            return self.eval(cursor, inputs);
         }
         // Two generators of the same seed, so that both draw the same numbers.
         let (first, again) = (RefCell::new(None), RefCell::new(None));
@@ -58,8 +63,8 @@ impl Stepper<'_> {
             random: Some(&again),
             ..self.view(cursor)
         };
-        let rendered = check_computed(marked.value(&call.inputs), self.budget)?;
-        let without = check_computed(blank.value(&call.inputs), self.budget).ok();
+        let rendered = check_computed(marked.value(inputs), self.budget)?;
+        let without = check_computed(blank.value(inputs), self.budget).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
             Some(WithMarks::of(inside).blank().to_owned())
         });
@@ -277,8 +282,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Secure(_) => SECURE_MASK.to_owned(),
-        Value::String(text) => text.to_string(),
-        other => other.to_json(),
+        other => other.to_text(),
     }
 }
 

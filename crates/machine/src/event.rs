@@ -10,13 +10,17 @@ use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Request, Status};
 use windlass_value::time::Timestamp;
 
+/// What an environment has beside variables: the scheduled time of the run, as `Env::schedule` gives it.
+pub const SCHEDULE: &str = "=schedule";
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The run was started.
     Started {
         input: Value,
-        /// What the program reads of the environment: an object.
+        /// What the program reads of the environment, of its state between runs and of its last run, and what is known
+        /// of the start under names that no variable has ([`SCHEDULE`]): an object.
         environment: Value,
     },
     /// The run was started where another one had come to: see [`super::rewind()`].
@@ -24,7 +28,6 @@ pub enum Event {
     /// An executor is done.
     EffectCompleted {
         id: EffectId,
-        /// Its result.
         result: Result<Value, Fault>,
     },
     /// A timer's due time has come.
@@ -201,7 +204,6 @@ pub enum HistoryKind {
         /// How.
         status: Status,
     },
-    /// The run is paused.
     RunPaused {
         /// Why.
         reason: String,
@@ -223,7 +225,6 @@ pub enum HistoryKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         iteration: Option<u64>,
     },
-    /// An action ended.
     ActionEnded {
         /// The action.
         node_name: Name,
@@ -255,7 +256,6 @@ pub enum HistoryKind {
     LoopStart {
         /// The loop.
         node_name: Name,
-        /// Its path.
         path: String,
         /// Its count limit.
         max_iterations: u64,
@@ -265,7 +265,6 @@ pub enum HistoryKind {
     LoopIteration {
         /// The loop.
         node_name: Name,
-        /// Its path.
         path: String,
         /// From 0: the iteration that follows, or followed, the condition.
         iteration: u64,
@@ -276,7 +275,6 @@ pub enum HistoryKind {
     LoopLimit {
         /// The loop.
         node_name: Name,
-        /// Its path.
         path: String,
         /// Which one.
         limit: LoopEnd,
@@ -285,7 +283,6 @@ pub enum HistoryKind {
     LoopEnd {
         /// The loop.
         node_name: Name,
-        /// Its path.
         path: String,
         /// How many iterations ended.
         iterations_completed: u64,
@@ -300,10 +297,7 @@ pub enum HistoryKind {
         due_at: Timestamp,
     },
     /// A signal came.
-    Signalled {
-        /// Its name.
-        name: Name,
-    },
+    Signalled { name: Name },
 }
 
 /// The row of an ended iteration.

@@ -6,6 +6,7 @@ use super::state::CursorId;
 use crate::program::ActionId;
 use windlass_expression::Value;
 use windlass_model::model::{Expect, Fault, Status, fault_kind};
+use windlass_value::{one_line, requested_wait, shortened};
 
 /// So much of an output a fault quotes.
 const QUOTED: usize = 200;
@@ -22,6 +23,9 @@ impl Stepper<'_> {
         let body = value.get("body").unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
+                // An answer without content says that there is nothing yet, or nothing new.
+                Value::Null if is_without_content(&value) => None,
+                _ if is_pending(&value) => None,
                 Value::Null | Value::String(_) => Some(not_json_message(&value)),
                 _ => None,
             },
@@ -32,23 +36,58 @@ impl Stepper<'_> {
                     condition.text()
                 )),
             },
+            Expect::NotFailed(condition) => match self.holds(cursor, condition, false)? {
+                true => Some(condition.text()),
+                false => None,
+            },
         };
         let Some(unmet) = unmet else {
             return Ok(());
         };
         let hidden =
             self.secured_parts(Some(action)).outputs || self.read(cursor, &output).has_secure();
-        let gave = match hidden {
-            true => String::new(),
-            false => format!(": {}", quoted(body)),
+        let fault = match expect {
+            // It has failed for good: the next answer is the same.
+            Expect::NotFailed(_) => {
+                let of = match hidden {
+                    true => String::from("its answer"),
+                    false => quoted(body),
+                };
+                let message = format!("the operation failed: `{unmet}` is true of {of}");
+                Fault::new(fault_kind::OPERATION, message)
+            }
+            Expect::Json | Expect::That(_) => {
+                let gave = match hidden {
+                    true => String::new(),
+                    false => format!(": {}", quoted(body)),
+                };
+                let name = self.program.action(action).map(|action| &*action.name);
+                let message = format!("`{}` {unmet}{gave}", name.unwrap_or_default());
+                let header = |name: &str| value.get("headers")?.get(name)?.as_str();
+                let wait = requested_wait(header, self.now);
+                Fault {
+                    retry_after_ms: wait.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
+                    ..Fault::new(fault_kind::EXPECT, message).transient()
+                }
+            }
         };
-        let name = self.program.action(action).map(|action| &*action.name);
-        let message = format!("`{}` {unmet}{gave}", name.unwrap_or_default());
-        let fault = Fault::new(fault_kind::EXPECT, message).transient();
         let error = Some(fault.clone());
         self.record(cursor, action, Status::Failed, output, error, started_at)?;
         Err(fault.into())
     }
+}
+
+/// The statuses 204, 205 and 304 (RFC 9110).
+fn is_without_content(output: &Value) -> bool {
+    let status = output.get("statusCode").and_then(Value::as_int);
+    status.is_some_and(|status| [204, 205, 304].contains(&status))
+}
+
+/// A 202 whose operation runs: the content follows at its end.
+fn is_pending(output: &Value) -> bool {
+    let status = output.get("statusCode").and_then(Value::as_int);
+    let operation = output.get("operation").and_then(Value::as_object);
+    status == Some(202) && operation.is_some()
 }
 
 fn not_json_message(output: &Value) -> String {
@@ -61,14 +100,6 @@ fn not_json_message(output: &Value) -> String {
 }
 
 /// The beginning of a value, on one line.
-fn quoted(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.as_str().to_owned(),
-        other => other.to_json(),
-    };
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(QUOTED) {
-        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
-        None => words,
-    }
+pub(super) fn quoted(value: &Value) -> String {
+    shortened(&one_line(&value.to_text()), QUOTED)
 }

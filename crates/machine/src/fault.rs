@@ -9,7 +9,7 @@ use super::movement::depth_to_u32;
 use super::record::Output;
 use super::retry::{self, RaisedAt};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
-use crate::program::{Retry, Scope, ScopeId, ScopeKind};
+use crate::program::{RetryPolicy, Scope, ScopeId, ScopeKind};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::{Object, Value};
@@ -76,7 +76,7 @@ impl<'a> Stepper<'a> {
                         return self.emit(Change::Moved(cursor, *to));
                     }
                 }
-                ScopeKind::Loop(spec) => {
+                ScopeKind::Loop(_, spec) => {
                     let this = self.loop_on_top(cursor)?;
                     // An iteration that fails ends: that is a boundary like any other.
                     let running = self.loop_state(this)?.iteration_started_at.is_some();
@@ -96,6 +96,13 @@ impl<'a> Stepper<'a> {
                         self.record(cursor, action, Status::Failed, output, fault, entered_at)?;
                     }
                 }
+                ScopeKind::FollowUp => {
+                    if let Some(action) = scope.action {
+                        let fault = error.fault.without_output();
+                        let status = fault.status();
+                        self.follow_up_ended(cursor, action, status, Some(fault))?;
+                    }
+                }
                 ScopeKind::Graph { .. }
                 | ScopeKind::Deadline { .. }
                 | ScopeKind::ForEach { .. }
@@ -113,6 +120,12 @@ impl<'a> Stepper<'a> {
         ending.is_some_and(|ending| ending.body == scope)
     }
 
+    /// Whether a cursor is in such a body.
+    pub fn is_in_body(&self, cursor: CursorId) -> MachineResult<bool> {
+        let here = self.state_of(cursor)?.scope;
+        Ok(self.program.ancestry(here).any(|(id, _)| self.is_body(id)))
+    }
+
     /// The workflow ends its run. From its body it first does what is to be done then, and true is
     /// given.
     pub fn end_body(
@@ -124,8 +137,7 @@ impl<'a> Stepper<'a> {
         let Some(ending) = self.program.ending else {
             return Ok(false);
         };
-        let here = self.state_of(cursor)?.scope;
-        if !self.program.ancestry(here).any(|(id, _)| id == ending.body) {
+        if !self.is_in_body(cursor)? {
             return Ok(false);
         }
         self.jump_to(
@@ -160,7 +172,7 @@ impl<'a> Stepper<'a> {
     fn is_retried(
         &self,
         cursor: CursorId,
-        retry: &Retry,
+        retry: &RetryPolicy,
         error: &mut RunError,
         raised: RaisedAt,
     ) -> bool {
@@ -185,7 +197,7 @@ impl<'a> Stepper<'a> {
         &mut self,
         (cursor, depth): (CursorId, usize),
         scope: &'a Scope,
-        policy: &Retry,
+        policy: &RetryPolicy,
         attempt: u32,
         fault: &Fault,
     ) -> MachineResult {

@@ -5,9 +5,11 @@ use super::advance::Stepper;
 use super::bug::{MachineResult, StepResult};
 use super::change::Change;
 use super::env::View;
+use super::expect::quoted;
 use super::iterate::{LoopRef, hash_of};
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
-use windlass_model::model::Name;
+use windlass_model::model::{Name, OnMissing};
+use windlass_value::first_bytes;
 
 /// Its name among what is collected of a loop's iterations. No name in a file begins like this.
 pub(super) const FEEDBACK: &str = "$feedback";
@@ -48,6 +50,26 @@ impl<'a> Stepper<'a> {
             Some(_) => self.remember(this, UNCHANGED, Value::Null),
             None => Ok(()),
         }
+    }
+
+    /// The last answer of a loop that waits for one, in a few words.
+    pub fn last_answer(&self, this: LoopRef<'a>) -> MachineResult<String> {
+        if this.spec.on_missing != OnMissing::Wait {
+            return Ok(String::new());
+        }
+        let state = self.loop_state(this)?;
+        // An iteration that is under way has none yet.
+        let records = match state.iteration_started_at {
+            None => self.run.records_of(this.cursor)?,
+            Some(_) => &state.last,
+        };
+        let answers = this.scope.children.iter().rev().filter_map(|action| {
+            let output = &records.get(action)?.output;
+            let value = self.read(this.cursor, output);
+            let hides = self.secured_parts(Some(*action)).outputs || value.has_secure();
+            answer_text(&value.revealed(), hides)
+        });
+        Ok(answers.take(1).collect())
     }
 
     /// Keeps what the condition read when it was last checked.
@@ -146,11 +168,21 @@ fn shorten(value: &Value, most: usize) -> Value {
                 return other.clone();
             }
             let json = other.to_json();
-            let to = (0..=most).rev().find(|at| json.is_char_boundary(*at));
-            Value::text(format!(
-                "{}…",
-                json.get(..to.unwrap_or(0)).unwrap_or_default()
-            ))
+            Value::text(format!("{}…", first_bytes(&json, most)))
         }
     }
+}
+
+/// The status and the beginning of an answer, or the exit code and the beginning of what a command printed.
+fn answer_text(output: &Value, hides: bool) -> Option<String> {
+    let number = |name: &str| output.get(name).and_then(Value::as_int);
+    let (what, body) = match (number("statusCode"), number("exitCode")) {
+        (Some(status), _) => (format!("the last answer was {status}"), "body"),
+        (None, Some(code)) => (format!("the last exit code was {code}"), "stdout"),
+        (None, None) => return None,
+    };
+    let body = output.get(body).filter(|body| !hides && !body.is_null());
+    let body = body.map(quoted).filter(|body| !body.is_empty());
+    let body = body.map_or(String::new(), |body| format!(": {body}"));
+    Some(format!("; {what}{body}"))
 }

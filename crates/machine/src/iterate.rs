@@ -28,8 +28,8 @@ use windlass_model::model::{
     Backoff, Delay, Fault, Name, OnLimit, OnMissing, OnRepeat, Pages, Status, Test, fault_kind,
     sha256,
 };
-use windlass_value::members;
 use windlass_value::time::human_duration;
+use windlass_value::{members, shortened};
 
 /// A loop that a cursor is in.
 #[derive(Clone, Copy)]
@@ -65,15 +65,6 @@ pub(super) fn hash_of(token: &str) -> u128 {
     hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
 }
 
-/// The beginning of a token, for people.
-fn shorten_token(token: &str) -> String {
-    let mut short: String = token.chars().take(80).collect();
-    if short.len() < token.len() {
-        short.push('…');
-    }
-    short
-}
-
 /// What the condition of a loop comes to between two iterations.
 enum ConditionResult {
     Stop,
@@ -89,9 +80,9 @@ impl<'a> Stepper<'a> {
     }
 
     /// Why a loop ended, in the words of its format.
-    fn exit_reason(&self, spec: &LoopSpec, end: LoopEnd) -> Name {
+    fn exit_reason(&self, label: &Name, end: LoopEnd) -> Name {
         let mut words = self.program.rules.exit_words.iter();
-        let own = words.find(|(kind, reason, _)| *kind == &*spec.label && *reason == end.as_str());
+        let own = words.find(|(kind, reason, _)| *kind == &**label && *reason == end.as_str());
         Name::from(own.map_or(end.as_str(), |(_, _, word)| word))
     }
 
@@ -100,7 +91,7 @@ impl<'a> Stepper<'a> {
         cursor: CursorId,
         id: ScopeId,
         scope: &'a Scope,
-        spec: &'a LoopSpec,
+        (label, spec): (&Name, &LoopSpec),
     ) -> StepResult {
         let max_iterations = self.eval_count(cursor, &spec.count)?;
         let timeout = match &spec.timeout {
@@ -122,7 +113,7 @@ impl<'a> Stepper<'a> {
         let action = scope.action.and_then(|action| self.program.action(action));
         let state = LoopState {
             path,
-            kind: spec.label.clone(),
+            kind: label.clone(),
             title: action.and_then(|action| action.title.clone()),
             iteration: 0,
             max_iterations,
@@ -264,7 +255,7 @@ impl<'a> Stepper<'a> {
                     "loop `{}` is at page {} again: iteration {iteration} would read what \
                      iteration {first} has read",
                     this.scope.name,
-                    shorten_token(&token.to_json())
+                    shortened(&token.to_json(), 80)
                 );
                 let fault = Fault::new(fault_kind::REPEAT, message);
                 self.fail_loop(this, LoopEnd::Repeat, fault)?;
@@ -279,9 +270,16 @@ impl<'a> Stepper<'a> {
             let delay = match delay {
                 Delay::Every(delay) => self.eval_duration(cursor, delay, LOOP_DELAY)?,
                 Delay::Backoff(own) => self.own_delay(this, own)?,
-                Delay::Server { own, asked } => {
-                    let asked = self.eval_duration(cursor, asked, LOOP_DELAY)?;
-                    self.own_delay(this, own)?.max(asked)
+                Delay::Server {
+                    own,
+                    interval,
+                    asked,
+                } => {
+                    let mut delay = self.own_delay(this, own)?;
+                    for wait in interval.iter().chain([asked]) {
+                        delay = delay.max(self.eval_duration(cursor, wait, LOOP_DELAY)?);
+                    }
+                    delay
                 }
             };
             if !delay.is_zero() {
@@ -497,13 +495,17 @@ impl<'a> Stepper<'a> {
         let handled = self.fault_inside(this)?;
         let handled = handled.map(|fault| format!("; its last iteration had a failure{fault}"));
         let handled = handled.unwrap_or_default();
+        let answer = match handled.is_empty() {
+            true => self.last_answer(this)?,
+            false => String::new(),
+        };
         let fault = match end {
             LoopEnd::Timeout => {
                 let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
                 let after = human_duration(after);
                 let because = self.failed_attempt(this.cursor, this.frame())?;
                 let message = format!(
-                    "loop `{name}` was not done within its timeout of {after}{missing}{because}{handled}"
+                    "loop `{name}` was not done within its timeout of {after}{missing}{answer}{because}{handled}"
                 );
                 Fault::new(fault_kind::TIMEOUT, message)
             }
@@ -515,7 +517,7 @@ impl<'a> Stepper<'a> {
             _ => {
                 let count = state.max_iterations;
                 let message = format!(
-                    "loop `{name}` was not done after its {count} iterations{missing}{handled}"
+                    "loop `{name}` was not done after its {count} iterations{missing}{answer}{handled}"
                 );
                 Fault::new(fault_kind::LIMIT, message)
             }
@@ -649,13 +651,14 @@ impl<'a> Stepper<'a> {
         let state = self.loop_state(this)?;
         let output = output.unwrap_or_else(|| own_output(this, state, end, status));
         let (iterations, started_at) = (state.iteration, state.started_at);
+        let exit_reason = self.exit_reason(&state.kind, end);
         let (path, row) = (state.path.clone(), state.row());
         self.out.loops.push(row);
         self.report(HistoryKind::LoopEnd {
             node_name: self.reported_loop(this.scope),
             path,
             iterations_completed: iterations,
-            exit_reason: self.exit_reason(this.spec, end),
+            exit_reason,
         });
         match this.scope.action {
             Some(action) => self.record(cursor, action, status, output, error, started_at),
@@ -695,7 +698,7 @@ impl<'a> Stepper<'a> {
         let id = self.run.frame(cursor, depth)?.scope;
         let scope = self.scope(id)?;
         Ok(match &scope.kind {
-            ScopeKind::Loop(spec) => Some(LoopRef {
+            ScopeKind::Loop(_, spec) => Some(LoopRef {
                 cursor,
                 depth: depth_to_u32(depth),
                 id,

@@ -63,7 +63,9 @@ pub use change::{Change, VariableChange};
 pub use env::{environment, innermost_iteration};
 #[doc(hidden)]
 pub use event::sealed;
-pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
+pub use event::{
+    Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, SCHEDULE, Transition,
+};
 pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, variables_at};
 pub use path::printable;
 pub use record::{ActionRecord, LoopEnd, Output, Records};

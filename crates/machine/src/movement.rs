@@ -98,6 +98,9 @@ impl<'a> Stepper<'a> {
                     let output = output.unwrap_or(own);
                     self.record(cursor, action, status, output, None, entered_at)
                 }
+                (ScopeKind::FollowUp, Some(action)) => {
+                    self.follow_up_ended(cursor, action, status, None)
+                }
                 _ => Ok(()),
             },
             FrameKind::Graph(_)
@@ -106,6 +109,24 @@ impl<'a> Stepper<'a> {
             | FrameKind::Isolated(_)
             | FrameKind::Root { .. } => Ok(()),
         }
+    }
+
+    /// A call had ended well, and what followed it as a part of it did not: the whole did not.
+    pub fn follow_up_ended(
+        &mut self,
+        cursor: CursorId,
+        action: ActionId,
+        status: Status,
+        fault: Option<Fault>,
+    ) -> MachineResult {
+        let Some(record) = self.run.records_of(cursor)?.get(&action) else {
+            return Ok(());
+        };
+        if status == Status::Succeeded || record.status != Status::Succeeded {
+            return Ok(());
+        }
+        let (output, started_at) = (record.output.clone(), record.started_at);
+        self.record(cursor, action, status, output, fault, started_at)
     }
 
     /// Pops the frame on top, whose end is recorded already.
@@ -253,7 +274,7 @@ impl<'a> Stepper<'a> {
         started_at: Timestamp,
     ) -> MachineResult {
         let state = self.state_of(cursor)?;
-        let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
+        let calls = state.action == Some(action) && matches!(state.op, Op::Call(..));
         // What was reported as started is reported as ended.
         if calls || !self.is_hidden(action) {
             self.report_end(cursor, action, status, error.as_ref())?;

@@ -83,7 +83,7 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<OuterR
         records: &root.records,
     };
     let inside =
-        |scope: &&Scope| matches!(scope.kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. });
+        |scope: &&Scope| matches!(scope.kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. });
     let loops: Vec<&Scope> = program.scopes.iter().filter(inside).collect();
     let outer = root.records.iter().filter_map(|(id, record)| {
         let within = loops.iter().any(|scope| scope.inner.contains(&id.0));

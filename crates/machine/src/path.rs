@@ -173,7 +173,7 @@ impl Enclosing<'_> {
 /// next one, and one that looks after it still at the last: `doUntil` with `loopCount` equal to 3
 /// runs three times.
 fn current(scope: &Scope, state: &LoopState) -> u64 {
-    let after = matches!(&scope.kind, ScopeKind::Loop(spec) if spec.test == Test::After);
+    let after = matches!(&scope.kind, ScopeKind::Loop(_, spec) if spec.test == Test::After);
     if after && state.iteration_started_at.is_none() {
         return state.iteration.saturating_sub(1);
     }

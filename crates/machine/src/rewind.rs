@@ -152,7 +152,6 @@ pub fn visited(
         .collect())
 }
 
-/// The action that a cursor is at.
 fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Option<&'p Action> {
     let state = program.state(run.cursors.get(&cursor)?.at)?;
     program.action(state.action?)

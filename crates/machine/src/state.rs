@@ -9,7 +9,7 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Value;
-use windlass_model::model::{FAILED_ENDINGS, Fault, Name, Request, Status};
+use windlass_model::model::{FAILED_ENDINGS, FAILURE, Fault, Name, Request, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
 macro_rules! run_id {
@@ -171,7 +171,8 @@ pub enum FrameKind {
     /// The bottom of a branch's cursor that works on variables of its own. Its records are its own
     /// too, because they may refer to its variables.
     Isolated(IsolatedState),
-    /// The bottom of the root's cursor, of a program that reads the environment.
+    /// The bottom of the root's cursor, of a program that reads the environment or its last run, or of a run with a
+    /// scheduled time.
     Root {
         /// What that was when the run began, by name: a repetition sees the same.
         environment: Value,
@@ -237,7 +238,6 @@ pub struct LoopState {
     pub started_at: Timestamp,
     /// When it is cut.
     pub deadline: Option<Timestamp>,
-    /// The timer of the deadline.
     pub deadline_timer: Option<TimerId>,
     /// When the current iteration began; none between iterations.
     pub iteration_started_at: Option<Timestamp>,
@@ -395,6 +395,18 @@ pub enum PauseReason {
 }
 
 impl RunState {
+    /// Whether it was cancelled, and ends when its operations are.
+    #[must_use]
+    pub fn is_cancelling(&self) -> bool {
+        let failure = self.variables.get(FAILURE);
+        let is = |key: &str, word: &str| {
+            failure.and_then(|failure| failure.get(key)?.as_str()) == Some(word)
+        };
+        self.outcome.is_none()
+            && is("status", Status::Cancelled.as_str())
+            && is("kind", fault_kind::CANCELLED)
+    }
+
     /// The labels of a run that ended, and whose `on_failure` or `on_finish` failed.
     pub fn failed_endings(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let failed = |name: &&str| {

@@ -13,7 +13,7 @@ use super::state::{
     CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect, RunError,
     TimerPurpose, TryState, Wait,
 };
-use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
+use crate::program::{ActionId, Call, Op, Outputs, RetryPolicy, Scope, ScopeId, ScopeKind, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{
     FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Request, Status, fault_kind,
@@ -58,7 +58,7 @@ impl<'a> Stepper<'a> {
 
     fn operate(&mut self, cursor: CursorId, state: &State) -> StepResult {
         match &state.op {
-            Op::Call(call) => self.call(cursor, state, call)?,
+            Op::Call(call, secrets) => self.call(cursor, state, call, secrets)?,
             Op::Assign {
                 assignments,
                 output,
@@ -82,6 +82,13 @@ impl<'a> Stepper<'a> {
                         break;
                     }
                 }
+                self.jump_to(cursor, target)?;
+            }
+            Op::FollowUp { when, to } => {
+                let target = match self.holds(cursor, when, false)? {
+                    true => *to,
+                    false => state.next,
+                };
                 self.jump_to(cursor, target)?;
             }
             Op::Switch { on, cases } => {
@@ -142,8 +149,14 @@ impl<'a> Stepper<'a> {
 
     // ── calls ───────────────────────────────────────────────────────────────────────────────
 
-    fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> StepResult {
-        let mut inputs = self.call_inputs(cursor, call)?;
+    fn call(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        call: &Call,
+        secrets: &[Name],
+    ) -> StepResult {
+        let mut inputs = self.call_inputs(cursor, &call.inputs, secrets)?;
         if self.secured_parts(state.action).inputs {
             inputs = inputs.secure();
         }
@@ -193,7 +206,7 @@ impl<'a> Stepper<'a> {
     }
 
     fn assign_result(&mut self, cursor: CursorId, state: &State, result: &Value) -> StepResult {
-        if let Op::Call(call) = &state.op {
+        if let Op::Call(call, _) = &state.op {
             self.assign(cursor, &call.then, Some(("result", result)))?;
         }
         Ok(self.emit(Change::Moved(cursor, state.next))?)
@@ -217,7 +230,9 @@ impl<'a> Stepper<'a> {
         let scope = self.scope(id)?;
         self.forget(cursor, scope)?;
         let kind = match &scope.kind {
-            ScopeKind::Root | ScopeKind::Branch | ScopeKind::Block => FrameKind::Plain,
+            ScopeKind::Root | ScopeKind::Branch | ScopeKind::Block | ScopeKind::FollowUp => {
+                FrameKind::Plain
+            }
             ScopeKind::Graph { .. } => FrameKind::Graph(GraphState::default()),
             ScopeKind::Try { retry, .. } => FrameKind::Try(TryState {
                 attempt: 1,
@@ -233,7 +248,9 @@ impl<'a> Stepper<'a> {
                     after_ms: millis(after),
                 })
             }
-            ScopeKind::Loop(spec) => return self.enter_loop(cursor, id, scope, spec),
+            ScopeKind::Loop(label, spec) => {
+                return self.enter_loop(cursor, id, scope, (label, spec));
+            }
             ScopeKind::ForEach { .. } | ScopeKind::Parallel { .. } | ScopeKind::Dag { .. } => {
                 return self.enter_fork(cursor, id, scope);
             }
@@ -251,7 +268,7 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Entered(cursor, frame))
     }
 
-    fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> EvalResult<u32> {
+    fn max_attempts(&mut self, cursor: CursorId, retry: Option<&RetryPolicy>) -> EvalResult<u32> {
         let Some(retry) = retry else { return Ok(1) };
         let count = self.eval(cursor, &retry.count)?;
         let count = count.revealed().as_whole();
@@ -336,6 +353,9 @@ impl<'a> Stepper<'a> {
             .get(FAILURE)
             .map(|value| value.clone().revealed());
         match failure.and_then(|failure| failure_of(&failure)) {
+            Some((Status::Cancelled, error)) if &*error.fault.kind == fault_kind::CANCELLED => {
+                self.finish(Status::Cancelled, Value::Null, None)
+            }
             Some((status, error)) => self.finish(status, Value::Null, Some(error)),
             None => self.succeed(cursor, true),
         }

@@ -7,9 +7,6 @@
 //!
 //! Test it alone with `cargo test -p windlass-server`.
 
-// Not published for others: where the name says all, nothing is added.
-#![allow(missing_docs)]
-
 pub mod api;
 pub mod client;
 

@@ -80,7 +80,9 @@ pub enum ServeError {
     /// It would be reached from elsewhere without what protects it.
     #[error("{listen} can be reached from other machines: {missing}")]
     Exposed {
+        /// The address that was asked for.
         listen: SocketAddr,
+        /// The protection that it lacks, and the option for it.
         missing: &'static str,
     },
     /// Its tokens do not go together.
@@ -91,12 +93,15 @@ pub enum ServeError {
     Tls {
         /// The file.
         path: PathBuf,
+        /// In words, without the path.
         reason: String,
     },
     /// The address cannot be listened at.
     #[error("cannot listen at {listen}: {error}")]
     Listen {
+        /// The address that was asked for.
         listen: SocketAddr,
+        /// What the operating system says.
         #[source]
         error: io::Error,
     },
@@ -106,6 +111,7 @@ pub enum ServeError {
     /// The API ended unexpectedly.
     #[error("the API stopped: {0}")]
     Api(String),
+    /// The engine or its store.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -16,3 +16,4 @@
 
 pub mod diagnostic;
 pub mod source;
+pub mod write;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_machine::IterationRow;
 use windlass_model::model::Status;
+use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
 /// A longer message is cut, in bytes.
@@ -132,8 +133,7 @@ impl Cells {
 
     /// The number of a message; none when there are too many.
     fn message(&mut self, text: &str) -> Option<u64> {
-        let end = (0..=MAX_MESSAGE.min(text.len())).rfind(|at| text.is_char_boundary(*at));
-        let text = text.get(..end?)?;
+        let text = first_bytes(text, MAX_MESSAGE);
         let known = self.messages.iter().position(|known| known == text);
         let place = known.or_else(|| {
             (self.messages.len() < MAX_MESSAGES).then(|| {

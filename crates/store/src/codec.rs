@@ -203,7 +203,10 @@ pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ScheduleState;
     use windlass_expression::Value;
+    use windlass_model::model::Name;
+    use windlass_value::time::Timestamp;
 
     fn sealed(key: &[u8], value: &Value) -> Vec<u8> {
         let mut out = key.to_vec();
@@ -211,6 +214,19 @@ mod tests {
         encode(&mut out, value).unwrap();
         seal(&mut out, 0..key.len(), start);
         out.split_off(start)
+    }
+
+    #[test]
+    fn a_schedule_of_an_earlier_version_is_read() {
+        let (until, run) = (Timestamp(5), Some(Name::from("r")));
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &(until, run.clone())).unwrap();
+        let expected = ScheduleState {
+            until,
+            last_run: run,
+            ..ScheduleState::default()
+        };
+        assert_eq!(decode::<ScheduleState>(&bytes).unwrap(), expected);
     }
 
     /// How much a bad length can make the decoder reserve goes by how long the record is.

@@ -38,7 +38,7 @@ pub struct StoredHeader {
 pub struct Root {
     /// The number of the last group.
     pub group: u64,
-    /// The checksums of all workflows, heads and index rows, added up.
+    /// The checksums of all workflows, their state, heads and index rows, added up.
     pub checksum: u64,
 }
 

@@ -5,7 +5,9 @@ use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::{Rows, corrupt};
-use super::{ProgramSource, QUARANTINE_LABEL, RunHeader, Store, StoreError, StoredWorkflow};
+use super::{
+    ProgramSource, QUARANTINE_LABEL, RunHeader, StateEntry, Store, StoreError, StoredWorkflow,
+};
 use std::collections::BTreeSet;
 use windlass_model::model::Name;
 
@@ -112,6 +114,7 @@ impl<K: Kv> Rows<K> {
             (Family::Program, "a program"),
             (Family::Workflow, "a workflow"),
             (Family::FormerWorkflow, "a former text of a workflow"),
+            (Family::State, "the state of a workflow"),
         ] {
             for row in self.records(prefixed(&[family.byte()])) {
                 let read = row.and_then(|(key, first)| {
@@ -137,6 +140,9 @@ impl<K: Kv> Rows<K> {
                 .map(drop),
             Family::Workflow => self
                 .value(key, first, codec::decode::<StoredWorkflow>)
+                .map(drop),
+            Family::State => self
+                .value(key, first, codec::decode::<StateEntry>)
                 .map(drop),
             _ => Ok(()),
         }

@@ -6,7 +6,7 @@
 //! of the database holds a few hundred of them and must stay far below the size from which the
 //! database would put it into a file of its own.
 
-use super::WorkflowVersion;
+use super::{StateOwner, WorkflowVersion};
 use std::fmt;
 use windlass_machine::program::ProgramHash;
 use windlass_value::time::Timestamp;
@@ -29,6 +29,8 @@ pub enum Family {
     Workflow,
     /// What such a workflow was before: one of its former texts.
     FormerWorkflow,
+    /// A value that a workflow has between its runs.
+    State,
     /// A run's head.
     Header,
     /// A run's whole state at a revision.
@@ -55,13 +57,14 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Meta,
         Self::Root,
         Self::Marked,
         Self::Program,
         Self::Workflow,
         Self::FormerWorkflow,
+        Self::State,
         Self::Header,
         Self::Snapshot,
         Self::Changes,
@@ -93,6 +96,7 @@ impl Family {
             Self::Program => b'p',
             Self::Workflow => b'w',
             Self::FormerWorkflow => b'v',
+            Self::State => b'x',
             Self::Header => b'r',
             Self::Snapshot => b's',
             // The last but its end: heads and the root change with every commit, and a page that held them
@@ -139,6 +143,7 @@ impl Family {
             Self::Program => "program",
             Self::Workflow => "workflow",
             Self::FormerWorkflow => "former workflow",
+            Self::State => "state",
             Self::Header => "header",
             Self::Snapshot => "snapshot",
             Self::Changes => "changes",
@@ -182,6 +187,17 @@ pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion)
     former_workflows(out, name);
     out.extend_from_slice(&sortable(version.stored_at));
     out.extend_from_slice(&version.program.0);
+}
+
+/// The key of a value that a workflow has between its runs; without its name, what the keys of all values of
+/// the workflow begin with.
+pub fn workflow_state(out: &mut Vec<u8>, owner: &StateOwner, name: Option<&str>) {
+    out.push(Family::State.byte());
+    out.push(u8::from(owner.guest));
+    text(out, owner.workflow.as_bytes());
+    if let Some(name) = name {
+        text(out, name.as_bytes());
+    }
 }
 
 /// What all rows of a run in this family begin with; for a header and for retained rows the whole key.
@@ -323,6 +339,8 @@ pub struct Parsed {
     pub number: Option<u64>,
     /// A workflow's name.
     pub workflow: Option<String>,
+    /// The name of a value that a workflow has between its runs.
+    pub state: Option<String>,
     /// Which of a workflow's former texts.
     pub version: Option<WorkflowVersion>,
     pub due: Option<Timestamp>,
@@ -341,6 +359,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         run: None,
         number: None,
         workflow: None,
+        state: None,
         version: None,
         due: None,
         piece: 0,
@@ -367,6 +386,13 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
                 stored_at: instant(*at),
                 program: ProgramHash(*program),
             });
+            rest
+        }
+        Family::State => {
+            let (workflow, rest) = take_text(rest.get(1..)?)?;
+            parsed.workflow = Some(utf8(&workflow)?);
+            let (name, rest) = take_text(rest)?;
+            parsed.state = Some(utf8(&name)?);
             rest
         }
         Family::Due => {
@@ -440,6 +466,9 @@ impl fmt::Display for Parsed {
         if let Some(due) = self.due {
             write!(f, " {due}")?;
         }
+        if let Some(state) = &self.state {
+            write!(f, " {state} of")?;
+        }
         if let Some(workflow) = &self.workflow {
             write!(f, " {workflow}")?;
         }
@@ -511,11 +540,16 @@ mod tests {
             stored_at: Timestamp(7),
             program: ProgramHash([0; 32]),
         };
+        let owner = StateOwner {
+            guest: true,
+            workflow: run.into(),
+        };
         let all = [
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
             key(|k| former_workflow(k, run, &version)),
+            key(|k| workflow_state(k, &owner, Some("since"))),
             key(|k| padding(k, Family::RootPadding, 7)),
             key(|k| padding(k, Family::JournalPadding, 7)),
             key(|k| padding(k, Family::EndPadding, 7)),

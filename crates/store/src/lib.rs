@@ -46,6 +46,7 @@ mod rows;
 mod sled;
 mod state_key;
 mod watermark;
+mod workflow_state;
 mod write_batch;
 
 pub use copy::{ConversionSummary, compact, convert, restore};
@@ -62,7 +63,12 @@ pub use repair::{dump_damaged, inspect_damaged, repair};
 pub use rows::{FORMAT, Retention};
 pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;
+pub use workflow_state::{
+    StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
+};
 
+use bincode::de::Decoder;
+use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -117,13 +123,46 @@ pub struct WorkflowVersion {
     pub program: ProgramHash,
 }
 
-/// The state of a stored workflow's schedule.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+/// The state of a stored workflow's schedule. It is the end of what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Encode)]
 pub struct ScheduleState {
     /// All times up to this one are decided.
     pub until: Timestamp,
     /// The run of the last time that had one.
     pub last_run: Option<Name>,
+    /// How many times were missed and have no run.
+    pub missed: u64,
+    /// The last of them.
+    pub last_missed: Option<Timestamp>,
+    /// When it was paused, in order; those before `until` are not known any more.
+    pub pauses: Vec<SchedulePause>,
+}
+
+impl<Context> Decode<Context> for ScheduleState {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let (until, last_run) = Decode::decode(decoder)?;
+        // Earlier versions stored nothing else.
+        let (missed, last_missed, pauses) = match Decode::decode(decoder) {
+            Err(DecodeError::UnexpectedEnd { .. }) => Default::default(),
+            added => added?,
+        };
+        Ok(Self {
+            until,
+            last_run,
+            missed,
+            last_missed,
+            pauses,
+        })
+    }
+}
+bincode::impl_borrow_decode!(ScheduleState);
+
+/// A pause of a schedule: its times after the beginning, up to the end, start nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SchedulePause {
+    pub from: Timestamp,
+    /// None while it lasts.
+    pub to: Option<Timestamp>,
 }
 
 /// The head of a run: what `list` shows, and the position of its journal.
@@ -539,6 +578,14 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError>;
+
+    /// The values that a workflow has between its runs, by name, or those of all workflows. Those that were deleted
+    /// are there, without a value.
+    fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError>;
+
+    /// Writes such a value if it is as expected; durable when this returns. The same write once more, by its
+    /// idempotency key, changes nothing.
+    fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError>;
 
     /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
     /// none. Returns what was found when that was opened and read in full; when that is not all, there is

@@ -2,13 +2,46 @@
 //! the program it was started with, never to a name.
 
 use super::codec;
-use super::keys::{self, Family};
+use super::header::Root;
+use super::keys;
 use super::kv::{Kv, prefixed};
 use super::rows::{Rows, corrupt, lock};
+use super::write_batch::WriteBatch;
 use super::{ProgramSource, Store, StoreError, StoredWorkflow, WorkflowVersion};
-use std::ops::Bound;
+use bincode::Encode;
+
+/// The checksums of a row that belongs to no run, before and after it is replaced.
+pub(super) struct ReplacedRow {
+    old: Option<u32>,
+    new: u32,
+}
+
+impl ReplacedRow {
+    /// Changes the checksum over all such rows.
+    pub fn count_in(&self, root: &mut Root) {
+        self.old.into_iter().for_each(|crc| root.drop(crc));
+        root.add(self.new);
+    }
+}
 
 impl<K: Kv> Rows<K> {
+    /// Puts a row that belongs to no run into a batch, instead of the one that is there with all its parts.
+    pub(super) fn replace_shared<T: Encode>(
+        &self,
+        batch: &mut WriteBatch,
+        name: &[u8],
+        value: &T,
+    ) -> Result<ReplacedRow, StoreError> {
+        let old = self.crc_at(|key| key.extend_from_slice(name))?;
+        self.remove_under(batch, name)?;
+        let put = batch.put(
+            |key| key.extend_from_slice(name),
+            |out| codec::encode(out, value),
+        );
+        let put = put.map_err(|error| corrupt(&error.to_string()))?;
+        Ok(ReplacedRow { old, new: put.crc })
+    }
+
     /// Keeps a workflow under its name, instead of the one that was there. False when there was
     /// none. `former` and `gone` are as of [`Store::replace_workflow`].
     pub(super) fn put_named(
@@ -22,15 +55,7 @@ impl<K: Kv> Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        let old = self.crc_at(|key| key.extend_from_slice(&name))?;
-        self.remove_under(&mut writer.batch, &name)?;
-        let put = writer
-            .batch
-            .put(
-                |key| key.extend_from_slice(&name),
-                |out| codec::encode(out, workflow),
-            )
-            .map_err(|error| corrupt(&error.to_string()))?;
+        let replaced = self.replace_shared(&mut writer.batch, &name, workflow)?;
         for version in gone {
             let mut key = Vec::new();
             keys::former_workflow(&mut key, &workflow.name, version);
@@ -43,10 +68,9 @@ impl<K: Kv> Rows<K> {
             );
             kept.map_err(|error| corrupt(&error.to_string()))?;
         }
-        old.into_iter().for_each(|crc| writer.root.drop(crc));
-        writer.root.add(put.crc);
+        replaced.count_in(&mut writer.root);
         self.make_durable(writer, || ())?;
-        Ok(old.is_some())
+        Ok(replaced.old.is_some())
     }
 
     /// Deletes a workflow and its former texts; false if the name has none.
@@ -79,36 +103,5 @@ impl<K: Kv> Rows<K> {
             version.ok_or_else(|| corrupt(&keys::describe(key.as_ref())))
         });
         versions.collect()
-    }
-
-    /// The workflow of a name.
-    pub(super) fn named(&self, workflow: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        let _reading = self.reading();
-        self.read(|key| keys::workflow(key, workflow), codec::decode)
-    }
-
-    /// Workflows in the order of their names, after `after`.
-    pub(super) fn all_named(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredWorkflow>, StoreError> {
-        let (all, to) = prefixed(&[Family::Workflow.byte()]);
-        let from = match after {
-            Some(workflow) => {
-                let mut key = Vec::new();
-                keys::workflow(&mut key, workflow);
-                Bound::Excluded(key)
-            }
-            None => all,
-        };
-        let _reading = self.reading();
-        self.records((from, to))
-            .take(limit)
-            .map(|row| {
-                let (key, first) = row?;
-                self.value(key.as_ref(), first.as_ref(), codec::decode)
-            })
-            .collect()
     }
 }

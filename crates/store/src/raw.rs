@@ -10,9 +10,10 @@ use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::pack::each;
 use super::rows::{Meta, Rows};
-use super::{ProgramSource, StoreError, StoredWorkflow};
+use super::{ProgramSource, StateEntry, StoreError, StoredWorkflow};
 use std::fmt::Debug;
 use windlass_machine::RunState;
+use windlass_value::hex;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawRow {
@@ -55,7 +56,7 @@ impl<K: Kv> Rows<K> {
                 Some(Err(error)) => (None, Some(error.to_string())),
             };
             tell(RawRow {
-                key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+                key: hex(key),
                 what: keys::describe(key),
                 bytes: value.len() as u64,
                 record,
@@ -91,6 +92,7 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         Family::Marked => shown(codec::decode::<u64>(bytes)),
         Family::Program | Family::FormerWorkflow => shown(codec::decode::<ProgramSource>(bytes)),
         Family::Workflow => shown(codec::decode::<StoredWorkflow>(bytes)),
+        Family::State => shown(codec::decode::<StateEntry>(bytes)),
         Family::Header => shown(codec::decode::<StoredHeader>(bytes)),
         Family::Snapshot => shown(codec::decode::<RunState>(bytes)),
         Family::Changes => {

@@ -130,7 +130,7 @@ impl Rows<Memory> {
                 continue;
             };
             match parsed.family {
-                Family::Workflow => root.add(codec::crc_of(&first)),
+                Family::Workflow | Family::State => root.add(codec::crc_of(&first)),
                 Family::Header => {
                     root.add(codec::crc_of(&first));
                     let head = self.value(&key, &first, decode_header);
@@ -344,7 +344,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Programs and named workflows: those that the new store can read, as it will be asked.
+    /// Programs, named workflows and the state of workflows: those that the new store can read, as it will be asked.
     fn rebuild_shared(
         &self,
         writer: &mut Writer,
@@ -359,15 +359,12 @@ impl Rows<Memory> {
                 None => Ok(()),
             };
             match (family, whole) {
-                (Some(Family::Program | Family::Workflow | Family::FormerWorkflow), Err(error)) => {
+                (Some(family), Err(error)) if is_shared(family) => {
                     out.issues.note(None, "a program or workflow", &error);
                 }
-                (
-                    Some(family @ (Family::Program | Family::Workflow | Family::FormerWorkflow)),
-                    Ok(()),
-                ) => {
+                (Some(family), Ok(())) if is_shared(family) => {
                     self.copy_record(&key, &first, writer);
-                    if family == Family::Workflow {
+                    if matches!(family, Family::Workflow | Family::State) {
                         writer.root.add(codec::crc_of(&first));
                     }
                     flush(writer, into, FULL)?;
@@ -377,4 +374,12 @@ impl Rows<Memory> {
         }
         Ok(())
     }
+}
+
+/// Whether rows of this family belong to no run, and are copied as they are.
+fn is_shared(family: Family) -> bool {
+    matches!(
+        family,
+        Family::Program | Family::Workflow | Family::FormerWorkflow | Family::State
+    )
 }

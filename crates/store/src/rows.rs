@@ -17,8 +17,8 @@ use super::kv::{Kv, KvError, prefixed};
 use super::row_changes::RowChanges;
 use super::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow, WorkflowVersion,
+    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry, StateOutcome,
+    StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow, WorkflowVersion,
 };
 use std::io;
 use std::ops::{Bound, Range};
@@ -171,6 +171,29 @@ impl<K: Kv> Rows<K> {
             Ok((key, _)) => keys::parse(key.as_ref()).is_none_or(|parsed| parsed.piece == 0),
             Err(_) => true,
         })
+    }
+
+    /// The records of a family in the order of their names, after `after`.
+    pub(super) fn page<T>(
+        &self,
+        family: Family,
+        write_key: impl FnOnce(&mut Vec<u8>, &str),
+        after: Option<&str>,
+        limit: usize,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (mut from, to) = prefixed(&[family.byte()]);
+        if let Some(after) = after {
+            let mut key = Vec::new();
+            write_key(&mut key, after);
+            from = Bound::Excluded(key);
+        }
+        let _reading = self.reading();
+        let page = self.records((from, to)).take(limit).map(|row| {
+            let (key, first) = row?;
+            self.value(key.as_ref(), first.as_ref(), &decode)
+        });
+        page.collect()
     }
 
     /// The rows in a range, in order.
@@ -394,23 +417,8 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
-        let (all, to) = prefixed(&[Family::Header.byte()]);
-        let from = match after {
-            Some(run) => {
-                let mut key = Vec::new();
-                keys::of_run(&mut key, Family::Header, run);
-                Bound::Excluded(key)
-            }
-            None => all,
-        };
-        let _reading = self.reading();
-        self.records((from, to))
-            .take(limit)
-            .map(|row| {
-                let (key, first) = row?;
-                self.value(key.as_ref(), first.as_ref(), decode_header)
-            })
-            .collect()
+        let key = |key: &mut Vec<u8>, run: &str| keys::of_run(key, Family::Header, run);
+        self.page(Family::Header, key, after, limit, decode_header)
     }
 
     fn changed_runs(&self) -> Option<Vec<Name>> {
@@ -532,7 +540,8 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.named(name)
+        let _reading = self.reading();
+        self.read(|key| keys::workflow(key, name), codec::decode)
     }
 
     fn workflows(
@@ -540,7 +549,16 @@ impl<K: Kv> Store for Rows<K> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
-        self.all_named(after, limit)
+        let key = keys::workflow;
+        self.page(Family::Workflow, key, after, limit, codec::decode)
+    }
+
+    fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
+        self.read_state(of)
+    }
+
+    fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
+        self.put_state(write)
     }
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {

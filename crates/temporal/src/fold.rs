@@ -155,7 +155,8 @@ impl Tasks {
                     now: at,
                     length: 0,
                     suggested: false,
-                    inputs: vec![Input::Cancel],
+                    // A second cancel does not wait for what is to be done at the end, which has no process any more.
+                    inputs: vec![Input::Cancel, Input::Cancel],
                 };
                 self.completed = Some(ended);
                 return Ok(before);

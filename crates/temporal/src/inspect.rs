@@ -16,13 +16,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers};
 use windlass_engine::{EngineError, PruneFilter, RunReader, StoreReader, chosen_to_prune};
+use windlass_machine::IterationRow;
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::{Name, Status};
-use windlass_store::{
-    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, ProgramSource, RowLocation,
-    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
-};
+use windlass_store::{MemoryStore, ProgramSource, RunHeader, Store, StoreError, Wake};
 use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
@@ -436,16 +433,6 @@ impl TemporalReader {
         blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))
     }
 
-    fn last(&self, run: &str) -> ReadResult<&StoreReader> {
-        self.read_last(run, 1)?;
-        Ok(&self.0.stored)
-    }
-
-    fn whole_run(&self, run: &str) -> ReadResult<&StoreReader> {
-        self.read_last(run, EVERY)?;
-        Ok(&self.0.stored)
-    }
-
     /// Reads of the last executions of a run, of more and more of them until it is enough.
     fn until<T>(
         &self,
@@ -463,15 +450,36 @@ impl TemporalReader {
             executions = executions.saturating_mul(4);
         }
     }
-
-    fn all(&self) -> ReadResult<&StoreReader> {
-        let folds = Arc::clone(&self.0);
-        blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
-        Ok(&self.0.stored)
-    }
 }
 
 impl RunReader for TemporalReader {
+    fn known(&self) -> &StoreReader {
+        &self.0.stored
+    }
+
+    fn last(&self, run: &str) -> ReadResult<&StoreReader> {
+        self.read_last(run, 1)?;
+        Ok(&self.0.stored)
+    }
+
+    fn entire(&self, run: &str) -> ReadResult<&StoreReader> {
+        self.read_last(run, EVERY)?;
+        Ok(&self.0.stored)
+    }
+
+    fn refreshed(&self, after: Option<&str>) -> ReadResult<&StoreReader> {
+        // The rest of a list is what was read just now.
+        if after.is_none() {
+            let folds = Arc::clone(&self.0);
+            blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
+        }
+        Ok(&self.0.stored)
+    }
+
+    fn workflows(&self) -> &StoreReader {
+        self.0.kept.workflows()
+    }
+
     fn is_owned(&self) -> bool {
         let connection = self.0.connection.clone();
         let asked = blocking(&self.0.tasks, async move { connection.has_workers().await });
@@ -480,22 +488,6 @@ impl RunReader for TemporalReader {
 
     fn check_writable(&self) -> ReadResult<()> {
         Ok(())
-    }
-
-    fn header(&self, run: &str) -> ReadResult<RunHeader> {
-        self.last(run)?.header(run)
-    }
-
-    fn load(&self, run: &str) -> ReadResult<StoredRun> {
-        self.last(run)?.load(run)
-    }
-
-    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
-        self.last(run)?.whole(run, iterations)
-    }
-
-    fn journal(&self, run: &str) -> ReadResult<Journal> {
-        self.whole_run(run)?.journal(run)
     }
 
     fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
@@ -510,12 +502,8 @@ impl RunReader for TemporalReader {
         Ok(())
     }
 
-    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
-        self.0.stored.headers(runs)
-    }
-
     fn changed_runs(&self) -> Option<Vec<Name>> {
-        self.all().ok()?.changed_runs()
+        self.refreshed(None).ok()?.changed_runs()
     }
 
     fn queued(&self, _run: &str) -> Queued {
@@ -526,19 +514,6 @@ impl RunReader for TemporalReader {
         self.0.stored.on_change(wake);
     }
 
-    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
-        let stored = match after {
-            None => self.all()?,
-            // The rest of what was read just now.
-            Some(_) => &self.0.stored,
-        };
-        stored.list(after, limit)
-    }
-
-    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
-        self.last(run)?.loops(run)
-    }
-
     fn iterations(
         &self,
         run: &str,
@@ -546,7 +521,7 @@ impl RunReader for TemporalReader {
         limit: usize,
     ) -> ReadResult<Vec<IterationRow>> {
         if limit == usize::MAX {
-            return self.whole_run(run)?.iterations(run, path, limit);
+            return self.entire(run)?.iterations(run, path, limit);
         }
         let read = |stored: &StoreReader| stored.iterations(run, path, limit);
         self.until(run, read, |rows, _| rows.len() >= limit)
@@ -565,66 +540,5 @@ impl RunReader for TemporalReader {
         self.until(run, read, |found, executions| {
             found.len() >= all || executions > 1
         })
-    }
-
-    fn iterations_of(&self, run: &str, path: &str) -> ReadResult<LoopIterations> {
-        self.whole_run(run)?.iterations_of(run, path)
-    }
-
-    fn whole_rows(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: &[(u64, RowLocation)],
-    ) -> ReadResult<Vec<IterationRow>> {
-        self.whole_run(run)?.whole_rows(run, path, wanted)
-    }
-
-    fn commits_between(
-        &self,
-        run: &str,
-        since: Timestamp,
-        last: Option<u64>,
-        wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> ReadResult<Vec<CommitRecord>> {
-        self.whole_run(run)?
-            .commits_between(run, since, last, wanted)
-    }
-
-    fn changes_back(
-        &self,
-        run: &str,
-        last: u64,
-        limit: usize,
-    ) -> ReadResult<Vec<(u64, Vec<Change>)>> {
-        self.whole_run(run)?.changes_back(run, last, limit)
-    }
-
-    fn stored_workflows(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<StoredWorkflow>> {
-        self.0.kept.stored_workflows(after, limit)
-    }
-
-    fn stored_workflow(&self, name: &str) -> ReadResult<Option<StoredWorkflow>> {
-        self.0.kept.stored_workflow(name)
-    }
-
-    fn former_workflows(&self, name: &str) -> ReadResult<Vec<WorkflowVersion>> {
-        self.0.kept.former_workflows(name)
-    }
-
-    fn former_workflow(
-        &self,
-        name: &str,
-        version: &WorkflowVersion,
-    ) -> ReadResult<Option<ProgramSource>> {
-        self.0.kept.former_workflow(name, version)
-    }
-
-    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
-        self.whole_run(run)?.history(run, after, limit)
     }
 }

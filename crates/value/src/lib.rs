@@ -10,11 +10,20 @@
 //!
 //! Test it alone with `cargo test -p windlass-value`.
 
+/// The array of these words as texts: `words! { one two }` is `["one", "two"]`, without a line for each.
+#[macro_export]
+macro_rules! words {
+    ($($word:tt)+) => {
+        [$(stringify!($word)),+]
+    };
+}
+
 mod exact;
 mod key;
 mod memory_estimate;
 mod nearest;
 mod secure;
+mod shorten;
 pub mod time;
 mod typed;
 pub mod value;
@@ -27,8 +36,11 @@ pub use memory_estimate::{
 };
 pub use nearest::{did_you_mean, members, nearest};
 pub use secure::{SECURE_MASK, Sealer, Sealing, Secure, holds_sealed};
+pub use shorten::{first_bytes, first_chars, fitted, hex, one_line, shortened};
 pub use time::Timestamp;
 pub use value::{
     MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value, not_finite,
 };
-pub use wait::{LONGEST_REQUESTED_WAIT, is_over_quota, requested_wait};
+pub use wait::{
+    LONGEST_REQUESTED_WAIT, has_spent_quota, http_date, is_over_quota, requested_wait, stated_rate,
+};

@@ -118,7 +118,7 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
 ];
 
-/// Reads a plain duration such as `10s` or `1h30m`, or one of ISO 8601 such as `PT10S`, `PT1H30M`,
+/// Reads a plain duration such as `10s`, `0.5s` or `1h30m`, or one of ISO 8601 such as `PT10S`, `PT1H30M`,
 /// `P1D` or `P2W`.
 ///
 /// # Errors
@@ -148,22 +148,32 @@ fn iso_duration(text: &str) -> Option<iso8601::Duration> {
     (rest.is_empty() && !text.ends_with('T')).then_some(parsed)
 }
 
-/// Whole numbers, each with its unit.
+/// Numbers, each with its unit.
 fn plain_duration(text: &str) -> Option<Duration> {
     let mut millis = 0_u64;
     let mut rest = text;
     while !rest.is_empty() {
-        let (number, after) = rest.split_at_checked(rest.find(|c: char| !c.is_ascii_digit())?)?;
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = rest.split_at_checked(rest.find(|c: char| !is_number(c))?)?;
         let end = after
             .find(|c: char| c.is_ascii_digit())
             .unwrap_or(after.len());
         let (unit, next) = after.split_at_checked(end)?;
         let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let number: u64 = number.parse().ok()?;
-        millis = millis.checked_add(number.checked_mul(*length)?)?;
+        millis = millis.checked_add(scaled(number, *length)?)?;
         rest = next;
     }
     Some(Duration::from_millis(millis))
+}
+
+/// A number such as `5` or `1.5`, times so many milliseconds; none if that is not a whole number of them.
+fn scaled(number: &str, length: u64) -> Option<u64> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let whole: u64 = whole.parse().ok()?;
+    let tenths = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let part = part.parse::<u64>().ok()?.checked_mul(length)?;
+    let millis = (part % tenths == 0).then_some(part / tenths)?;
+    whole.checked_mul(length)?.checked_add(millis)
 }
 
 /// A duration for people, exact to the millisecond: `450ms`, `3.8s`, `1m30s`, `2h`.
@@ -217,4 +227,30 @@ pub fn format_duration(duration: Duration) -> String {
         text.push_str(&clock);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{human_duration, parse_duration};
+    use std::time::Duration;
+
+    #[test]
+    fn plain_durations_have_fractions() {
+        let millis = |text: &str| parse_duration(text).map(|it| it.as_millis()).ok();
+        assert_eq!(millis("0.2s"), Some(200));
+        assert_eq!(millis("1.5m"), Some(90_000));
+        assert_eq!(millis("1h0.5s"), Some(3_600_500));
+        for wrong in [
+            "1.s",
+            "0.0005s",
+            "1.2.3s",
+            "1.5",
+            ".5s",
+            "0.00000000000000000000001h",
+        ] {
+            assert_eq!(millis(wrong), None, "{wrong}");
+        }
+        let shown = human_duration(Duration::from_millis(3_800));
+        assert_eq!(millis(&shown), Some(3_800));
+    }
 }

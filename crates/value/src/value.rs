@@ -237,6 +237,15 @@ impl Value {
         }
     }
 
+    /// Text as it is, anything else as compact JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::String(text) => text.to_string(),
+            other => other.to_json(),
+        }
+    }
+
     /// Indented JSON, for people.
     #[must_use]
     pub fn to_json_pretty(&self) -> String {

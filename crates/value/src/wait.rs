@@ -10,6 +10,9 @@ pub const LONGEST_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
 /// Larger numbers are instants in seconds since 1970, smaller ones are seconds from now.
 const LEAST_INSTANT: f64 = 1e9;
 
+/// Still larger ones are instants in milliseconds since 1970: as seconds they are of the year 5138 or later.
+const LEAST_INSTANT_IN_MILLIS: f64 = 1e11;
+
 /// The wait that an answer asks for: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI and
 /// Azure, those of rate limits where nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header` gives the
 /// value of a header by its name in small letters. None where nothing is asked for, or in no known form; a time in the
@@ -29,17 +32,20 @@ pub fn requested_wait<'a>(
         let text = header("retry-after")?;
         match number(text) {
             Some(given) => seconds(given),
-            None => until(date(text)?, now),
+            None => until(http_date(text)?, now),
         }
     };
     let reset = || {
         if !has_spent_quota(&header) {
             return None;
         }
-        let structured = header("ratelimit").and_then(|text| parameter(text, "t"));
+        // A call that is refused for a day is not accepted when the shorter quota is full again.
+        let spent = header("ratelimit").into_iter().flat_map(spent_quotas);
+        let structured = spent.filter_map(|quota| parameter(quota, "t"));
         let reset = ["x-ratelimit-reset", "ratelimit-reset"];
         let plain = || reset.into_iter().find_map(|name| number(header(name)?));
-        match structured.or_else(plain)? {
+        match structured.max_by(f64::total_cmp).or_else(plain)? {
+            instant if instant >= LEAST_INSTANT_IN_MILLIS => until(Timestamp(instant as i64), now),
             instant if instant >= LEAST_INSTANT => until(Timestamp((instant * 1000.0) as i64), now),
             given => seconds(given),
         }
@@ -54,17 +60,38 @@ pub fn is_over_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
     header("retry-after").is_some() || has_spent_quota(&header)
 }
 
-/// `X-RateLimit-Remaining: 0`, the same of an older draft of the IETF, or `r=0` of `RateLimit`.
-fn has_spent_quota<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> bool {
-    let plain = ["x-ratelimit-remaining", "ratelimit-remaining"];
-    let mut left = plain.into_iter().filter_map(|name| number(header(name)?));
-    let structured = header("ratelimit").and_then(|text| parameter(text, "r"));
-    left.any(|left| left == 0.0) || structured == Some(0.0)
+/// The rate that an answer states, as a number of requests per time: `RateLimit-Policy: "default";q=100;w=60` of the
+/// IETF draft, and `100;w=60` of older ones. Of several policies, the one that allows least in the long run.
+pub fn stated_rate<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<(u32, Duration)> {
+    let text = ["ratelimit-policy", "ratelimit-limit"]
+        .into_iter()
+        .find_map(header)?;
+    let policies = text.split(',').filter_map(|item| {
+        let count = parameter(item, "q").or_else(|| number(item.split(';').next()?))?;
+        let window = parameter(item, "w").filter(|window| *window > 0.0)?;
+        (count >= 1.0).then_some((count, window))
+    });
+    let (count, window) = policies.min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))?;
+    Some((count as u32, seconds(window)?))
 }
 
-/// The number of a parameter in the first item of a structured field: `"default";r=0;t=30` (RFC 9651).
-fn parameter(text: &str, name: &str) -> Option<f64> {
-    let item = text.split(',').next()?;
+/// Whether nothing of a quota is left: `X-RateLimit-Remaining: 0`, the same of an older draft of the IETF, or `r=0` of
+/// `RateLimit`.
+pub fn has_spent_quota<'a>(header: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let plain = ["x-ratelimit-remaining", "ratelimit-remaining"];
+    let mut left = plain.into_iter().filter_map(|name| number(header(name)?));
+    let structured = || header("ratelimit").and_then(|text| spent_quotas(text).next());
+    left.any(|left| left == 0.0) || structured().is_some()
+}
+
+/// The quotas of `RateLimit` of which nothing is left.
+fn spent_quotas(text: &str) -> impl Iterator<Item = &str> {
+    let quotas = text.split(',');
+    quotas.filter(|quota| parameter(quota, "r") == Some(0.0))
+}
+
+/// The number of a parameter of an item of a structured field: `"default";r=0;t=30` (RFC 9651).
+fn parameter(item: &str, name: &str) -> Option<f64> {
     let mut parts = item.split(';').skip(1);
     parts.find_map(|part| {
         let (key, value) = part.split_once('=')?;
@@ -85,8 +112,9 @@ fn until(then: Timestamp, now: Timestamp) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// A date in one of the three forms of HTTP (RFC 9110, 5.6.7).
-fn date(text: &str) -> Option<Timestamp> {
+/// The instant of a date in one of the three forms of HTTP (RFC 9110, 5.6.7); none of another text.
+#[must_use]
+pub fn http_date(text: &str) -> Option<Timestamp> {
     let forms = [
         "%a, %d %b %Y %H:%M:%S GMT",
         "%A, %d-%b-%y %H:%M:%S GMT",
@@ -144,6 +172,22 @@ mod tests {
             (&[("ratelimit", "\"default\";r=0;t=30")], Some(30.0)),
             (&[("ratelimit", "\"default\";r=9;t=30")], None),
             (
+                &[("ratelimit", "\"burst\";r=5;t=1, \"daily\";r=0;t=4")],
+                Some(4.0),
+            ),
+            (
+                &[("ratelimit", "\"a\";r=0;t=9, \"b\";r=1;t=60, \"c\";r=0;t=2")],
+                Some(9.0),
+            ),
+            (&[("ratelimit", "\"a\";r=5;t=1, \"b\";r=1;t=4")], None),
+            (
+                &[
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1769846404000"),
+                ],
+                Some(4.0),
+            ),
+            (
                 &[
                     ("x-ratelimit-remaining", "0"),
                     ("x-ratelimit-reset", "1769846409"),
@@ -165,5 +209,17 @@ mod tests {
         ] {
             assert_eq!(waits(headers), wait, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn of_several_policies_the_slowest_is_stated() {
+        let stated = |text: &'static str| {
+            let header = |name: &str| (name == "ratelimit-policy").then_some(text);
+            stated_rate(header).map(|(count, window)| (count, window.as_secs()))
+        };
+        let several = "\"burst\";q=10;w=1, \"daily\";q=500;w=86400, \"hour\";q=100;w=3600";
+        assert_eq!(stated(several), Some((500, 86_400)));
+        assert_eq!(stated("10;w=1, 50;w=60"), Some((50, 60)));
+        assert_eq!(stated("\"burst\";q=10"), None);
     }
 }

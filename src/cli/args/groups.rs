@@ -4,49 +4,19 @@ use clap::Command;
 use std::fmt::Write as _;
 
 /// The headings, each with its commands in the order of the list.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &str); 6] = [
     (
         "Run loops",
-        &[
-            "run",
-            "poll",
-            "try",
-            "paginate",
-            "operation",
-            "serve",
-            "worker",
-        ],
+        "run poll try paginate operation events serve worker",
     ),
-    (
-        "Inspect runs",
-        &["list", "status", "history", "logs", "export", "dump", "ui"],
-    ),
-    (
-        "Control runs",
-        &["resume", "pause", "cancel", "signal", "retry"],
-    ),
+    ("Inspect runs", "list status history logs export dump ui"),
+    ("Control runs", "resume pause cancel signal retry"),
     (
         "Workflows and schedules",
-        &[
-            "workflow", "schedule", "validate", "test", "compile", "eval",
-        ],
+        "workflow schedule state validate test compile eval",
     ),
-    (
-        "Store",
-        &["prune", "backup", "restore", "migrate", "doctor"],
-    ),
-    (
-        "Tools",
-        &[
-            "mcp",
-            "schema",
-            "lsp",
-            "bench",
-            "completions",
-            "man",
-            "help",
-        ],
-    ),
+    ("Store", "prune backup restore migrate doctor"),
+    ("Tools", "mcp schema lsp bench completions man help"),
 ];
 
 /// clap adds this command when it parses.
@@ -60,13 +30,16 @@ pub(super) fn grouped(command: Command) -> Command {
         Some(found) => found.get_about().map(ToString::to_string),
         None => (name == HELP.0).then(|| HELP.1.to_owned()),
     };
-    let names = GROUPS.iter().flat_map(|(_, names)| *names);
-    let width = names.map(|name| name.len()).max().unwrap_or_default();
+    let names = GROUPS.iter().flat_map(|(_, names)| names.split(' '));
+    let width = names.map(str::len).max().unwrap_or_default();
     let mut list = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(list, "{header}{heading}:{header:#}");
         // A build without a feature lacks its command.
-        for (name, about) in names.iter().filter_map(|name| Some((name, about(name)?))) {
+        for (name, about) in names
+            .split(' ')
+            .filter_map(|name| Some((name, about(name)?)))
+        {
             let _ = writeln!(list, "  {literal}{name:<width$}{literal:#}  {about}");
         }
         list.push('\n');
@@ -86,8 +59,8 @@ mod tests {
         let mut built = command();
         built.build();
         for one in built.get_subcommands().filter(|one| !one.is_hide_set()) {
-            let names = GROUPS.iter().flat_map(|(_, names)| *names);
-            let count = names.filter(|name| **name == one.get_name()).count();
+            let names = GROUPS.iter().flat_map(|(_, names)| names.split(' '));
+            let count = names.filter(|name| *name == one.get_name()).count();
             assert_eq!(count, 1, "{}", one.get_name());
         }
     }
@@ -100,7 +73,7 @@ mod tests {
             for (heading, names) in GROUPS {
                 assert!(shown.contains(&format!("\n{heading}:\n")), "{shown}");
                 for name in names
-                    .iter()
+                    .split(' ')
                     .filter(|name| command().find_subcommand(name).is_some())
                 {
                     let lines = shown

@@ -7,6 +7,7 @@ mod quick;
 mod reports;
 mod runs;
 mod serve;
+mod state;
 mod store;
 mod test;
 mod times;
@@ -21,6 +22,7 @@ pub use quick::*;
 pub use reports::*;
 pub use runs::*;
 pub use serve::*;
+pub use state::*;
 pub use store::*;
 pub use test::*;
 pub use times::*;
@@ -33,7 +35,7 @@ use super::policy::EnvArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
-use windlass_engine::StoreKind;
+use windlass_engine::{HostRate, StoreKind};
 
 /// Run loops written in YAML or JSON as durable state machines.
 #[derive(Debug, Parser)]
@@ -135,6 +137,8 @@ pub enum Command {
     Paginate(PaginateArgs),
     /// Start a long operation over HTTP and wait for its result
     Operation(OperationArgs),
+    /// Read the events of a URL (server-sent events)
+    Events(ReadEventsArgs),
     /// Serve the HTTP API and execute all unfinished runs of the store
     Serve(ServeArgs),
     /// Execute runs on Temporal until stopped
@@ -181,6 +185,8 @@ pub enum Command {
     Workflow(WorkflowArgs),
     /// Show when saved workflows start automatically
     Schedule(ScheduleArgs),
+    /// Read and write the values that workflows have between their runs
+    State(StateArgs),
     /// Validate workflows and show the limits of their loops
     Validate(ValidateArgs),
     /// Test workflows on virtual time with stubbed answers
@@ -256,4 +262,8 @@ pub struct HandlerArgs {
     /// a list of these, by handler, connector/operation or action
     #[arg(long, value_name = "FILE")]
     pub stub: Option<PathBuf>,
+    /// Rate limit of the calls to a host, or of actions with this `rate`, over all runs of the store, e.g.
+    /// `api.example.com=100/1s`
+    #[arg(long, value_name = "NAME=RATE")]
+    pub rate: Vec<HostRate>,
 }

@@ -1,8 +1,9 @@
-//! The flags of the one-line commands: `poll`, `try`, `paginate`, `operation`.
+//! The flags of the one-line commands: `poll`, `try`, `paginate`, `operation`, `events`.
 
 use super::{HandlerArgs, Lasting, Output};
-use clap::Args;
-use std::path::PathBuf;
+use clap::{Args, ValueEnum};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// The interval between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,37 @@ pub struct TryArgs {
     pub quick: QuickArgs,
 }
 
+/// What the values say that lead to the next page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CursorKind {
+    /// An empty one is the end, and one that was there before is an error
+    Unique,
+    /// Only absence is the end; three equal pages are an error
+    Opaque,
+}
+
+/// The formats of a file of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RowFormat {
+    /// JSON Lines: one JSON document per line
+    Ndjson,
+    /// One JSON array
+    Json,
+    /// Comma-separated values with a header
+    Csv,
+}
+
+impl RowFormat {
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ndjson => "ndjson",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+}
+
 /// `windlass paginate`.
 #[derive(Debug, Args)]
 pub struct PaginateArgs {
@@ -126,6 +158,13 @@ pub struct PaginateArgs {
     /// With --data, a member of the body, e.g. `page.after`
     #[arg(long, value_name = "NAME")]
     pub param: Option<String>,
+    /// Meaning of the value of --next
+    #[arg(long, value_name = "KIND", default_value = "unique")]
+    pub cursor: CursorKind,
+    /// Expression that is true for the last page, e.g. `body.page == body.pages`. It may end before
+    /// the last page; no total is compared then
+    #[arg(long, value_name = "EXPRESSION")]
+    pub end: Option<String>,
     /// Expression for the rows of a page, e.g. `body.items`
     #[arg(long, value_name = "EXPRESSION", default_value = "body")]
     pub items: String,
@@ -133,9 +172,19 @@ pub struct PaginateArgs {
     /// the usual members and headers (total, total_count, X-Total-Count)
     #[arg(long, value_name = "EXPRESSION")]
     pub total: Option<String>,
-    /// Output file, one JSON document per line. It is created or replaced after the last page
+    /// Output file. It is created or replaced after the last page; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub to: PathBuf,
+    /// Format of the rows (default: csv for a FILE.csv, else ndjson)
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<RowFormat>,
+    /// Columns of a CSV file, separated by commas (default: the members of the first rows)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Drop a row if an earlier one has the same key: a member such as `id` or `meta.id`, or an
+    /// expression about `item`, e.g. `item.kind ~ item.id`
+    #[arg(long, value_name = "EXPRESSION")]
+    pub key: Option<String>,
     /// Interval between pages
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub every: Every,
@@ -179,13 +228,58 @@ pub struct OperationArgs {
     /// URL of the result, or `none` to print the last answer (default: the answers name it)
     #[arg(long, value_name = "URL")]
     pub result: Option<String>,
+    /// URL, at the same server, that cancels the operation with a POST if the run ends before it; may contain an
+    /// expression, as `--status-url`
+    #[arg(long, value_name = "URL")]
+    pub cancel: Option<String>,
     #[command(flatten)]
     pub request: RequestArgs,
     #[command(flatten)]
     pub quick: QuickArgs,
 }
 
+/// `windlass events`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("enough").args(["until", "times", "to"]).required(true).multiple(true))]
+pub struct ReadEventsArgs {
+    /// URL of the stream (server-sent events)
+    pub url: String,
+    /// Expression that ends the line when it is true, e.g. `body.data.status == "done"`. It can read
+    /// body (id, event and data of an event), statusCode and headers
+    #[arg(long, value_name = "EXPRESSION")]
+    pub until: Option<String>,
+    /// File to which the data of each event is appended as a line of JSON; `-` is standard output,
+    /// at the end
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// Number of events to read. With --until the maximum (default: 1000000, or 10000 on a server)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub times: Option<u64>,
+    /// Duration to read for. With --until the maximum, after which the line fails
+    #[arg(long = "for", value_name = "TIME", default_value = "1d")]
+    pub duration: Lasting,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    #[command(flatten)]
+    pub quick: QuickArgs,
+}
+
+/// Whether rows go to standard output.
+pub fn is_stdout(to: &Path) -> bool {
+    to.as_os_str() == "-"
+}
+
 impl PaginateArgs {
+    /// The format of the rows.
+    pub fn row_format(&self) -> RowFormat {
+        let is_csv = |ending: &OsStr| ending.eq_ignore_ascii_case("csv");
+        match self.format {
+            Some(format) => format,
+            None if self.to.extension().is_some_and(is_csv) => RowFormat::Csv,
+            None => RowFormat::Ndjson,
+        }
+    }
+
     /// Whether a page names the next one.
     pub fn is_led(&self) -> bool {
         !["page", "offset"].contains(&self.next.as_str())

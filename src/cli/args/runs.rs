@@ -4,6 +4,7 @@ use super::{HandlerArgs, Lasting, LoadArgs, Output};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
 use clap::Args;
 use std::path::PathBuf;
+use windlass_engine::Timestamp;
 
 /// Inputs and labels of a new run.
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ pub struct InputArgs {
     /// Label of the run: NAME=TEXT, or a JSON object with several
     #[arg(long, value_name = "NAME=TEXT")]
     pub label: Vec<String>,
+    /// Scheduled time of the run (RFC 3339), as `schedule('time')` returns it
+    #[arg(long, value_name = "TIME")]
+    pub scheduled_time: Option<Timestamp>,
     /// Hand the run to the server that owns the store, print its id and exit
     #[arg(long)]
     pub detach: bool,

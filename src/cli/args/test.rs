@@ -27,6 +27,9 @@ pub struct TestArgs {
     /// Start time of the virtual clock
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
     pub now: Timestamp,
+    /// Scheduled time of the run, as `schedule('time')` returns it
+    #[arg(long, value_name = "TIME")]
+    pub scheduled_time: Option<Timestamp>,
     /// Write the results of the cases to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,

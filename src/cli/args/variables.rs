@@ -4,13 +4,14 @@ use clap::builder::FalseyValueParser;
 use clap::{Arg, ArgAction, Command};
 
 /// Options without a variable: they select runs, or make no sense beyond one command.
-const WITHOUT: [(&[&str], &[&str]); 4] = [
+const WITHOUT: [(&[&str], &[&str]); 5] = [
     (
         &["pause", "cancel", "resume", "retry"],
         &["label", "status", "workflow", "stuck", "dry-run"],
     ),
     (&["list"], &["text", "since", "until", "stuck"]),
     (&["prune"], &["label", "status"]),
+    (&["run", "start", "test"], &["scheduled-time"]),
     (
         &["test", "bench"],
         &[

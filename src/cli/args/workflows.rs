@@ -102,6 +102,42 @@ pub enum ScheduleCommand {
     List(Output),
     /// Print the next five start times of a workflow
     Next(NextArgs),
+    /// Start nothing at the scheduled times until `schedule resume`
+    Pause(PauseScheduleArgs),
+    /// Resume a paused schedule
+    Resume(PauseScheduleArgs),
+    /// Run the scheduled times of a past range that have no run yet
+    Backfill(BackfillArgs),
+}
+
+/// `windlass schedule pause`, `windlass schedule resume`.
+#[derive(Debug, Args)]
+pub struct PauseScheduleArgs {
+    /// Name of the saved workflow
+    pub name: String,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass schedule backfill`.
+#[derive(Debug, Args)]
+pub struct BackfillArgs {
+    /// Name of the saved workflow
+    pub name: String,
+    /// First time: a day (2026-11-01, on the clock of the schedule) or an instant (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub from: String,
+    /// End: only times before it (default: now)
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// List the times and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Maximum number of runs at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub concurrency: u16,
+    #[command(flatten)]
+    pub owner: OwnerArgs,
 }
 
 /// `windlass schedule next`.

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tools::{Call, Request};
 use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
+use windlass_value::first_bytes;
 
 /// An answer is cut here, in bytes: an agent reads all of it.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -183,10 +184,7 @@ impl Agent {
 fn cut(mut answer: String) -> String {
     if answer.len() > MAX_ANSWER {
         let all = answer.len();
-        let end = (0..=MAX_ANSWER)
-            .rev()
-            .find(|&at| answer.is_char_boundary(at));
-        answer.truncate(end.unwrap_or_default());
+        answer.truncate(first_bytes(&answer, MAX_ANSWER).len());
         answer.push_str(&format!(
             "… cut: {all} bytes in all. Ask for less: a smaller `limit`, or one iteration."
         ));

@@ -48,197 +48,100 @@ const LIMIT: Argument = ("limit", Kind::Number, false, "maximum number of runs (
 /// A tool: its name, what it does, whether it only looks, and its arguments.
 type Described = (&'static str, &'static str, bool, &'static [Argument]);
 
-const TOOLS: &[Described] = &[
-    (
-        "workflow_reference",
-        "How a workflow file is written: every type of action, loops, retries, expressions. Read it before you write one.",
-        true,
-        &[("format", Kind::Text, false, "loom (default), tea or canvas")],
-    ),
-    (
-        "validate_workflow",
-        "Checks a workflow without starting it. Returns all diagnostics with line and hint.",
-        true,
-        &[TEXT, FORMAT],
-    ),
-    (
-        "start_run",
+const LOOKS: bool = true;
+const ACTS: bool = false;
+
+macro_rules! tools {
+    ($($name:literal $does:ident $about:literal [$($argument:expr),*])*) => {
+        &[$(($name, $about, $does, &[$($argument),*])),*]
+    };
+}
+
+const TOOLS: &[Described] = tools! {
+    "workflow_reference" LOOKS
+        "How a workflow file is written: every type of action, loops, retries, expressions. Read it before you write one."
+        [("format", Kind::Text, false, "loom (default), tea or canvas")]
+    "validate_workflow" LOOKS
+        "Checks a workflow without starting it. Returns all diagnostics with line and hint."
+        [TEXT, FORMAT]
+    "start_run" ACTS
         "Starts a durable run of a workflow: of its text, or of a workflow saved on the server. \
          Returns the run's id at once. A repeated id is refused, so an id of your own makes a \
-         start safe to repeat.",
-        false,
-        &[
-            (
-                "text",
-                Kind::Text,
-                false,
-                "the workflow, YAML or JSON; or else `workflow`",
-            ),
-            (
-                "workflow",
-                Kind::Text,
-                false,
-                "the name of a saved workflow",
-            ),
-            FORMAT,
+         start safe to repeat."
+        [
+            ("text", Kind::Text, false, "the workflow, YAML or JSON; or else `workflow`"),
+            ("workflow", Kind::Text, false, "the name of a saved workflow"), FORMAT,
             ("id", Kind::Text, false, "an id for the run"),
             ("inputs", Kind::Object, false, "its inputs by name"),
-            ("labels", Kind::Object, false, "labels of the run, by name"),
-        ],
-    ),
-    (
-        "list_runs",
-        "Lists runs, newest first, with what each does, waits for or failed with.",
-        true,
-        &[
-            STATUS,
-            ("workflow", Kind::Text, false, "only runs of this workflow"),
-            (
-                "label",
-                Kind::Text,
-                false,
-                "only runs with this label: NAME=TEXT",
-            ),
-            (
-                "contains",
-                Kind::Text,
-                false,
-                "only runs with this text in their id, workflow or labels",
-            ),
-            LIMIT,
-        ],
-    ),
-    (
-        "get_run",
-        "Why a run is where it is: its loops with iteration and condition, what it waits for, its error or output.",
-        true,
-        &[RUN],
-    ),
-    (
-        "wait_for_run",
-        "Waits for a run's end and returns its result. Call again if the run has not ended.",
-        true,
-        &[
+            ("labels", Kind::Object, false, "labels of the run, by name")
+        ]
+    "list_runs" LOOKS
+        "Lists runs, newest first, with what each does, waits for or failed with."
+        [
+            STATUS, ("workflow", Kind::Text, false, "only runs of this workflow"),
+            ("label", Kind::Text, false, "only runs with this label: NAME=TEXT"),
+            ("contains", Kind::Text, false, "only runs with this text in their id, workflow or labels"), LIMIT
+        ]
+    "get_run" LOOKS
+        "Why a run is where it is: its loops with iteration and condition, what it waits for, its error or output."
+        [RUN]
+    "wait_for_run" LOOKS
+        "Waits for a run's end and returns its result. Call again if the run has not ended."
+        [RUN, ("seconds", Kind::Number, false, "how long, 60 at most (30)")]
+    "list_loops" LOOKS
+        "The loops of a run, each with its path and how many iterations it made."
+        [RUN]
+    "list_iterations" LOOKS
+        "The iterations of a loop: status, condition, duration, error and result."
+        [
+            RUN, LOOP, STATUS, ("from", Kind::Number, false, "the first one, from 0"),
+            ("contains", Kind::Text, false, "only those with this text in their result or error"), LIMIT
+        ]
+    "get_iteration" LOOKS
+        "One iteration whole: inputs, outputs, variables, attempts."
+        [RUN, ("path", Kind::Text, true, "the iteration's path: `poll#14` is the fifteenth of `poll`")]
+    "get_history" LOOKS
+        "What happened to a run, event by event."
+        [RUN, LIMIT, ("after", Kind::Number, false, "only events after this number")]
+    "signal_run" ACTS
+        "Sends a signal to a run; an early signal is stored."
+        [
+            RUN, ("name", Kind::Text, true, "the signal's name"),
+            ("payload", Kind::Any, false, "what it carries")
+        ]
+    "pause_run" ACTS
+        "Pauses a run: effects in flight end, nothing new starts."
+        [RUN]
+    "resume_run" ACTS
+        "Resumes a paused run."
+        [RUN]
+    "cancel_run" ACTS
+        "Ends a run as cancelled. This cannot be undone."
+        [RUN]
+    "retry_run" ACTS
+        "Retries a run that failed, timed out or was cancelled, as a new run."
+        [
             RUN,
-            ("seconds", Kind::Number, false, "how long, 60 at most (30)"),
-        ],
-    ),
-    (
-        "list_loops",
-        "The loops of a run, each with its path and how many iterations it made.",
-        true,
-        &[RUN],
-    ),
-    (
-        "list_iterations",
-        "The iterations of a loop: status, condition, duration, error and result.",
-        true,
-        &[
-            RUN,
-            LOOP,
-            STATUS,
-            ("from", Kind::Number, false, "the first one, from 0"),
-            (
-                "contains",
-                Kind::Text,
-                false,
-                "only those with this text in their result or error",
-            ),
-            LIMIT,
-        ],
-    ),
-    (
-        "get_iteration",
-        "One iteration whole: inputs, outputs, variables, attempts.",
-        true,
-        &[
-            RUN,
-            (
-                "path",
-                Kind::Text,
-                true,
-                "the iteration's path: `poll#14` is the fifteenth of `poll`",
-            ),
-        ],
-    ),
-    (
-        "get_history",
-        "What happened to a run, event by event.",
-        true,
-        &[
-            RUN,
-            LIMIT,
-            (
-                "after",
-                Kind::Number,
-                false,
-                "only events after this number",
-            ),
-        ],
-    ),
-    (
-        "signal_run",
-        "Sends a signal to a run; an early signal is stored.",
-        false,
-        &[
-            RUN,
-            ("name", Kind::Text, true, "the signal's name"),
-            ("payload", Kind::Any, false, "what it carries"),
-        ],
-    ),
-    (
-        "pause_run",
-        "Pauses a run: effects in flight end, nothing new starts.",
-        false,
-        &[RUN],
-    ),
-    ("resume_run", "Resumes a paused run.", false, &[RUN]),
-    (
-        "cancel_run",
-        "Ends a run as cancelled. This cannot be undone.",
-        false,
-        &[RUN],
-    ),
-    (
-        "retry_run",
-        "Retries a run that failed, timed out or was cancelled, as a new run.",
-        false,
-        &[
-            RUN,
-            (
-                "from",
-                Kind::Text,
-                false,
-                "where it restarts: `failed`, `fetch`, `poll#14`; default: the beginning",
-            ),
-        ],
-    ),
-];
+            ("from", Kind::Text, false, "where it restarts: `failed`, `fetch`, `poll#14`; default: the beginning")
+        ]
+};
+
+macro_rules! page {
+    ($format:literal) => {
+        (
+            $format,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/docs/reference/",
+                $format,
+                ".md"
+            )),
+        )
+    };
+}
 
 /// The reference pages, by format.
-const PAGES: [(&str, &str); 3] = [
-    (
-        "loom",
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/docs/reference/loom.md"
-        )),
-    ),
-    (
-        "tea",
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/docs/reference/tea.md"
-        )),
-    ),
-    (
-        "canvas",
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/docs/reference/canvas.md"
-        )),
-    ),
-];
+const PAGES: [(&str, &str); 3] = [page!("loom"), page!("tea"), page!("canvas")];
 
 /// What comes of a call before anybody is asked.
 pub enum Call {

@@ -2,12 +2,12 @@
 //! checks that the first page really has no next one.
 
 use super::file::{LOOK, reading};
-use super::pages::{NextPage, Paging};
+use super::pages::{NextPage, Paging, SAME_PAGES};
 use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
 
 /// Members of an answer that report the number of all rows.
-const TOTALS: [&str; 12] = [
+const TOTALS: [&str; 15] = [
     "total",
     "total_count",
     "totalCount",
@@ -20,6 +20,9 @@ const TOTALS: [&str; 12] = [
     "totalElements",
     "totalSize",
     "count",
+    "found",
+    "numFound",
+    "['@odata.count']",
 ];
 
 /// The same within the objects that describe a page.
@@ -32,10 +35,28 @@ const PAGE_OBJECTS: [&str; 4] = ["meta", "pagination", "page", "paging"];
 const TOTAL_HEADERS: [&str; 3] = ["x-total-count", "x-total", "x-wp-total"];
 
 /// Members that report whether there is another page.
-const MORE: [&str; 5] = ["has_more", "hasMore", "has_next", "hasNext", "more"];
+const MORE: [&str; 8] = [
+    "has_more",
+    "hasMore",
+    "has_next",
+    "hasNext",
+    "more",
+    "isTruncated",
+    "IsTruncated",
+    "incomplete_results",
+];
+
+/// Members that report whether it is the last page.
+const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
+
+/// Members that report the number of pages.
+const PAGES: [&str; 4] = ["total_pages", "totalPages", "page_count", "pageCount"];
+
+/// Headers that report it.
+const PAGES_HEADERS: [&str; 2] = ["x-total-pages", "x-wp-totalpages"];
 
 /// Members that lead to a next page, in lower case and without `_`, `-` and `@odata.`.
-const CURSORS: [&str; 22] = [
+const CURSORS: [&str; 25] = [
     "next",
     "nextpage",
     "nextlink",
@@ -58,6 +79,9 @@ const CURSORS: [&str; 22] = [
     "paginationtoken",
     "endcursor",
     "xnextpage",
+    "lastevaluatedkey",
+    "scrollid",
+    "cursor",
 ];
 
 /// Objects of an answer that have such members.
@@ -93,30 +117,40 @@ impl Total {
                 "`--total` counts from the first page, and the address begins with a later one",
             )),
             Some(expression) => Ok(Self::Expression(reading(expression))),
-            None if paging.begins_later => Ok(Self::Ignored),
+            None if paging.begins_later || args.end.is_some() => Ok(Self::Ignored),
             None => Ok(Self::Usual),
         }
     }
 
-    /// The total after this page, for `variables.at.total`.
-    pub(super) fn expression(&self) -> Value {
-        match self {
-            Self::Ignored => Value::Null,
-            Self::Expression(total) => format!("{{{{ ({total}) | int }}}}").into(),
-            Self::Usual => usual_total().into(),
+    /// The total after this page, for `variables.at.total`; `is_page`: whether the answer is one.
+    pub(super) fn expression(&self, is_page: Option<&str>) -> Value {
+        match (self, is_page) {
+            (Self::Ignored, _) => Value::Null,
+            (Self::Expression(total), _) => format!("{{{{ ({total}) | int }}}}").into(),
+            (Self::Usual, None) => format!("{{{{ {} }}}}", usual_total()).into(),
+            (Self::Usual, Some(is_page)) => {
+                let total = usual_total();
+                format!("{{{{ ({total}) if {is_page} else variables.at.total }}}}").into()
+            }
         }
     }
 
     /// The number of the next page, `step`, or none after the last one. `rows` are those of this page, and `seen` is
     /// how many the total counts of them.
-    pub(super) fn next_number(&self, step: &str, rows: &str, seen: &str) -> String {
+    pub(super) fn next_number(&self, step: &str, rows: &str, seen: &str, has_end: bool) -> String {
+        // After some, the missing rows do not follow.
+        let few = format!("variables.at.empty < {}", SAME_PAGES - 1);
         let more = match self {
+            // What the line calls the end is the end.
+            _ if has_end => return format!("{{{{ {step} }}}}"),
             Self::Ignored => rows.to_owned(),
             // An empty page in the middle: a server filters after it has divided its rows into pages.
             Self::Usual => {
-                format!("({rows}) or (variables.at.total or 0) > variables.at.seen")
+                format!("({rows}) or ((variables.at.total or 0) > variables.at.seen and {few})")
             }
-            Self::Expression(total) => format!("variables.at.seen + {seen} < (({total}) | int)"),
+            Self::Expression(total) => {
+                format!("variables.at.seen + {seen} < (({total}) | int) and (({rows}) or {few})")
+            }
         };
         format!("{{{{ {step} if {more} else none }}}}")
     }
@@ -139,11 +173,25 @@ impl Total {
         );
         if matches!(self, Self::Usual) {
             let objects = PAGE_OBJECTS.iter().map(|object| page_object(object));
-            let places = [format!("{LOOK}.body")].into_iter().chain(objects);
-            let members: Vec<String> = places
-                .flat_map(|place| MORE.map(|name| format!("{place}.{name}")))
-                .collect();
-            let more = format!("true in [{}]", members.join(", "));
+            let places = [answer()].into_iter().chain(objects);
+            let places: Vec<String> = places.collect();
+            let listed = |names: &[&str]| {
+                let members = places
+                    .iter()
+                    .flat_map(|place| names.iter().map(move |name| format!("{place}.{name}")));
+                members.collect::<Vec<_>>().join(", ")
+            };
+            let pages = PAGES_HEADERS
+                .map(|name| format!(", {LOOK}.headers['{name}']"))
+                .concat();
+            let pages = numbers(&format!("{}{pages}", listed(&PAGES)));
+            let more = format!(
+                "true in [{}] or 'true' in [{}] or [{}] | select('false') | list | length > 0 \
+                 or actions.pages.outputs.iterations < ({pages} | max)",
+                listed(&MORE),
+                listed(&MORE),
+                listed(&LAST),
+            );
             let message = format!(
                 "the last page reports that there are more, and nothing leads there; {note}"
             );
@@ -157,7 +205,7 @@ impl Total {
 }
 
 /// An action that fails the run.
-fn fail_if(name: &str, condition: &str, message: &str) -> Value {
+pub(super) fn fail_if(name: &str, condition: &str, message: &str) -> Value {
     json!({
         "type": "if",
         "condition": condition,
@@ -168,23 +216,49 @@ fn fail_if(name: &str, condition: &str, message: &str) -> Value {
     })
 }
 
+/// An answer's body; an empty one if it has none.
+fn answer() -> String {
+    format!("({LOOK}.body or {{}})")
+}
+
 /// An object of an answer's body; an empty one if it is missing.
 fn page_object(name: &str) -> String {
-    format!("({LOOK}.body.{name} | default({{}}))")
+    format!("(({}.{name} | default({{}})) or {{}})", answer())
+}
+
+/// Numbers, some of which are written as text; 0 for what is none.
+fn numbers(values: &str) -> String {
+    format!("[{values}] | map('default', 0) | map('int') | list")
 }
 
 fn usual_total() -> String {
-    let body = TOTALS.iter().map(|name| format!("{LOOK}.body.{name}"));
+    let member = |at: &str, name: &str| match name.starts_with('[') {
+        true => format!("{at}{name}"),
+        false => format!("{at}.{name}"),
+    };
+    let body = TOTALS.iter().map(|name| member(&answer(), name));
     let objects = PAGE_OBJECTS.iter().flat_map(|object| {
         let object = page_object(object);
         PAGE_TOTALS.map(|name| format!("{object}.{name}"))
     });
-    let headers = TOTAL_HEADERS.iter();
-    let headers = headers.map(|name| format!("({LOOK}.headers['{name}'] | default('') | int)"));
-    let all: Vec<String> = body.chain(objects).chain(headers).collect();
+    let hits = page_object("hits");
+    let hits = [
+        format!("{hits}.total"),
+        format!("(({hits}.total | default({{}})) or {{}}).value"),
+    ];
+    let headers = TOTAL_HEADERS.map(|name| format!("{LOOK}.headers['{name}']"));
+    // `items 0-24/1000`; a range of bytes counts none.
+    let range = format!("({LOOK}.headers['content-range'] | default('bytes'))");
+    let range = format!("'' if {range}.startswith('bytes') else ({range}.split('/') | last)");
+    let all: Vec<String> = body
+        .chain(objects)
+        .chain(hits)
+        .chain(headers)
+        .chain([range])
+        .collect();
     format!(
-        "{{{{ [{}] | select('integer') | select('gt', 0) | first | default(variables.at.total) }}}}",
-        all.join(", ")
+        "{} | select('gt', 0) | first | default(variables.at.total)",
+        numbers(&all.join(", "))
     )
 }
 

@@ -21,7 +21,7 @@ pub(super) const LOOK: &str = "actions.look.outputs";
 
 /// Whether a workflow has the name of one that a line stands for.
 pub(in crate::cli) fn is_line(workflow: &str) -> bool {
-    let commands = ["poll-", "try-", "paginate-", "operation-"];
+    let commands = ["poll-", "try-", "paginate-", "operation-", "events-"];
     commands.iter().any(|command| workflow.starts_with(command))
 }
 
@@ -128,7 +128,13 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
 pub(super) fn reads_members(expression: &str) -> bool {
     let body = format!("{LOOK}.body");
     let mut after = expression.split(&body).skip(1);
-    after.any(|after| after.starts_with(['.', '[']))
+    // A method of a text, such as `strip()`, is no member.
+    let calls = |after: &str| {
+        let name = after.trim_start_matches('.');
+        let rest = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        rest.starts_with('(')
+    };
+    after.any(|after| after.starts_with('[') || after.starts_with('.') && !calls(after))
 }
 
 fn loop_node(
@@ -161,7 +167,7 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
 }
 
 /// So many attempts in all, whatever keeps what is asked for from being there.
-fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
+pub(super) fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     let mut policy = match every.most {
         None => json!({ "type": "fixed", "interval": text(every.first) }),
         Some(_) => delay(every),
@@ -323,6 +329,7 @@ pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
     }
+    let expression = &with_small_headers(expression);
     let mut out = String::new();
     let mut quote = None;
     let mut word = String::new();
@@ -351,6 +358,32 @@ pub(super) fn reading_of(expression: &str, outputs: &str) -> String {
         before = next;
     }
     out
+}
+
+/// The names of headers in small letters, as answers have them: `headers["ETag"]`, `headers.ETag`.
+fn with_small_headers(expression: &str) -> String {
+    let mut out = String::new();
+    let mut rest = expression;
+    while let Some((before, after)) = rest.split_once("headers") {
+        out.push_str(before);
+        out.push_str("headers");
+        let end: &[char] = match after.get(..2) {
+            Some("[\"") => &['"'],
+            Some("['") => &['\''],
+            _ if after.starts_with('.') => &[' ', '.', '[', ')', '=', '!', '<', '>', '|', ','],
+            _ => {
+                rest = after;
+                continue;
+            }
+        };
+        let start = if after.starts_with('.') { 1 } else { 2 };
+        let (open, name) = after.split_at(start);
+        let (name, closing) = name.split_at(name.find(end).unwrap_or(name.len()));
+        out.push_str(open);
+        out.push_str(&name.to_lowercase());
+        rest = closing;
+    }
+    out + rest
 }
 
 #[cfg(test)]
@@ -395,6 +428,10 @@ mod tests {
                 "@equals(body('look').a, 1)".to_owned(),
             ),
             ("somebody", "somebody".to_owned()),
+            (
+                "headers[\"Next-Page\"] or headers.ETag == 'X'",
+                format!("{look}.headers[\"next-page\"] or {look}.headers.etag == 'X'"),
+            ),
         ] {
             assert_eq!(reading(line), file);
         }

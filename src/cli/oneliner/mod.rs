@@ -1,16 +1,19 @@
-//! `windlass poll`, `try`, `paginate` and `operation`: one line that stands for a workflow file. The run's id is
-//! made of the line, so the same line after a crash goes on with the run that it had begun.
+//! `windlass poll`, `try`, `paginate`, `operation` and `events`: a workflow file in one line. The run's id is made of the
+//! line, so the same line after a crash resumes its run.
 
 mod complete;
+mod events;
 mod file;
 mod operation;
 mod pages;
+mod rows;
 
 pub(super) use file::{authored, is_line};
 
 use super::access::{inspect, remote};
 use super::args::{
-    EventArgs, Global, Lasting, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs,
+    EventArgs, Global, Lasting, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs,
+    ReadEventsArgs, TryArgs, is_stdout,
 };
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
@@ -18,13 +21,15 @@ use super::output::{self, Screen};
 use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
-use super::{inputs, status, yaml};
+use super::{history, inputs, status, yaml};
+use rows::StdoutRows;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_engine::report::{ListFilter, list};
+use windlass_engine::report::{HistoryFilter, ListFilter, list};
 use windlass_engine::{
     Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
 };
+use windlass_value::{first_chars, hex};
 
 /// How many letters of an id say which line it is, behind its words.
 const DIGITS: usize = 3;
@@ -44,6 +49,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
         name: &name,
         made: &made,
         expressions: given.collect(),
+        prints_result: true,
     };
     let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
@@ -57,6 +63,7 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         name: &name,
         made: &made,
         expressions: Vec::new(),
+        prints_result: true,
     };
     let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
@@ -80,8 +87,20 @@ pub async fn operation(
         expressions: expressions
             .filter_map(|(flag, given)| Some((flag, given.as_deref()?)))
             .collect(),
+        prints_result: true,
     };
-    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
+    if let (Exit::Succeeded, Some(run), None) = (exit, run, &args.status_url) {
+        let outcome = status::report(global, &run).await?.outcome;
+        let output = outcome.map(|outcome| outcome.output);
+        let asked = history::report(global, &run, &HistoryFilter::default()).await?;
+        let has_asked = asked.forgotten > 0 || !asked.iterations.is_empty();
+        if !has_asked && !output.is_some_and(|output| operation::names_state(&output)) {
+            screen.say(
+                "note: the first answer names no operation and counts as the result: --status-url says where to ask",
+            );
+        }
+    }
     Ok(exit)
 }
 
@@ -91,19 +110,21 @@ pub async fn paginate(
     args: &PaginateArgs,
 ) -> Result<Exit, Failure> {
     let times = times(global, args.times);
-    writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
-    let made = pages::pages(args, times).map_err(Failure::Usage)?;
+    let to = rows_path(global, &args.to)?;
+    let made = pages::pages(args, &to, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let limits = limits(times, Some(args.timeout));
     let total = args.total.as_deref().map(|total| ("--total", total));
+    let end = args.end.as_deref().map(|end| ("--end", end));
     let given = [("--next", &*args.next), ("--items", &*args.items)];
     let line = Line {
         name: &name,
         made: &made,
-        expressions: given.into_iter().chain(total).collect(),
+        expressions: end.into_iter().chain(given).chain(total).collect(),
+        prints_result: !is_stdout(&args.to),
     };
-    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
@@ -113,6 +134,40 @@ pub async fn paginate(
         }
     }
     Ok(exit)
+}
+
+pub async fn events(
+    global: &Global,
+    screen: Screen,
+    args: &ReadEventsArgs,
+) -> Result<Exit, Failure> {
+    let times = times(global, args.times);
+    let to = args.to.as_deref();
+    let file = to.map(|to| rows_path(global, to));
+    let file = file.transpose()?;
+    let made = events::events(args, file.as_deref(), times).map_err(Failure::Usage)?;
+    let name = name("events", [&args.url].into_iter());
+    warn_of_secrets(screen, &args.request.header, Some(&args.url));
+    let given = args.until.iter().map(|until| ("--until", &**until));
+    let is_stdout = to.is_some_and(is_stdout);
+    let line = Line {
+        name: &name,
+        made: &made,
+        expressions: given.collect(),
+        prints_result: !is_stdout,
+    };
+    let limits = limits(times, Some(args.duration));
+    let (exit, _) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
+    Ok(exit)
+}
+
+/// Where the rows of a line go, as the file for the line has it.
+fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
+    if is_stdout(to) {
+        return rows::path(global);
+    }
+    writable(to, global.server.is_some()).map_err(Failure::Usage)?;
+    Ok(to.display().to_string())
 }
 
 /// How often a line may look that does not say: as often as a loop may, here or on a server.
@@ -153,10 +208,9 @@ fn writable(to: &Path, remote: bool) -> Result<(), String> {
     if ["/dev", "/proc"]
         .iter()
         .any(|folder| to.starts_with(folder))
-        || to.as_os_str() == "-"
     {
         return Err(format!(
-            "`--to {shown}`: the rows go to a file, which is replaced when all are there"
+            "`--to {shown}`: the rows go to a file, or with `-` to standard output"
         ));
     }
     if remote && to.is_relative() {
@@ -207,9 +261,28 @@ struct Line<'a> {
     made: &'a serde_json::Value,
     /// Its flags that have an expression, with that.
     expressions: Vec<(&'a str, &'a str)>,
+    /// Whether the result of the run goes to standard output.
+    prints_result: bool,
 }
 
-/// Runs the file that a line stands for; gives how that ended, and the run.
+/// The same as [`run_file`], and prints the rows of a line that prints no result.
+async fn run_with_rows(
+    global: &Global,
+    screen: Screen,
+    line: &Line<'_>,
+    args: &QuickArgs,
+    limits: LoadArgs,
+) -> Result<(Exit, Option<String>), Failure> {
+    let prints_rows = !line.prints_result && !args.print;
+    let rows = prints_rows.then(|| StdoutRows::new(global)).transpose()?;
+    let (exit, run) = run_file(global, screen, line, args, limits).await?;
+    if let (Exit::Succeeded, Some(run), Some(rows)) = (exit, &run, rows) {
+        rows.print(run)?;
+    }
+    Ok((exit, run))
+}
+
+/// Runs the file of a line; returns how that ended, and the run.
 async fn run_file(
     global: &Global,
     screen: Screen,
@@ -269,6 +342,7 @@ async fn run_file(
     };
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.handlers, true);
+    let events = EventArgs { events: None };
     let done = async {
         loop {
             let (id, goes_on) = match &own {
@@ -276,7 +350,12 @@ async fn run_file(
                 None => run_of(global, name, &workflow, folder.as_deref()).await?,
             };
             let run = (&*id, goes_on);
-            match begin(&mut session, global, screen, args, run, &workflow).await {
+            let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();
+            let view = match line.prints_result {
+                true => view,
+                false => view.without_result(),
+            };
+            match begin(&mut session, &view, screen, run, &workflow).await {
                 // The same line has begun it a moment ago, and it has ended.
                 Err(failure) if own.is_none() && failure.code() == Some(ErrorCode::RunExists) => {}
                 exit => return Ok((exit?, Some(id))),
@@ -301,11 +380,8 @@ async fn run_of(
         .iter()
         .map(|file| file.text.as_str());
     let line: String = texts.chain(folder).collect();
-    let digits: String = sha256(line.as_bytes())
-        .iter()
-        .take(DIGITS)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = hex(&sha256(line.as_bytes()));
+    let digits = first_chars(&digest, 2 * DIGITS);
     let prefix = format!("{name}-{digits}-");
     let filter = ListFilter {
         prefix: Some(prefix.clone()),
@@ -334,9 +410,8 @@ async fn run_of(
 
 async fn begin(
     session: &mut Session,
-    global: &Global,
+    view: &View,
     screen: Screen,
-    args: &QuickArgs,
     (id, goes_on): (&str, bool),
     workflow: &Workflow,
 ) -> Result<Exit, Failure> {
@@ -346,6 +421,7 @@ async fn begin(
         source: Source::Loaded(workflow),
         input: &Value::Null,
         labels: &BTreeMap::new(),
+        scheduled_time: None,
     };
     let started = match goes_on {
         true => None,
@@ -366,7 +442,5 @@ async fn begin(
             session.resume(id).await?;
         }
     }
-    let events = EventArgs { events: None };
-    let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();
-    follow(session, &[id.to_owned()], &view, &mut signals).await
+    follow(session, &[id.to_owned()], view, &mut signals).await
 }

@@ -3,6 +3,7 @@
 use super::file::{reading_of, request, server_delay, text};
 use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
+use windlass_engine::Value as Output;
 
 /// What expressions of the line read: the last answer about the operation.
 pub(super) const STATUS: &str = "actions['operation.status'].outputs";
@@ -22,7 +23,12 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
             action.insert(key.to_owned(), expression.into());
         }
     }
-    for (key, request) in [("status", &args.status_url), ("result", &args.result)] {
+    let requests = [
+        ("status", &args.status_url),
+        ("result", &args.result),
+        ("cancel", &args.cancel),
+    ];
+    for (key, request) in requests {
         if let Some(request) = request {
             action.insert(key.to_owned(), request.clone().into());
         }
@@ -31,4 +37,12 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
         "actions": { "operation": action },
         "outputs": "@outputs('operation')?['body']",
     }))
+}
+
+/// Whether an answer has a member that usually says how far an operation is.
+pub(super) fn names_state(answer: &Output) -> bool {
+    let names = ["status", "state", "done"];
+    let members = answer.as_object();
+    let mut members = members.into_iter().flat_map(|members| members.keys());
+    members.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name)))
 }

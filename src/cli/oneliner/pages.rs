@@ -2,7 +2,7 @@
 
 use super::complete::{Total, misspelt_next};
 use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
-use crate::cli::args::PaginateArgs;
+use crate::cli::args::{CursorKind, PaginateArgs, RowFormat};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,34 @@ use serde_json::{Map, Value, json};
 const END: &str = "variables.at.next is none or variables.at.next is false \
                    or variables.at.next == '' or variables.at.next == []";
 
+/// The same of cursors of which only absence is the end.
+const OPAQUE_END: &str = "variables.at.next is none";
+
+/// Whether an answer is a page, and not the refusal of a number behind the last one.
+const IS_PAGE: &str =
+    "actions.look.outputs.statusCode < 400 and actions.look.outputs.body is not none";
+
+/// As many rows as the server reports were there. What only the rows of this page equal may not be a total.
+const ALL_SEEN: &str =
+    "(variables.at.total == variables.at.seen and variables.at.total > variables.at.here)";
+
+/// Whether a status of 400 or above is a failure: not behind a page, unless rows are missing.
+const CHECK: &str =
+    "{{ variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen }}";
+
+/// Statuses that a server has for a page behind the last one, and those it may have behind as many rows as it reports.
+/// Any other status is a failure.
+const NO_PAGE: &str = "[404, 410, 416]";
+const NO_PAGE_BEHIND_TOTAL: &str = "[400, 404, 410, 416, 422]";
+
 /// How often a request is repeated before its page has failed.
 const RETRIES: u64 = 10;
 
-/// So many equal pages in a row say that the server does not know the number of the page.
-const SAME_PAGES: u64 = 3;
+/// This number of equal pages in a row says that the server does not know the number of the page, or has no further rows.
+pub(super) const SAME_PAGES: u64 = 3;
 
-pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
+/// The file for a line whose rows go to `to`.
+pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, String> {
     if args.items.starts_with('@') {
         let told = "`--items` is an expression without `@`, such as body.items";
         return Err(told.to_owned());
@@ -24,6 +45,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     let items = reading(&args.items);
     // A filter removes rows: the server's rows are counted before it.
     let (all, filter) = before_filters(&items);
+    let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
     let mut get = retried(request(&args.url, &args.request)?);
     let data = get.get("inputs").and_then(|inputs| inputs.get("body"));
@@ -35,39 +57,77 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
             args.items
         ));
     }
-    // Text has no members, and rows are no text: it is an answer that failed.
-    if reads_members(&items)
-        || matches!(&paging.next, NextPage::Expression(it) if reads_members(it))
-    {
-        get.insert("expect".to_owned(), "json".into());
-    }
+    let is_opaque = args.cursor == CursorKind::Opaque;
     let total = Total::of(args, &paging)?;
+    // Some servers refuse the number of a page behind the last one.
+    let is_numbered = matches!(paging.next, NextPage::Page | NextPage::Offset);
+    let is_page = (is_numbered && !matches!(total, Total::Expression(_))).then_some(IS_PAGE);
+    let (items, all) = match is_page {
+        None => (items, all),
+        Some(is_page) => [items, all]
+            .map(|rows| format!("(({rows}) if {is_page} else [])"))
+            .into(),
+    };
+    let reads = reads_members(&items)
+        || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
+    if is_page.is_some() || reads {
+        let answer = format!("{LOOK}.body");
+        // Text has no members: it is an answer that failed.
+        let is_text = if reads {
+            format!("{answer} is string or ")
+        } else {
+            String::new()
+        };
+        // An error with the status 200 has no rows.
+        let failed = format!(
+            "{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and not ({all})"
+        );
+        let page = format!("{LOOK}.statusCode < 400 and not ({failed})");
+        let end = format!(
+            "{LOOK}.statusCode in ({NO_PAGE} if variables.at.total is none else {NO_PAGE_BEHIND_TOTAL})"
+        );
+        let expected = match is_page {
+            None => page,
+            Some(_) => format!("({page}) or {end}"),
+        };
+        get.insert("expect".to_owned(), expected.into());
+    }
     let rows = count(&all);
     let seen = match filter {
         true => format!("([{rows}, {}] | max)", count(&items)),
         false => format!("({rows})"),
     };
     let next = match &paging.next {
-        NextPage::Page => total.next_number("variables.at.next + (1)", &rows, &seen),
+        NextPage::Page => total.next_number("variables.at.next + (1)", &rows, &seen, end.is_some()),
         NextPage::Offset => {
             let step = format!("variables.at.next + (({rows}) or variables.at.page_rows)");
-            total.next_number(&step, &rows, &seen)
+            total.next_number(&step, &rows, &seen, end.is_some())
         }
         NextPage::Link => LINK.to_owned(),
         NextPage::Expression(expression) => following(expression),
     };
     let mut variables = Map::new();
     let first = paging.first;
-    let before = match (&paging.next, &first) {
-        (NextPage::Offset, Value::Number(offset)) => Value::from(offset.clone()),
+    let before = match (&paging.next, first.as_i64()) {
+        (NextPage::Offset, Some(offset)) => json!(offset - i64::from(paging.counts_from_one)),
         _ => json!(0),
     };
-    let mut at = json!({ "next": first, "rows": 0, "seen": before, "total": null });
+    if is_opaque && !matches!(paging.next, NextPage::Expression(_)) {
+        let what = "`--cursor opaque` needs an expression, e.g. --next body.cursor";
+        return Err(what.to_owned());
+    }
+    let mut at = json!({ "next": first, "rows": 0, "seen": before, "total": null, "page_number": 0, "here": 0 });
+    let written = match args.key {
+        Some(_) => "{{ variables.at.rows + actions.keep.outputs.rows }}".to_owned(),
+        None => format!("{{{{ variables.at.rows + ({}) }}}}", count(&items)),
+    };
     let mut go_on = json!({
         "next": next,
-        "rows": format!("{{{{ variables.at.rows + ({}) }}}}", count(&items)),
+        "rows": written,
         "seen": format!("{{{{ variables.at.seen + {seen} }}}}"),
-        "total": total.expression(),
+        "total": total.expression(is_page),
+        "page_number": "{{ variables.at.page_number + 1 }}",
+        "here": format!("{{{{ {rows} }}}}"),
     });
     if paging.next == NextPage::Offset
         && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut())
@@ -76,9 +136,21 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         let size = format!("{{{{ variables.at.page_rows or ({rows}) }}}}");
         go_on.insert("page_rows".to_owned(), size.into());
     }
+    if is_numbered && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut()) {
+        at.insert("empty".to_owned(), json!(0));
+        let empty = format!("{{{{ 0 if ({rows}) else variables.at.empty + 1 }}}}");
+        go_on.insert("empty".to_owned(), empty.into());
+    }
+    if is_opaque && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut()) {
+        at.insert("before".to_owned(), json!(null));
+        go_on.insert("before".to_owned(), "{{ variables.at.next }}".into());
+    }
     variables.insert("at".to_owned(), at);
     let goes = "@variables('at').next";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
+        if is_page.is_some() {
+            inputs.insert("check".to_owned(), CHECK.into());
+        }
         // Who parses text has text.
         if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
             inputs.insert("parse".to_owned(), "json".into());
@@ -99,27 +171,36 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         }
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
-    if let (NextPage::Page | NextPage::Offset, Some(limit)) = (&paging.next, limit.as_object_mut())
-    {
-        // A server that does not know the number gives the first page for ever.
+    if let (true, Some(limit)) = (is_numbered || is_opaque, limit.as_object_mut()) {
+        // A server that does not know the number or the cursor gives the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }
+    let mut without_next = String::from(if is_opaque { OPAQUE_END } else { END });
+    if is_numbered && matches!(total, Total::Usual) {
+        without_next = format!("{without_next} or {ALL_SEEN}");
+    }
     let mut pages = json!({
         "type": "doUntil",
-        "condition": END,
+        "condition": match end {
+            None => without_next,
+            Some(end) => format!("({end}) or {without_next}"),
+        },
         "limit": limit,
-        "page": goes,
         "actions": {
             "look": get,
-            "keep": { "type": "appendFile", "inputs": {
-                "path": args.to.display().to_string(),
-                "rows": format!("{{{{ {items} }}}}"),
-                "replace": true,
-            } },
+            "keep": { "type": "appendFile", "inputs": append_inputs(args, to, &items)? },
             "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
         },
     });
+    // The same cursor may lead on. One that is there again after others, with the same rows, is a circle.
+    let circle = format!(
+        "{{{{ [variables.at.next, {all}] if variables.at.next != variables.at.before else variables.at.page_number }}}}"
+    );
+    if let Some(pages) = pages.as_object_mut() {
+        let page = if is_opaque { circle } else { goes.to_owned() };
+        pages.insert("page".to_owned(), page.into());
+    }
     if !args.every.first.0.is_zero()
         && let Some(pages) = pages.as_object_mut()
     {
@@ -133,11 +214,49 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         "variables": variables,
         "actions": actions,
         "outputs": {
-            "file": args.to.display().to_string(),
+            "file": to,
             "pages": "@outputs('pages')?['iterations']",
             "rows": "@variables('at').rows",
         },
     }))
+}
+
+/// The condition of `--end`: it must be true, and not only a value that counts as that.
+fn end_of_pages(expression: &str) -> Result<String, String> {
+    match expression.starts_with('@') {
+        true => Err("`--end` is an expression without `@`, such as body.last".to_owned()),
+        // A text is not the end, also not an empty one.
+        false => Ok(format!("({}) is true", reading(expression))),
+    }
+}
+
+/// The inputs of the action that stores the rows of a page.
+fn append_inputs(args: &PaginateArgs, to: &str, items: &str) -> Result<Value, String> {
+    let mut inputs = Map::from_iter([
+        ("path".to_owned(), to.into()),
+        ("rows".to_owned(), format!("{{{{ {items} }}}}").into()),
+        ("replace".to_owned(), true.into()),
+    ]);
+    let format = args.row_format();
+    if format != RowFormat::Ndjson {
+        inputs.insert("format".to_owned(), format.as_str().into());
+    }
+    if !args.columns.is_empty() {
+        if format != RowFormat::Csv {
+            return Err("`--columns` needs `--format csv`, or `--to FILE.csv`".to_owned());
+        }
+        let columns = args.columns.iter().map(|name| name.trim());
+        inputs.insert("columns".to_owned(), columns.collect::<Vec<_>>().into());
+    }
+    if let Some(key) = &args.key {
+        let is_member = key.split('.').all(|name| !name.is_empty() && is_word(name));
+        let key = match is_member || key.starts_with('@') || key.contains("{{") {
+            true => key.clone(),
+            false => format!("{{{{ {key} }}}}"),
+        };
+        inputs.insert("key".to_owned(), key.into());
+    }
+    Ok(inputs.into())
 }
 
 /// What leads to the next page.
@@ -173,6 +292,8 @@ pub(super) struct Paging {
     first: Value,
     /// Whether the line itself says that pages before it are left out.
     pub(super) begins_later: bool,
+    /// Whether the first row has the offset 1.
+    counts_from_one: bool,
 }
 
 impl Paging {
@@ -203,8 +324,11 @@ impl Paging {
                 url: args.url.clone(),
                 place: PageTarget::Address,
                 first: Value::Null,
+                counts_from_one: false,
             });
         };
+        // RFC 7644, 3.4.2.4 (SCIM); OpenSearch 1.1.
+        let counts_from_one = next == NextPage::Offset && name.eq_ignore_ascii_case("startIndex");
         // A page or a token that the address or the data has already is where it begins.
         let (url, given) = without(&args.url, &name);
         let (place, given) = match (given, data) {
@@ -252,6 +376,7 @@ impl Paging {
                 number.map(Value::from).map_err(told)?
             }
             (NextPage::Page, None) => json!(1),
+            (_, None) if counts_from_one => json!(1),
             (_, None) => json!(0),
         };
         Ok(Self {
@@ -260,6 +385,7 @@ impl Paging {
             place,
             first,
             begins_later,
+            counts_from_one,
         })
     }
 }

@@ -9,6 +9,7 @@ use windlass_engine::{
     HandlerTarget, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs, Timestamp,
     Value, name_of_part, parse_duration,
 };
+use windlass_value::words;
 
 /// A file of cases.
 pub struct Suite {
@@ -21,9 +22,13 @@ pub struct Case {
     pub input: Value,
     pub answers: Vec<(String, HandlerTarget)>,
     pub signals: Object,
+    pub state: Object,
+    pub last_run: Value,
     pub at: Option<String>,
     pub attempt: u32,
     pub now: Option<Timestamp>,
+    /// The scheduled time of the run.
+    pub scheduled_time: Option<Timestamp>,
     pub expect: Expect,
 }
 
@@ -40,17 +45,9 @@ pub struct Outcome {
 /// What a case expects, by what it is about.
 pub struct Expect(Object);
 
-const EXPECTED: [&str; 9] = [
-    "status",
-    "output",
-    "error",
-    "took",
-    "calls",
-    "iterations",
-    "waits",
-    "inputs",
-    "next",
-];
+const EXPECTED: [&str; 10] = words! {
+    status output error took calls iterations waits inputs next state
+};
 
 /// Reads a file of cases.
 pub fn suite(path: &Path) -> Result<Suite, Failure> {
@@ -101,14 +98,27 @@ fn map<'v>(value: &'v Value, what: &str, known: &[&str]) -> Result<&'v Object, S
 
 fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
     let known = [
-        "name", "input", "answers", "signals", "at", "attempt", "now", "expect",
+        "name",
+        "input",
+        "answers",
+        "signals",
+        "state",
+        "last_run",
+        "at",
+        "attempt",
+        "now",
+        "scheduledTime",
+        "expect",
     ];
     let given = map(value, "a case", &known)?;
     let text = |key: &str| given.get(key).and_then(Value::as_str).map(str::to_owned);
-    let now = text("now").map(|now| {
-        now.parse()
-            .map_err(|_| format!("`now` is not a valid instant: {now}"))
-    });
+    let instant = |key: &str| {
+        let text = text(key)?;
+        let wrong = |_| format!("`{key}` is not a valid instant: {text}");
+        Some(text.parse::<Timestamp>().map_err(wrong))
+    };
+    let now = instant("now").transpose()?;
+    let scheduled_time = instant("scheduledTime").transpose()?;
     let attempt = given.get("attempt").and_then(Value::as_int).unwrap_or(1);
     let stubs = match given.get("answers") {
         Some(answers) => Stubs::read(answers, file).map_err(|what| format!("`answers`: {what}"))?,
@@ -131,9 +141,16 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default(),
+        state: given
+            .get("state")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        last_run: given.get("last_run").cloned().unwrap_or_default(),
         at: text("at"),
         attempt: u32::try_from(attempt).map_err(|_| String::from("`attempt` counts from 1"))?,
-        now: now.transpose()?,
+        now,
+        scheduled_time,
         expect: Expect(map(&expect, "`expect`", &EXPECTED)?.clone()),
     })
 }
@@ -228,6 +245,14 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
                 None
             } else {
                 not("`waits`", &Value::array(is.collect()))
+            }
+        }
+        "state" => {
+            let is = Value::object(told.state.clone());
+            if within(wanted, &is) {
+                None
+            } else {
+                not("`state`", &is)
             }
         }
         "inputs" => {

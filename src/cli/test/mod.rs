@@ -69,6 +69,7 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
         at: args.at.clone(),
         attempt: args.attempt,
         now: args.now,
+        scheduled_time: args.scheduled_time,
         ..SimulationSpec::default()
     };
     let told = simulate(&workflow, &given).await?;
@@ -225,9 +226,12 @@ async fn play(
         input: case.input.clone(),
         answers: options.handlers,
         signals: case.signals.clone(),
+        state: case.state.clone(),
+        last_run: case.last_run.clone(),
         at: case.at.clone(),
         attempt: case.attempt,
         now: case.now.unwrap_or(args.now),
+        scheduled_time: case.scheduled_time.or(args.scheduled_time),
     };
     let told = match simulate(&workflow, &given).await {
         Ok(told) => told,

@@ -358,7 +358,7 @@ async fn json_is_parsed() {
         given,
         json!({
             "success": false,
-            "error": "JSON parse error: Expecting property name enclosed in double quotes",
+            "error": "JSON parse error: key must be a string",
             "error_type": "parse",
             "position": { "line": 1, "column": 2 },
         })

@@ -6,13 +6,7 @@ mod samples;
 mod templates;
 
 use crate::support;
-use axum::Router;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Json};
-use axum::routing::{get, post};
 use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use windlass_actions::Registry;
 use windlass_engine::{Engine, LoadError};
 use windlass_expression::Value;
@@ -112,50 +106,6 @@ fn request(executor: &str, inputs: serde_json::Value) -> Request {
         attempt: 1,
         timeout_ms: None,
     }
-}
-
-#[tokio::test]
-async fn a_202_is_followed_where_it_points() {
-    let polls = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&polls);
-    let status = move || {
-        let polls = counter.fetch_add(1, Ordering::SeqCst);
-        async move {
-            match polls {
-                0 | 1 => (
-                    StatusCode::ACCEPTED,
-                    [("location", "/status"), ("retry-after", "0")],
-                    "not yet",
-                )
-                    .into_response(),
-                _ => Json(json!({ "done": true })).into_response(),
-            }
-        }
-    };
-    let start = || async {
-        (
-            StatusCode::ACCEPTED,
-            [("location", "/status"), ("retry-after", "0")],
-        )
-    };
-    let router = Router::new()
-        .route("/start", post(start))
-        .route("/status", get(status));
-    let uri = format!("{}/start", support::serve(router).await);
-    let registry = Registry::new();
-    let call = |asynchronous: bool| {
-        request(
-            "http",
-            json!({ "method": "POST", "uri": uri, "asyncPattern": asynchronous }),
-        )
-    };
-    let once = registry.execute(&call(false)).await.unwrap();
-    assert_eq!(once.get("statusCode"), Some(&Value::from(202_i64)));
-    assert_eq!(polls.load(Ordering::SeqCst), 0);
-    let settled = registry.execute(&call(true)).await.unwrap();
-    assert_eq!(settled.get("statusCode"), Some(&Value::from(200_i64)));
-    assert_eq!(settled.get("body").unwrap().to_json(), r#"{"done":true}"#);
-    assert_eq!(polls.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const FUNCTIONS: &str = "
     action actionBody actionOutputs actions body formDataMultiValues formDataValue items
     iterationIndexes listCallbackUrl multipartBody outputs parameters result trigger triggerBody
     triggerFormDataMultiValues triggerFormDataValue triggerMultipartBody triggerOutputs variables
-    workflow inputs env secret serverDelay
+    workflow inputs env schedule secret serverDelay state lastRun
     uriHost uriPath uriPathAndQuery uriPort uriQuery uriScheme
     addProperty coalesce mergeObjects removeProperty setProperty xpath encodeXmlValue
     decodeXmlValue encodeXmlName decodeXmlName";
@@ -101,7 +101,7 @@ fn the_reference_gives_what_it_says() {
     // What the reference does not describe is described in docs/reference/expressions.md.
     let undocumented: BTreeSet<&str> = "
         actionBody actionOutputs decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
-        formatTimeSpan inputs isDate mergeObjects secret serverDelay trimByteOrderMark utf16Length utf8Length"
+        formatTimeSpan inputs isDate lastRun mergeObjects schedule secret serverDelay state trimByteOrderMark utf16Length utf8Length"
         .split_whitespace()
         .collect();
     let missing: Vec<&str> = functions()
@@ -200,7 +200,9 @@ const WORLD: &str = r#"{
     "trigger": {"name": "manual", "callbackUrl": "https://example.com/cb", "outputs": {"body": {"a": 1}}},
     "vars": {"count": 3},
     "workflow": {"name": "demo"},
-    "state": {"n": 2, "done": false, "tags": ["a", "b"]}
+    "schedule": {"time": "2026-11-28T01:30:00Z"},
+    "state": {"n": 2, "done": false, "tags": ["a", "b"], "since": "2026-01-01"},
+    "lastRun": {"outputs": {"count": 12}}
 }"#;
 
 /// What the trigger's forms and parts see.

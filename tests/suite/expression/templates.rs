@@ -250,7 +250,7 @@ fn references() {
             "{{ state.x }} {{ actions.a.outputs }} {% for y in loops.l.item %}{{ y }}{% endfor %}"
         ),
         [
-            Reference::Variable("x".into()),
+            Reference::State("x".into()),
             Reference::Action("a".into()),
             Reference::Loop("l".into()),
         ]

@@ -347,6 +347,12 @@ actions:
   own: { type: http, inputs: { uri: \"http://localhost/\" }, retry: { type: fixed, count: 7, interval: 2s, on: [5xx] } }
   off: { type: http, inputs: { uri: \"http://localhost/\" }, retry: none }
   twice: { type: retry, action: { type: http, inputs: { uri: \"http://localhost/\" } } }
+  both:
+    type: scope
+    retry: { type: fixed, count: 1, interval: 1s }
+    actions:
+      one: { type: http, inputs: { uri: \"http://localhost/\" }, retry: none }
+  some: { type: http, inputs: { uri: \"http://localhost/\" }, retry: { count: 1, interval: 1s, when: \"1 > 0\" } }
 ",
     );
     let shown = folder
@@ -367,9 +373,50 @@ actions:
         r#""read" "3" ["transient"] true"#,
         r#""send" "3" ["unprocessed"] true"#,
         r#""own" "7" ["5xx"] false"#,
-        r#""twice" "3" ["transient"] false"#,
+        r#""twice" "3" ["any"] false"#,
+        r#""both" "1" ["any"] false"#,
+        r#""some" "1" ["when 1 > 0"] false"#,
     ];
     assert_eq!(rows, expected);
     let table = folder.run(&["validate", "w.yaml"]).left(0, &[]).out;
     assert!(table.contains("(default)"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_ends_at_a_limit_shows_the_last_answer() {
+    let long = "x".repeat(500);
+    let server = Script::new([(200, &[][..], json!({ "status": "running", "more": long }))]);
+    let url = server.start().await;
+    let folder = Folder::new();
+    let until = [
+        "poll",
+        "--url",
+        &url,
+        "--until",
+        "body.status == 'done'",
+        "--every",
+        "20ms",
+    ];
+    for (limit, code) in [(["--times", "3"], 4), (["--timeout", "0.5s"], 5)] {
+        let mut line = until.to_vec();
+        line.extend(limit);
+        let shown = "; the last answer was 200: {\"status\":\"running\",\"more\":\"xxx";
+        let told = folder.run(&line).left(code, &[shown]);
+        assert!(told.err.len() < 600, "{}", told.err);
+    }
+    // The same of a command.
+    let command = [
+        "poll",
+        "--every",
+        "20ms",
+        "--times",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "echo not yet; exit 3",
+    ];
+    folder
+        .run(&command)
+        .left(4, &["; the last exit code was 3: not yet"]);
 }

@@ -53,7 +53,7 @@ fn bash_completes_the_ids_of_runs() {
         completed(folder, &["status", "--state", "none", "sync"]),
         [""]
     );
-    assert_eq!(completed(folder, &["stat"]), ["status"]);
+    assert_eq!(completed(folder, &["statu"]), ["status"]);
     let flags = completed(folder, &["retry", "--failed"]);
     assert_eq!(flags, ["--failed-items"]);
 }

@@ -28,7 +28,7 @@ async fn run(recipe: &str, place: &Folder, inputs: &[&str], more: &[&str]) -> Va
 #[test]
 fn every_recipe_is_on_the_page_and_in_a_test() {
     let page = include_str!("../../../docs/guides/cookbook.md");
-    let tests = include_str!("cookbook.rs");
+    let tests = [include_str!("cookbook.rs"), include_str!("recipes.rs")].concat();
     let files: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())

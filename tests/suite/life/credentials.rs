@@ -305,6 +305,12 @@ outputs: { seen: "@body('call')" }
     let seen = json!({ "id": "AKIDEXAMPLE", "scope": "eu-central-1/sqs/aws4_request", "session": true, "body": 11 });
     assert_eq!(outputs(&output), json!({ "seen": seen }));
     assert_hidden(&place, &output);
+    // The signature is over a body that is a file, too.
+    let (place, secrets) = with_secrets(&[("KEY", SECRET)]);
+    let file = place.file("body.txt", "the content of a file");
+    let text = text.replace("body: { wait: 20 }", &format!("bodyFile: {file}"));
+    let output = run(&place, &text, &base, &["--secrets", &secrets]);
+    assert_eq!(outputs(&output)["seen"]["body"], 21);
 }
 
 /// A server under a CA of its own that wants a certificate of the same CA; gives its address, the CA,

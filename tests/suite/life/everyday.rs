@@ -353,7 +353,6 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
             "it is link, page, offset, or",
         ),
         (line("page", "@body('look')", "rows"), "without `@`"),
-        (line("page", "body.items", "-"), "the rows go to a file"),
         (
             line("page", "body.items", "/dev/stdout"),
             "the rows go to a file",
@@ -665,4 +664,30 @@ fn a_failed_attempt_of_a_line_is_told() {
         &["an attempt failed: the command ended with exit code 3"],
     );
     assert_eq!(told.err.matches("an attempt failed").count(), 1, "{told:?}");
+}
+
+/// What two stores draw for the same run is different, and the same after a restart.
+#[test]
+fn a_guid_is_of_its_store_and_survives_a_restart() {
+    let draw = || {
+        let folder = Folder::new();
+        folder.file(
+            "w.yaml",
+            "actions:
+  drawn: { type: compose, inputs: \"@guid()\" }
+  rest: { type: waitForSignal, inputs: { signal: go } }
+outputs: \"@outputs('drawn')\"
+",
+        );
+        let mut run = folder.start(&["run", "w.yaml", "--id", "r"]);
+        while !folder.run(&["status", "r"]).out.contains("rest") {}
+        run.kill().unwrap();
+        run.wait().unwrap();
+        folder.run(&["signal", "r", "go"]).left(0, &[]);
+        let drawn = folder.run(&["resume", "r"]).left(0, &[]).out;
+        let again = folder.run(&["status", "r", "-o", "json"]).left(0, &[]).out;
+        assert!(again.contains(drawn.trim()), "{again}");
+        drawn
+    };
+    assert_ne!(draw(), draw());
 }

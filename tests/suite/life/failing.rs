@@ -513,6 +513,16 @@ fn a_bad_200_is_retried() {
 }
 
 #[test]
+fn only_a_pending_answer_of_http_may_lack_json() {
+    let folder = Folder::new();
+    let action = "{ type: activity, activityType: look, input: 1, expect: json, retry: none }";
+    let file = folder.file("w.yaml", format!("actions: {{ a: {action} }}\n"));
+    folder.file("stub.yaml", "look: { operation: sum, body: <html> }\n");
+    let ran = folder.run(&["run", text(&file), "--stub", "stub.yaml"]);
+    ran.left(1, &["`a` gave no JSON: <html>"]);
+}
+
+#[test]
 fn a_condition_says_which_answers_are_waited_for() {
     let folder = Folder::new();
     let file = folder.file(

@@ -152,7 +152,7 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     run("text=PT30S").left(0, &[]);
     run("text=1h30m").left(0, &[]);
     run("text=30d1ms").left(4, &["the cap is 30d"]);
-    for wrong in ["1h30", "h", "5 s", "1.5h", "99999999999999999999s", "1hm"] {
+    for wrong in ["1h30", "h", "5 s", "1.5.5h", "99999999999999999999s", "1hm"] {
         run(&format!("text={wrong}")).left(1, &["must be a duration"]);
     }
     run("text=P1Y").left(1, &["years or months", "use days"]);
@@ -356,7 +356,7 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     run.wait().unwrap();
     let alone = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(
-        alone.contains("stopped   no server is running; resume with `windlass resume r`"),
+        alone.contains("stopped   no process executes it; `windlass resume r` continues it"),
         "{alone}"
     );
     assert!(alone.contains("next        windlass resume r"), "{alone}");

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use windlass_engine::scheduler::Rates;
 use windlass_engine::scheduler::{self, Loaded, Loader, Scheduler};
 use windlass_engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
 use windlass_machine::Event;
@@ -244,6 +245,7 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
         Arc::new(Fragile),
         tasks,
         Limits::default(),
+        Rates::default(),
         false,
         None,
     )
@@ -284,6 +286,7 @@ async fn a_driver_that_dies_is_told() {
         Arc::new(Fragile),
         tokio::runtime::Handle::current(),
         Limits::default(),
+        Rates::default(),
         false,
         Some(Arc::new(|_| {
             panic!("spans are told on the driver's thread")

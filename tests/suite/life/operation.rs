@@ -1,4 +1,4 @@
-//! `operation` against servers of twelve kinds, each killed at every request: no second start, no early end.
+//! `operation` against servers of fourteen kinds, each killed at every request: no second start, no early end.
 
 use crate::life::first_use::Folder;
 use crate::support::serve;
@@ -6,6 +6,7 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -24,12 +25,16 @@ enum Kind {
     Batch,
     Job,
     Dispatch,
+    /// A dispatch whose answer names no run.
+    Sought,
     Describe,
     Words,
+    /// The asynchronous pattern of a Logic Apps definition.
+    Definition,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Location,
         Self::OperationLocation,
         Self::AzurePut,
@@ -40,19 +45,31 @@ impl Kind {
         Self::Batch,
         Self::Job,
         Self::Dispatch,
+        Self::Sought,
         Self::Describe,
         Self::Words,
+        Self::Definition,
     ];
 
     /// The action, for a server at an address.
     fn action(self, url: &str) -> String {
+        if let Self::Definition = self {
+            let inputs = json!({ "method": "POST", "uri": format!("{url}/start"), "body": { "name": "nightly" } });
+            let rows = json!({ "type": "int", "value": "@body('op').rows" });
+            let schema = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#";
+            let op = json!({ "type": "Http", "inputs": inputs });
+            return json!({
+                "$schema": schema, "contentVersion": "1.0.0.0", "actions": { "op": op }, "outputs": { "rows": rows }
+            })
+            .to_string();
+        }
         let (method, path, more) = match self {
             Self::AzurePut => ("PUT", "/machines/m", ""),
             Self::Google => ("POST", "/v1/export", ""),
             Self::Response => ("POST", "/v1/responses", ""),
             Self::Batch => ("POST", "/v1/batches", ""),
             Self::Job => ("POST", "/apis/batch/v1/namespaces/n/jobs?pretty=1", ""),
-            Self::Dispatch => ("POST", "/repos/o/r/actions/workflows/w/dispatches", ""),
+            Self::Dispatch | Self::Sought => ("POST", "/repos/o/r/actions/workflows/w/dispatches", ""),
             Self::Describe => (
                 "POST",
                 "/start",
@@ -163,6 +180,10 @@ fn started(kind: Kind) -> Reply {
     let header = |name: &'static str, value: &str| (name, value.to_owned());
     match kind {
         Kind::Location => (202, vec![header("location", "lro/7")], json!({ "id": 7 })),
+        Kind::Definition => {
+            let headers = vec![header("location", "lro/7"), header("retry-after", "0")];
+            (202, headers, Value::Null)
+        }
         Kind::OperationLocation => {
             let headers = vec![header("operation-location", "/lro/7")];
             (201, headers, json!({ "status": "notStarted" }))
@@ -203,6 +224,7 @@ fn started(kind: Kind) -> Reply {
             let body = json!({ "workflow_run_id": 7, "run_url": "/repos/o/r/actions/runs/7" });
             (200, vec![], body)
         }
+        Kind::Sought => (204, vec![], Value::Null),
         Kind::Describe => (200, vec![], json!({ "arn": "arn:7" })),
         Kind::Words => (200, vec![], json!({ "id": 7, "state": "in-progress" })),
     }
@@ -214,16 +236,30 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
     let body = |body: Value| (200, vec![], body);
     let ended = polls >= 3;
     let at = match kind {
-        Kind::Location | Kind::OperationLocation | Kind::AzurePut | Kind::AzurePost => "/lro/7",
+        Kind::Location
+        | Kind::OperationLocation
+        | Kind::AzurePut
+        | Kind::AzurePost
+        | Kind::Definition => "/lro/7",
         Kind::Google => "/v1/operations/7",
         Kind::Compute => "/lro/7",
         Kind::Response => "/v1/responses/resp_7",
         Kind::Batch => "/v1/batches/batch_7",
         Kind::Job => "/apis/batch/v1/namespaces/n/jobs/nightly",
-        Kind::Dispatch => "/repos/o/r/actions/runs/7",
+        Kind::Dispatch | Kind::Sought => "/repos/o/r/actions/runs/7",
         Kind::Describe => "/describe",
         Kind::Words => "/start/7",
     };
+    if path == "/repos/o/r/actions/workflows/w/runs" {
+        // The new run is in the list a little later.
+        let run = |at: &str, id: u32| json!({ "created_at": at, "url": format!("/repos/o/r/actions/runs/{id}") });
+        let mut runs = vec![run("2020-01-01T00:00:00Z", 1)];
+        if polls > 1 {
+            runs.insert(0, run("2099-01-01T00:00:00Z", 7));
+            runs.insert(0, run("2099-01-01T00:00:09Z", 8));
+        }
+        return body(json!({ "total_count": runs.len(), "workflow_runs": runs }));
+    }
     if path != at {
         let results = [
             "/machines/m",
@@ -281,14 +317,28 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
             let condition = json!({ "type": kind, "status": "True", "message": "no room left" });
             body(json!({ "kind": "Job", "status": { "conditions": [condition] }, "rows": 3 }))
         }
-        (Kind::Dispatch, false, _) => body(json!({ "status": "in_progress", "conclusion": null })),
-        (Kind::Dispatch, true, _) => {
+        (Kind::Dispatch | Kind::Sought, false, _) => {
+            body(json!({ "status": "in_progress", "conclusion": null }))
+        }
+        (Kind::Dispatch | Kind::Sought, true, _) => {
             let conclusion = if fails { "no room left" } else { "success" };
             body(json!({ "status": "completed", "conclusion": conclusion, "rows": 3 }))
         }
         (Kind::Describe, false, _) => body(json!({ "description": "WORKING" })),
         (Kind::Describe, true, false) => body(json!({ "description": "ENDED" })),
         (Kind::Describe, true, true) => body(json!({ "description": "BROKEN" })),
+        // One answer in the middle names no address, and one that ends it may have any words.
+        (Kind::Definition, false, _) => {
+            let location = (polls != 2).then(|| ("location", "7".to_owned()));
+            let headers = location
+                .into_iter()
+                .chain([("retry-after", "0".to_owned())]);
+            (202, headers.collect(), Value::Null)
+        }
+        (Kind::Definition, true, false) => body(json!({ "status": "failed", "rows": 3 })),
+        (Kind::Definition, true, true) => {
+            (404, vec![], json!("the operation failed: no room left"))
+        }
         (Kind::Words, false, _) => body(json!({ "state": "still working" })),
         (Kind::Words, true, false) => body(json!({ "state": "Finished", "rows": 3 })),
         (Kind::Words, true, true) => body(json!({ "state": "aborted", "message": "no room left" })),
@@ -321,12 +371,26 @@ async fn a_failed_operation_fails_the_action_with_its_reason() {
         let url = server.start().await;
         let name = format!("{kind:?}.yaml");
         folder.file(&name, kind.action(&url));
+        let id = format!("{kind:?}");
         let reason = match kind {
-            Kind::Describe => "op.status",
+            Kind::Describe => {
+                "the operation failed: `@equals(body('op.status').description, 'BROKEN')` is true of \
+                 {\"description\":\"BROKEN\"}"
+            }
             _ => "the operation failed: no room left",
         };
-        folder.run(&["run", &name]).left(1, &[reason]);
-        assert_eq!(server.seen.lock().unwrap().starts.len(), 1, "{kind:?}");
+        folder.run(&["run", &name, "--id", &id]).left(1, &[reason]);
+        let seen = server.seen.lock().unwrap();
+        assert_eq!(seen.starts.len(), 1, "{kind:?}");
+        if let Kind::Describe = kind {
+            // It is not asked again.
+            assert_eq!(seen.polls, 3);
+            let status = folder
+                .run(&["status", &id, "--output", "json"])
+                .left(0, &[]);
+            let status: Value = serde_json::from_str(&status.out).unwrap();
+            assert_eq!(status["outcome"]["error"]["kind"], "operation");
+        }
     }
 }
 
@@ -372,4 +436,107 @@ async fn an_answer_without_an_address_says_what_to_give() {
     folder
         .run(&["run", "w.yaml"])
         .left(1, &["does not say where to ask for it: give `status`"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_is_not_known_at_once_is_asked_for_again() {
+    async fn late(State(asked): State<Arc<Mutex<usize>>>, request: Request) -> Response {
+        if request.method() == "POST" {
+            let location = [("location", "/lro/7")];
+            return (StatusCode::ACCEPTED, location).into_response();
+        }
+        let mut asked = asked.lock().unwrap();
+        *asked += 1;
+        match *asked {
+            1 => StatusCode::NOT_FOUND.into_response(),
+            _ => Json(json!({ "rows": 3 })).into_response(),
+        }
+    }
+    let asked = Arc::<Mutex<usize>>::default();
+    let url = serve(Router::new().fallback(late).with_state(Arc::clone(&asked))).await;
+    let folder = Folder::new();
+    let ran = folder.run(&["operation", &url, "--every", "0.01s"]);
+    let ran = ran.left(0, &[]);
+    assert!(ran.out.contains("\"rows\": 3"), "{}", ran.out);
+    assert!(!ran.err.contains("note:"), "{}", ran.err);
+    assert_eq!(*asked.lock().unwrap(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_line_says_where_the_first_answer_names_no_operation() {
+    let created = async || {
+        (
+            StatusCode::CREATED,
+            Json(json!({ "id": 5, "name": "created" })),
+        )
+    };
+    let ended = async || Json(json!({ "status": "succeeded" }));
+    let router = Router::new()
+        .route("/created", post(created))
+        .route("/ended", post(ended));
+    let url = serve(router).await;
+    let folder = Folder::new();
+    let note = "the first answer names no operation and counts as the result";
+    folder
+        .run(&["operation", &format!("{url}/created")])
+        .left(0, &[note, "--status-url"]);
+    let ran = folder.run(&["operation", &format!("{url}/ended")]);
+    let ran = ran.left(0, &[]);
+    assert!(!ran.err.contains(note), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_its_server_has_removed_is_gone() {
+    async fn removing(State(asked): State<Arc<Mutex<usize>>>, request: Request) -> Response {
+        if request.method() == "POST" {
+            let location = [("location", "/lro/7")];
+            return (StatusCode::ACCEPTED, location).into_response();
+        }
+        let mut asked = asked.lock().unwrap();
+        *asked += 1;
+        match *asked {
+            1..=3 => (StatusCode::ACCEPTED, Json(json!({ "status": "running" }))).into_response(),
+            _ => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+    for done in [&[][..], &["--done", "body.status == 'ended'"]] {
+        let asked = Arc::<Mutex<usize>>::default();
+        let router = Router::new().fallback(removing);
+        let url = serve(router.with_state(Arc::clone(&asked))).await;
+        let folder = Folder::new();
+        let mut line = vec!["operation", &url, "--every", "0.01s"];
+        line.extend(done);
+        folder
+            .run(&line)
+            .left(1, &["the operation is gone: GET", "answered 404"]);
+        assert_eq!(*asked.lock().unwrap(), 4, "{done:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_in_lines_is_printed_as_text() {
+    async fn batch(request: Request) -> Response {
+        let lines = "{\"custom_id\":\"a\"}\n{\"custom_id\":\"b\"}\n";
+        match request.uri().path() {
+            "/v1/batches" => Json(json!({ "id": "b", "status": "in_progress" })).into_response(),
+            "/v1/batches/b" => {
+                Json(json!({ "id": "b", "status": "completed", "output_file_id": "f" }))
+                    .into_response()
+            }
+            "/v1/files/f/content" => {
+                let kind = [("content-type", "application/octet-stream")];
+                (kind, lines).into_response()
+            }
+            _ => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+    let url = serve(Router::new().fallback(batch)).await;
+    let folder = Folder::new();
+    let start = format!("{url}/v1/batches");
+    let ran = folder.run(&["operation", &start, "--every", "0.01s"]);
+    let ran = ran.left(0, &[]);
+    assert_eq!(
+        ran.out.trim_end(),
+        "{\"custom_id\":\"a\"}\n{\"custom_id\":\"b\"}"
+    );
 }

@@ -4,13 +4,16 @@ use crate::life::first_use::Folder;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// Status, headers and body for a path with its query.
-type Answer = (u16, Vec<(&'static str, String)>, Value);
+pub(super) type Answer = (u16, Vec<(&'static str, String)>, Value);
 
 /// A server on a port of its own; gives its address and the paths that were requested.
-fn serve(answer: impl Fn(&str) -> Answer + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+pub(super) fn serve(
+    mut answer: impl FnMut(&str) -> Answer + Send + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let requested: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -33,13 +36,13 @@ fn serve(answer: impl Fn(&str) -> Answer + Send + 'static) -> (String, Arc<Mutex
                 .iter()
                 .map(|(name, value)| format!("{name}: {value}\r\n"))
                 .collect();
-            write!(
+            // A client that was killed has left.
+            let _ = write!(
                 stream,
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}\
                  content-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
-            )
-            .unwrap();
+            );
         }
     });
     (base, requested)
@@ -206,7 +209,8 @@ fn empty_page_in_the_middle_is_not_the_end_if_the_total_says_otherwise() {
     let (base, _) = serve(hole(json!(3000)));
     let mut line = vec!["paginate", &base, "--next", "page"];
     line.extend(ITEMS);
-    folder.run(&line).left(4, &["the same 3 times in a row"]);
+    let told = ["the server reports 3000 rows, and its pages had 20"];
+    folder.run(&line).left(1, &told);
     line.extend(["--total", "none"]);
     folder.run(&line).left(0, &[]);
     assert_eq!(folder.read("rows"), lines(0..10));
@@ -249,6 +253,28 @@ fn result_with_fewer_rows_than_the_server_reports_fails() {
     let mut line = vec!["paginate", &base, "--next", "body.next"];
     line.extend(ITEMS);
     folder.run(&line).left(1, &["reports that there are more"]);
+}
+
+#[test]
+fn empty_pages_before_the_total_end_with_the_number_of_missing_rows() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|path| {
+        let page = number(path, "page").unwrap_or(1);
+        let items = match page {
+            1 | 2 => rows((page - 1) * 100..page * 100),
+            _ => rows(0..0),
+        };
+        (200, vec![], json!({ "items": items, "total": 300 }))
+    });
+    for total in [&[][..], &["--total", "body.total"]] {
+        let mut line = vec!["paginate", &base, "--next", "page"];
+        line.extend(total);
+        line.extend(ITEMS);
+        let told = ["the server reports 300 rows, and its pages had 200"];
+        folder.run(&line).left(1, &told);
+        let requests = std::mem::take(&mut *requested.lock().unwrap());
+        assert_eq!(requests.len(), 5, "{requests:?}");
+    }
 }
 
 #[test]
@@ -370,4 +396,317 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     ];
     let next = folder.run(&line).left(3, &["unexpected end", "--next:1:"]);
     assert!(!next.err.contains("actions.look"), "{next:?}");
+}
+
+#[test]
+fn an_error_behind_the_known_total_is_the_end() {
+    let folder = Folder::new();
+    // A server that refuses the page behind the last one, with a page for people.
+    for status in [404, 416, 500] {
+        let (base, requested) = serve(move |path| match number(path, "page").unwrap_or(1) {
+            page @ 1..=2 => {
+                let items = rows((page - 1) * 3..page * 3);
+                (200, vec![], json!({ "items": items, "total": 6 }))
+            }
+            _ => (status, vec![], json!("no such page")),
+        });
+        let mut line = vec!["paginate", &base, "--next", "page"];
+        line.extend(ITEMS);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), lines(0..6));
+        // As many rows as the server has were there: nothing more is requested.
+        assert_eq!(requested.lock().unwrap().len(), 2, "{status}");
+    }
+    // Before the total it is a failure.
+    let (base, _) = serve(|path| match number(path, "page").unwrap_or(1) {
+        1 => (200, vec![], json!({ "items": rows(0..3), "total": 6 })),
+        _ => (404, vec![], json!("no such page")),
+    });
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    folder.run(&line).left(1, &["404"]);
+}
+
+#[test]
+fn an_expression_ends_the_pages() {
+    let folder = Folder::new();
+    // An empty page in the middle, no total, and an error behind the last page.
+    let (base, requested) = serve(|path| {
+        let page = number(path, "page").unwrap_or(1);
+        let items = match page {
+            2 => vec![],
+            page => rows((page - 1) * 2..page * 2),
+        };
+        // A text is not the end, whatever it says.
+        let last = match page {
+            4 => json!(true),
+            _ => json!("false"),
+        };
+        match page {
+            1..=4 => (200, vec![], json!({ "items": items, "last": last })),
+            _ => (500, vec![], json!(null)),
+        }
+    });
+    let mut line = vec!["paginate", &base, "--next", "page", "--end", "body.last"];
+    line.extend(ITEMS);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), lines((0..2).chain(4..8)));
+    assert_eq!(requested.lock().unwrap().len(), 4);
+    line[5] = "@body('look').last";
+    folder
+        .run(&line)
+        .left(2, &["`--end` is an expression without `@`"]);
+}
+
+#[test]
+fn opaque_cursors_may_be_empty_or_the_same() {
+    let folder = Folder::new();
+    // The state is the server's: each request gets the next page, and the cursor never changes.
+    for cursor in ["", "next"] {
+        let mut page = 0;
+        let (base, _) = serve(move |_| {
+            page += 1;
+            let items = rows((page - 1) * 2..page * 2);
+            match page {
+                1..=4 => (200, vec![], json!({ "items": items, "cursor": cursor })),
+                _ => (200, vec![], json!({ "items": items })),
+            }
+        });
+        let next = [
+            "--next",
+            "body.cursor",
+            "--param",
+            "after",
+            "--cursor",
+            "opaque",
+        ];
+        let mut line = vec!["paginate", &base];
+        line.extend(next);
+        line.extend(ITEMS);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), lines(0..10), "{cursor:?}");
+    }
+    // A server that never ends.
+    let (base, requested) = serve(|_| (200, vec![], json!({ "items": rows(0..2), "cursor": "" })));
+    let mut line = vec![
+        "paginate",
+        &base,
+        "--next",
+        "body.cursor",
+        "--param",
+        "after",
+    ];
+    line.extend(["--cursor", "opaque"]);
+    line.extend(ITEMS);
+    folder.run(&line).left(4, &["same"]);
+    assert!(requested.lock().unwrap().len() <= 4);
+    let wrong = ["paginate", &base, "--cursor", "opaque", "--to", "rows"];
+    folder.run(&wrong).left(2, &["needs an expression"]);
+}
+
+#[test]
+fn opaque_cursors_that_go_in_a_circle_fail() {
+    let folder = Folder::new();
+    // A, B, A, B, …: the first page has no cursor.
+    let (base, requested) = serve(|path| {
+        let (items, cursor) = match path.split_once("after=") {
+            Some((_, "A")) => (rows(2..4), "B"),
+            _ => (rows(0..2), "A"),
+        };
+        (200, vec![], json!({ "items": items, "cursor": cursor }))
+    });
+    let mut line = vec![
+        "paginate",
+        &base,
+        "--next",
+        "body.cursor",
+        "--param",
+        "after",
+        "--cursor",
+        "opaque",
+    ];
+    line.extend(ITEMS);
+    let ran = folder.run(&line);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("again: iteration"), "{ran:?}");
+    assert!(requested.lock().unwrap().len() <= 8);
+    // One cursor, and empty pages between others: the server knows where it is.
+    let mut page = 0;
+    let (base, _) = serve(move |_| {
+        page += 1;
+        let items = rows(if page % 2 == 0 { 0..0 } else { page..page + 1 });
+        let cursor = if page < 9 { json!("same") } else { json!(null) };
+        (200, vec![], json!({ "items": items, "cursor": cursor }))
+    });
+    line[1] = &base;
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.lines("rows"), 5);
+}
+
+/// A line that prints its rows, in another process.
+fn printing(folder: &Folder, base: &str, out: Stdio) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["paginate", base, "--items", "body.items", "--to", "-"])
+        .current_dir(folder.path())
+        .env_remove("WINDLASS_STATE")
+        .stdout(out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn the_same_line_prints_its_rows_in_each_process_that_runs_it() {
+    let folder = Folder::new();
+    // The run ends when the second process is there.
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let (base, _) = serve(move |_| {
+        let _ = receiver.recv();
+        (200, vec![], json!({ "items": rows(0..20_000) }))
+    });
+    let first = printing(&folder, &base, Stdio::piped());
+    let waits = || loop {
+        let listed = folder.run(&["list", "-o", "json"]);
+        if listed.out.contains("\"Running\"") {
+            return;
+        }
+    };
+    waits();
+    let mut second = printing(&folder, &base, Stdio::piped());
+    // It names the run that it follows.
+    let mut said = BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("resuming paginate-") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it has ended");
+    }
+    drop(sender);
+    let first = std::thread::spawn(move || first.wait_with_output().unwrap());
+    for output in [second.wait_with_output().unwrap(), first.join().unwrap()] {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(output.stdout, lines(0..20_000).as_bytes(), "{said}");
+    }
+    let rows = std::fs::read_dir(folder.path().join("state/rows")).unwrap();
+    let left: Vec<_> = rows.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"]);
+}
+
+#[test]
+fn rows_that_are_not_printed_are_removed() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| (200, vec![], json!({ "items": rows(0..5_000) })));
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let printed = printing(&folder, &base, full.into());
+    let printed = printed.wait_with_output().unwrap();
+    assert!(!printed.status.success(), "{printed:?}");
+    let rows = folder.path().join("state/rows");
+    let left = || {
+        let left = std::fs::read_dir(&rows).unwrap();
+        let left = left.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut left: Vec<String> = left.filter(|name| name != ".lock").collect();
+        left.sort_unstable();
+        left
+    };
+    assert_eq!(left(), [""; 0]);
+    // What a killed process left goes with its run.
+    let listed = folder.run(&["list", "-o", "json"]).out;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let run = listed[0]["run"].as_str().unwrap().to_owned();
+    std::fs::write(rows.join(&run), "{}").unwrap();
+    std::fs::write(rows.join("a.b.a.b.new"), "{}").unwrap();
+    folder.run(&["prune", "--keep", "1"]).left(0, &[]);
+    assert_eq!(left(), [run]);
+    folder.run(&["prune", "--keep", "0"]).left(0, &[]);
+    assert_eq!(left(), [""; 0]);
+}
+
+/// All rows of a list of 45, ten on a page, as a server counts them.
+fn page_of_45(path: &str, name: &str, count: impl Fn(usize) -> Value) -> Answer {
+    let page = number(path, name).unwrap_or(1);
+    let rows = rows((page * 10 - 10).min(45)..(page * 10).min(45));
+    let count = count(rows.len());
+    (200, vec![], json!({ "count": count, "items": rows }))
+}
+
+#[test]
+fn a_failure_behind_what_only_looks_like_a_total_is_no_end() {
+    let folder = Folder::new();
+    let failures = [
+        (503, json!(null)),
+        (429, json!(null)),
+        (200, json!({ "items": [], "error": { "code": "timeout" } })),
+    ];
+    for (status, body) in failures {
+        let mut has_failed = false;
+        let (base, _) = serve(move |path| {
+            if path.ends_with("page=3") && !std::mem::replace(&mut has_failed, true) {
+                return (status, vec![], body.clone());
+            }
+            // It counts the rows of the page.
+            page_of_45(path, "page", |rows| rows.into())
+        });
+        let mut line = vec!["paginate", &base, "--next", "page"];
+        line.extend(ITEMS);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), lines(0..45), "{status}");
+    }
+}
+
+#[test]
+fn a_total_may_be_text_and_ends_the_pages() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|path| page_of_45(path, "page", |_| json!("45")));
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), lines(0..45));
+    assert_eq!(requested.lock().unwrap().len(), 5);
+    // Five rows are missing.
+    let (base, _) = serve(|path| page_of_45(path, "page", |_| json!("50")));
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    let told = ["the server reports 50 rows, and its pages had 45"];
+    folder.run(&line).left(1, &told);
+}
+
+#[test]
+fn a_404_behind_a_page_is_the_end_and_one_instead_of_a_page_is_not() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| match number(path, "page") {
+        Some(page) if page < 3 => (200, vec![], json!({ "items": rows(page..page + 1) })),
+        _ => (404, vec![], json!({ "detail": "Invalid page." })),
+    });
+    let mut line = vec!["paginate", &base, "--next", "page"];
+    line.extend(ITEMS);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), lines(1..3));
+    let first = format!("{base}/?page=7");
+    let mut line = vec!["paginate", &first, "--next", "page"];
+    line.extend(ITEMS);
+    folder.run(&line).left(1, &["404"]);
+}
+
+#[test]
+fn the_first_offset_of_scim_is_one() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| {
+        let first = number(path, "startIndex").unwrap();
+        let rows = rows((first - 1).min(5)..(first + 1).min(5));
+        (200, vec![], json!({ "totalResults": 5, "items": rows }))
+    });
+    let mut line = vec![
+        "paginate",
+        &base,
+        "--next",
+        "offset",
+        "--param",
+        "startIndex",
+    ];
+    line.extend(ITEMS);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), lines(0..5));
 }

@@ -27,6 +27,14 @@ async fn what_can_be_seen_before_a_run_is_refused_when_it_is_loaded() {
             "--allow-files",
         ),
         (
+            "actions: { a: { type: http, uri: 'http://h/x', saveTo: /tmp/x } }",
+            "--allow-files",
+        ),
+        (
+            "actions: { a: { type: http, method: PUT, uri: 'http://h/x', bodyFile: /etc/passwd } }",
+            "--allow-files",
+        ),
+        (
             "handlers: { h: { command: [id] } }\n\
              actions: { a: { type: activity, inputs: { activityType: h } } }",
             "--allow-shell",

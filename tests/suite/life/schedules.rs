@@ -14,27 +14,27 @@ use windlass_engine::now;
 use windlass_store::ScheduleState;
 use windlass_value::time::Timestamp;
 
-const EVERY_SECOND: &str = "
+pub const EVERY_SECOND: &str = "
 name: tick
 schedule: { cron: '* * * * * *', overlap: allow }
 actions: { a: { type: compose, inputs: 1 } }
 ";
 
-async fn put(server: &Server, name: &str, text: &str) {
+pub async fn put(server: &Server, name: &str, text: &str) {
     let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
     let request = request.header("content-type", "application/yaml");
     let (status, told) = answer(request.body(text.to_owned())).await;
     assert!(status < 300, "{told}");
 }
 
-async fn runs(server: &Server) -> Vec<Value> {
+pub async fn runs(server: &Server) -> Vec<Value> {
     let (status, listed) = server.get("/v1/runs?limit=500").await;
     assert_eq!(status, 200, "{listed}");
     listed["runs"].as_array().unwrap().clone()
 }
 
 /// Waits until there are so many runs.
-async fn at_least(server: &Server, count: usize) -> Vec<Value> {
+pub async fn at_least(server: &Server, count: usize) -> Vec<Value> {
     for _ in 0..600 {
         let found = runs(server).await;
         if found.len() >= count {
@@ -171,13 +171,13 @@ actions: { a: { type: waitForSignal, signal: go } }
     assert!(of("tick") >= 3, "{found:?}");
 }
 
-fn of<'a>(found: &'a [Value], name: &str) -> Vec<&'a Value> {
+pub fn of<'a>(found: &'a [Value], name: &str) -> Vec<&'a Value> {
     let those = found.iter().filter(|run| run["workflow"] == name);
     those.collect()
 }
 
 /// Waits until the schedule named `tick` has fired again: all others were looked at by then.
-async fn after_a_tick(server: &Server) -> Vec<Value> {
+pub async fn after_a_tick(server: &Server) -> Vec<Value> {
     let ticks = |found: &[Value]| of(found, "tick").len();
     let before = ticks(&runs(server).await);
     for _ in 0..600 {
@@ -191,7 +191,7 @@ async fn after_a_tick(server: &Server) -> Vec<Value> {
 }
 
 /// Makes the kept workflows as old as if nobody had been there for an hour.
-fn an_hour_later(state: &Path, name: &str) {
+pub fn an_hour_later(state: &Path, name: &str) {
     let store = open_again(state);
     let hour = 3_600_000;
     let mut stored = store.workflow(name).unwrap().unwrap();
@@ -212,7 +212,7 @@ fn an_hour_ahead(state: &Path, name: &str, too_late: bool) {
     }
     stored.schedule = Some(ScheduleState {
         until: Timestamp(now().0 + hour),
-        last_run: None,
+        ..ScheduleState::default()
     });
     assert!(store.put_workflow(&stored).unwrap());
 }
@@ -367,7 +367,7 @@ fn times_that_are_decided_are_not_announced() {
     let mut stored = store.workflow("nightly").unwrap().unwrap();
     stored.schedule = Some(ScheduleState {
         until,
-        last_run: None,
+        ..ScheduleState::default()
     });
     assert!(store.put_workflow(&stored).unwrap());
     drop(store);

@@ -124,6 +124,11 @@ async fn a_loop_of_a_file_waits_as_the_server_says() {
         (1, "{ type: server, interval: 10ms }", 1000),
         (2, "{ type: server, interval: 1500ms }", 1500),
         (
+            4,
+            "{ type: server, interval: \"@concat('PT', 1.5, 'S')\" }",
+            1500,
+        ),
+        (
             3,
             "{ type: Server, interval: 10ms, maxInterval: 50ms }",
             1000,

@@ -213,6 +213,34 @@ async fn a_client_made_from_the_description_drives_everything() {
     )
     .await;
     good("get_workflow_schedule", json!({ "name": "count" })).await;
+    let scheduled = json!({
+        "schedule": "0 2 1 1 *",
+        "actions": { "a": { "type": "compose", "inputs": 1 } },
+    });
+    good(
+        "put_workflow",
+        json!({ "name": "yearly", "body": scheduled }),
+    )
+    .await;
+    let yearly = json!({ "name": "yearly" });
+    let paused = good("pause_schedule", yearly.clone()).await;
+    assert!(paused["paused_since"].is_string(), "{paused}");
+    good("resume_schedule", yearly).await;
+    let since = json!({ "name": "yearly", "from": "2026-01-01", "to": "2026-02-01" });
+    let times = good("list_scheduled_times", since).await;
+    assert_eq!(times["times"][0]["time"], "2026-01-01T02:00:00.000Z");
+
+    let value = json!({ "workflow": "count", "name": "since" });
+    let with_body = |body: Value| {
+        let mut value = value.clone();
+        value["body"] = body;
+        value
+    };
+    good("put_state", with_body(json!({ "value": 7 }))).await;
+    let stored = good("get_state", value.clone()).await;
+    assert_eq!(stored["value"], 7);
+    good("list_state", json!({ "workflow": "count" })).await;
+    good("remove_state", value).await;
     let page = good("list_workflows", json!({ "limit": 1 })).await;
     good(
         "list_workflows",

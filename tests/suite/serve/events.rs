@@ -1,6 +1,6 @@
 //! Server-sent events: from the beginning, from where a client left off, over the server's death.
 
-use super::{COUNT, PATIENCE, SLEEP, Server, answer};
+use super::{COUNT, PATIENCE, SLEEP, Server, Start, answer};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -39,7 +39,8 @@ impl Events {
     }
 
     pub async fn at(server: &Server, path: &str, last: Option<&str>) -> Self {
-        let mut request = server.ask(Method::GET, path);
+        // The wait for each event has a limit of its own.
+        let mut request = server.ask(Method::GET, path).timeout(PATIENCE * 60);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
@@ -190,7 +191,10 @@ async fn a_stream_goes_on_behind_a_pause_and_ends_with_the_server() {
 async fn streams_that_nobody_reads_hold_little_memory() {
     const STREAMS: usize = 100;
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path());
+    // To open them may take longer than a client may read nothing.
+    let server = Start::new(dir.path())
+        .args(&["--client-timeout", "1h"])
+        .spawn();
     // Each iteration has some events, of 200 bytes and more.
     let start = json!({ "text": COUNT.replace("1000", "9000"), "input": { "to": 6_000 } });
     let (_, run) = server.post("/v1/runs", &start).await;

@@ -67,6 +67,9 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
         assert_eq!(answer(bearing(Method::GET, "/v1/runs")).await.0, 200);
         let (status, _) = answer(bearing(Method::POST, "/v1/runs/x/pause")).await;
         assert_eq!(status, may, "{token}");
+        let path = "/v1/workflows/x/schedule/pause";
+        let (status, _) = answer(bearing(Method::POST, path)).await;
+        assert_eq!(status, may, "{token}");
         let response = bearing(Method::POST, "/v1/session").send().await.unwrap();
         assert_eq!(response.status(), 204);
         let (pair, line) = cookie(&response);

@@ -163,7 +163,7 @@ async fn a_schedule_tells_its_next_times() {
             .all(|at| at.as_str().unwrap().ends_with(":30:00.000Z"))
     );
     let (_, report) = server.get("/v1/workflows/count/schedule").await;
-    assert_eq!(report, json!({ "next": [] }));
+    assert_eq!(report, json!({ "next": [], "missed_times": 0 }));
 }
 
 fn commands(state: &Path, folder: &Path) {

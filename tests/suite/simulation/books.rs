@@ -13,8 +13,8 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEff
 use windlass_model::model::{Name, Request, Status};
 use windlass_store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow, WorkflowVersion,
+    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry, StateOutcome,
+    StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
 
@@ -474,5 +474,13 @@ impl Store for Disk {
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
         self.store.workflows(after, limit)
+    }
+
+    fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
+        self.store.state(of)
+    }
+
+    fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
+        self.store.write_state(write)
     }
 }

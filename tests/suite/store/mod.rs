@@ -17,5 +17,6 @@ mod mark;
 mod pack;
 pub mod power;
 mod repair;
+mod state;
 #[cfg(feature = "fjall")]
 mod tables;

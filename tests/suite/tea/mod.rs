@@ -334,7 +334,7 @@ actions:
 /// States and scopes without names and places. Of a loop, what the formats themselves differ in:
 /// one has no deadline and does not look at its condition when the count is spent.
 fn shape(text: &str) -> String {
-    use windlass_machine::program::ScopeKind;
+    use windlass_machine::program::{Call, Op, ScopeKind};
     use windlass_model::model::Name;
     use windlass_source::source::{Bundle, Span};
     let bundle = Bundle::single("workflow.yaml", text);
@@ -351,14 +351,33 @@ fn shape(text: &str) -> String {
     for state in &mut states {
         state.name = unnamed.clone();
         state.span = Span::default();
+        if let Op::Assign { assignments, .. }
+        | Op::Call(
+            Call {
+                then: assignments, ..
+            },
+            _,
+        ) = &mut state.op
+        {
+            for one in assignments {
+                one.span = Span::default();
+            }
+        }
     }
     let mut scopes = program.scopes.clone();
     for scope in &mut scopes {
         scope.name = unnamed.clone();
-        if let ScopeKind::Loop(spec) = &mut scope.kind {
-            spec.label = unnamed.clone();
-            spec.timeout = None;
-            spec.test_when_spent = true;
+        match &mut scope.kind {
+            ScopeKind::Loop(label, spec) => {
+                *label = unnamed.clone();
+                spec.name = None;
+                spec.timeout = None;
+                spec.test_when_spent = true;
+            }
+            ScopeKind::Try {
+                retry: Some(retry), ..
+            } => retry.span = Span::default(),
+            _ => {}
         }
     }
     let actions = program.actions.iter();

@@ -1,7 +1,11 @@
 // Figures that tests measure, in results/figures.json and on the screen; docs/reference/console.md quotes them.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from '@playwright/test';
 import { HERE } from './server.js';
+
+/** True in benches/console: times are compared with their budgets. */
+export const MEASURED = process.env.E2E_BUDGETS === '1';
 
 const file = join(HERE, 'results', 'figures.json');
 
@@ -24,7 +28,12 @@ export function quantile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? NaN;
 }
 
-/** A budget, or on a machine that is busy so many times what an empty page takes. */
-export function budget(most: number, floor: number, times = 3): number {
-  return Math.max(most, floor * times);
+/**
+ * Prints a time, and compares it with its budget where times are measured (benches/console). Elsewhere the machine may
+ * be busy with anything, and a late frame says nothing about the change. `floor` is what the same takes in an empty
+ * page: on a slow machine, `times` that is allowed.
+ */
+export function measure(name: string, value: number, most: number, floor = 0, times = 3): void {
+  figure(name, value, 'ms');
+  if (MEASURED) expect(value, name).toBeLessThanOrEqual(Math.max(most, floor * times));
 }

@@ -1,7 +1,7 @@
 // 24: the editor: the text, its graph and its panel are one.
 import { faults, LOOKS } from '../lib/axe.js';
 import { Editor } from '../lib/editor.js';
-import { figure } from '../lib/figures.js';
+import { measure } from '../lib/figures.js';
 import { expect, test } from '../lib/test.js';
 
 const POLL = `# what this is for
@@ -19,7 +19,7 @@ actions:
         value: done
 `;
 
-test('24: a mistake is shown at its line within 500 ms, and the last right graph stays', { tag: '@timing' }, async ({ page, gallery }) => {
+test('24: a mistake is shown at its line, and the last right graph stays', { tag: '@timing' }, async ({ page, gallery }) => {
   const editor = new Editor(page, gallery.url);
   await editor.open();
   await editor.write(POLL);
@@ -33,9 +33,8 @@ test('24: a mistake is shown at its line within 500 ms, and the last right graph
   await page.keyboard.press('Enter');
   await page.keyboard.type('delai: PT1S');
   const since = Date.now();
-  await expect(editor.problems.first()).toContainText('delai', { timeout: 2_000 });
-  figure('editor: a mistake is shown after', Date.now() - since, 'ms');
-  expect(Date.now() - since).toBeLessThanOrEqual(500);
+  await expect(editor.problems.first()).toContainText('delai');
+  measure('editor: a mistake is shown after', Date.now() - since, 500);
   await expect(editor.problems.first()).toContainText('9');
   await expect(page.locator('.cm-lintRange-error')).toHaveCount(1);
   await expect(page.getByTestId('stale')).toBeVisible();

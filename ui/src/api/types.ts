@@ -21,11 +21,22 @@ export interface LastError {
   at: string;
 }
 
+/** A place in the line of the calls to a host, for its rate limit or because it is down. */
+export interface RateLimitWait {
+  host: string;
+  position: number;
+  begins_at: string;
+  /** How many calls failed in a row, if the host counts as down. */
+  failures?: number;
+}
+
 export interface CurrentActivity {
   /** The iteration or item that it is directly in. */
   inside?: string | null;
   /** It waits for a place among the calls. */
   queued?: boolean;
+  /** The line of its host that it waits in. */
+  rate_limit?: RateLimitWait;
   action: string;
   title?: string | null;
   type?: string | null;
@@ -39,6 +50,8 @@ export interface CurrentActivity {
   method?: string | null;
   uri?: string | null;
   detail?: string | null;
+  /** The run that a `workflow` action waits for. */
+  child?: string | null;
   last_error?: LastError | null;
 }
 
@@ -110,6 +123,8 @@ export interface Lane {
 }
 
 export interface StatusReport {
+  /** Whether it starts runs of other workflows. */
+  starts_runs?: boolean;
   at: string;
   run: string;
   workflow: string;

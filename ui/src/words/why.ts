@@ -1,7 +1,10 @@
 // One line that says why a run is where it is.
-import type { ConditionReport, CurrentActivity, LoopReport, RunRow, StatusReport } from '../api/types';
+import type { ConditionReport, CurrentActivity, LoopReport, RateLimitWait, RunRow, StatusReport } from '../api/types';
 import { clockTime, countdown, duration } from './time';
 import { brief, count, cut, line, number } from './text';
+
+/** The signal that a run waits for until it is its turn. */
+const TURN = 'windlass.turn';
 
 /** A piece of the line; code is set as such. */
 export interface Piece {
@@ -105,6 +108,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
     case 'retry':
       return [strong(`Waiting ${due}`.trim()), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
     case 'signal':
+      if (doing.signal === TURN) return [strong('Waiting'), ' for earlier runs with the same concurrency key'];
       return [strong('Waiting'), ' at ', name, ' for the signal ', code(doing.signal ?? ''), ...(due ? [`, for ${due} more`] : [])];
     case 'limit':
       return [strong('Waiting'), ' at ', name, ' to be resumed with a new budget'];
@@ -116,13 +120,25 @@ function activity(doing: CurrentActivity, now: number): Part[] {
 }
 
 function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[], now: number): Part[] {
+  const wait = doing.rate_limit;
+  if (!doing.since && wait) return [strong('Waiting'), ' at ', name, ...turn(wait, now), ...last];
   if (!doing.since) return [strong('Waiting'), ' at ', name, ' until the limit on calls lets it start', ...last];
+  if (doing.child) return [strong('Waiting'), ' at ', name, ' for the run ', code(doing.child), ...last];
   const what = [doing.method, doing.uri ?? doing.detail].filter(Boolean).join(' ');
   const parts: Part[] = [strong('Running'), ' ', name];
   if (what) parts.push(' (', code(cut(what, 90)), ')');
   parts.push(` for ${duration(now - Date.parse(doing.since))}`);
   if (attempt && (doing.attempt ?? 1) > 1) parts.push(`, ${attempt}`, ...last);
   return parts;
+}
+
+/** Why a call waits in the line of its host. */
+function turn(wait: RateLimitWait, now: number): Part[] {
+  const why: Part[] = wait.failures
+    ? [' because ', code(wait.host), ` is down: ${number(wait.failures)} calls failed in a row`]
+    : [' for the rate limit of ', code(wait.host)];
+  const left = Date.parse(wait.begins_at) - now;
+  return [...why, `, number ${number(wait.position)} in line`, left < 500 ? '' : `, about ${countdown(left)}`];
 }
 
 /** Between two iterations, the next one is told of; its loop was named before. */
@@ -164,11 +180,13 @@ export function waits(row: RunRow, now: number): string {
     case 'retry':
       return `${name}: attempt ${doing.attempt ?? 1} ${due === 'now' ? due : `in ${due}`}`;
     case 'signal':
+      if (doing.signal === TURN) return 'earlier runs with the same key';
       return `signal ${line(doing.signal ?? '')}`;
     case 'limit':
       return 'a new budget';
     case 'call':
-      return doing.since ? `${name} for ${duration(now - Date.parse(doing.since))}` : `${name}: limit on calls`;
+      if (doing.since) return `${name} for ${duration(now - Date.parse(doing.since))}`;
+      return `${name}: ${doing.rate_limit ? `rate limit of ${doing.rate_limit.host}` : 'limit on calls'}`;
     default:
       return name;
   }

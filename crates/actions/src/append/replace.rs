@@ -2,40 +2,15 @@
 //! run succeeds. Until then, and when the run ends otherwise, the file is as it was. A step that is
 //! repeated after a crash has the same result.
 
+use super::keys;
 use crate::inputs::invalid;
+use crate::sink;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
-
-/// Maximum number of links followed to a file that is not there yet.
-const MAX_LINKS: usize = 40;
-
-/// The file that a path leads to, through all links, whether it is there or not.
-pub(super) fn target(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::canonicalize(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Ok(found) if !found.is_file() => {
-                let what = "it is not a file that can be replaced";
-                return Err(io::Error::new(ErrorKind::InvalidInput, what));
-            }
-            known => return known,
-        }
-        let folder = path.parent().unwrap_or(Path::new("/")).canonicalize()?;
-        match fs::read_link(&path) {
-            Ok(link) => path = folder.join(link),
-            Err(_) => {
-                let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
-                return Ok(folder.join(name));
-            }
-        }
-    }
-    Err(io::Error::other("too many symbolic links"))
-}
 
 /// Where the rows of a run are until it has succeeded.
 pub(super) fn sibling(target: &str, run: &str) -> String {
@@ -71,6 +46,7 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
         let copied = io::copy(&mut source.take(length), &mut new)?;
         new.set_permissions(permissions)?;
         new.sync_all()?;
+        keys::copy(Path::new(from), Path::new(to))?;
         Ok(copied)
     };
     match copied() {
@@ -120,7 +96,7 @@ fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Resu
         Err(error) if error.kind() == ErrorKind::NotFound && repeated => {
             // Renamed before a crash, unless it is gone altogether.
             return match fs::metadata(target) {
-                Ok(found) if found.len() >= length => synced(target),
+                Ok(found) if found.len() >= length => sink::sync_name(target),
                 _ => Err(error),
             };
         }
@@ -137,11 +113,9 @@ fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Resu
         file.set_permissions(old.permissions())?;
     }
     file.sync_all()?;
+    // Those of the old file say nothing about the new one.
+    keys::remove(target)?;
+    keys::remove(sibling)?;
     fs::rename(sibling, target)?;
-    synced(target)
-}
-
-/// Makes the name of a file durable.
-fn synced(file: &Path) -> io::Result<()> {
-    File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+    sink::sync_name(target)
 }

@@ -5,11 +5,12 @@
 use super::egress;
 use super::fault::{connection_fault, shown};
 use super::redirect;
-use super::reply::Reply;
+use super::reply::{Answer, Reply};
 use super::request;
 use super::tokens::Tokens;
 use super::trust::TrustedCertificates;
-use reqwest::header::{HeaderName, HeaderValue};
+use super::upload::Upload;
+use reqwest::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,9 +34,22 @@ pub(crate) struct Client {
     workers: Connections,
     /// Of runtimes with one thread.
     alone: Connections,
+    /// Of workers, for bodies that are files: nothing is unpacked.
+    files: Connections,
     tokens: Tokens,
     /// It reaches the public internet only.
     public_only: bool,
+}
+
+/// What a call needs in addition to the request.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CallOptions<'a> {
+    /// TLS of its own, which holds for the server that is called and for no other.
+    pub trust: Option<&'a TrustedCertificates>,
+    /// The body of the request.
+    pub upload: Option<&'a Upload>,
+    /// The bytes of the answer remain as they were sent.
+    pub keeps_bytes: bool,
 }
 
 #[derive(Default)]
@@ -61,8 +75,8 @@ impl Client {
         }
     }
 
-    fn builder(&self) -> reqwest::ClientBuilder {
-        let builder = builder();
+    fn builder(&self, unpacks: bool) -> reqwest::ClientBuilder {
+        let builder = builder().gzip(unpacks);
         if !self.public_only {
             return builder;
         }
@@ -77,15 +91,18 @@ impl Client {
 
     /// Calls, follows redirects, and reads the whole reply.
     pub(crate) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
-        self.call_with(call, None).await
+        self.call_with(call, CallOptions::default()).await
     }
 
-    /// The same with TLS of its own, which holds for the server that is called and for no other.
-    pub(super) async fn call_with(
+    /// The same with options.
+    pub(super) async fn call_with<A: Answer>(
         &self,
         mut call: reqwest::Request,
-        trust: Option<&TrustedCertificates>,
-    ) -> Result<Reply, Fault> {
+        options: CallOptions<'_>,
+    ) -> Result<A, Fault> {
+        let CallOptions {
+            trust, mut upload, ..
+        } = options;
         let home = call.url().origin();
         for hop in 0..=MAX_REDIRECTS {
             let url = call.url().clone();
@@ -96,13 +113,19 @@ impl Client {
             }
             let method = call.method().clone();
             let again = call.try_clone();
+            if let Some(upload) = upload {
+                let length = HeaderValue::from(upload.length());
+                call.headers_mut().insert(CONTENT_LENGTH, length);
+                *call.body_mut() = Some(upload.body().await?);
+            }
             let response = match trust {
-                Some(trust) => self.own(trust).await?.execute(call).await,
-                None => self.send(call).await,
+                Some(trust) => self.own(trust, options).await?.execute(call).await,
+                None => self.send(call, options).await,
             };
             let response = response.map_err(|error| connection_fault(&url, error, hop == 0))?;
+            upload = upload.filter(|_| redirect::keeps_body(response.status()));
             match redirect::next(again, &response)? {
-                None => return Reply::read(&method, response).await,
+                None => return A::read(&method, response).await,
                 Some(next) => call = next,
             }
         }
@@ -133,29 +156,38 @@ impl Client {
         self.call(call).await
     }
 
-    fn connections(&self) -> &Connections {
+    fn connections(&self, options: CallOptions<'_>) -> &Connections {
         match Handle::current().runtime_flavor() {
+            _ if options.keeps_bytes => &self.files,
             RuntimeFlavor::CurrentThread => &self.alone,
             _ => &self.workers,
         }
     }
 
-    async fn send(&self, call: reqwest::Request) -> reqwest::Result<reqwest::Response> {
-        if call.url().scheme() == "https" || self.connections().secure.initialized() {
-            return self.secure().await?.execute(call).await;
+    async fn send(
+        &self,
+        call: reqwest::Request,
+        options: CallOptions<'_>,
+    ) -> reqwest::Result<reqwest::Response> {
+        if call.url().scheme() == "https" || self.connections(options).secure.initialized() {
+            return self.secure(options).await?.execute(call).await;
         }
-        self.plain().await?.execute(call).await
+        self.plain(options).await?.execute(call).await
     }
 
     /// The client with this TLS: making one reads files.
-    async fn own(&self, trust: &TrustedCertificates) -> Result<reqwest::Client, Fault> {
+    async fn own(
+        &self,
+        trust: &TrustedCertificates,
+        options: CallOptions<'_>,
+    ) -> Result<reqwest::Client, Fault> {
         let key = trust.key();
-        let own = &self.connections().own;
+        let own = &self.connections(options).own;
         let own = || own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = own().get(&key) {
             return Ok(client.clone());
         }
-        let builder = trust.put_on(self.builder())?;
+        let builder = trust.put_on(self.builder(!options.keeps_bytes))?;
         let built = tokio::task::spawn_blocking(|| builder.build()).await;
         let built = built.map_err(|error| Fault::new(fault_kind::CONNECTION, error.to_string()))?;
         // Not what is wrong with it: that may hold a part of the key.
@@ -173,22 +205,24 @@ impl Client {
         Ok(client)
     }
 
-    async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
-        let build = || async { self.builder().tls_built_in_root_certs(false).build() };
-        let plain = &self.connections().plain;
+    async fn plain(&self, options: CallOptions<'_>) -> reqwest::Result<&reqwest::Client> {
+        let builder = || self.builder(!options.keeps_bytes);
+        let build = || async { builder().tls_built_in_root_certs(false).build() };
+        let plain = &self.connections(options).plain;
         plain.get_or_try_init(build).await
     }
 
-    async fn secure(&self) -> reqwest::Result<&reqwest::Client> {
+    async fn secure(&self, options: CallOptions<'_>) -> reqwest::Result<&reqwest::Client> {
+        let builder = || self.builder(!options.keeps_bytes);
         let build = || async {
             // Reads files.
-            let builder = self.builder();
-            match tokio::task::spawn_blocking(|| builder.build()).await {
+            let first = builder();
+            match tokio::task::spawn_blocking(|| first.build()).await {
                 Ok(built) => built,
-                Err(_) => self.builder().build(),
+                Err(_) => builder().build(),
             }
         };
-        let secure = &self.connections().secure;
+        let secure = &self.connections(options).secure;
         secure.get_or_try_init(build).await
     }
 }

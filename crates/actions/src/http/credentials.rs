@@ -59,15 +59,17 @@ impl Credentials {
         }
     }
 
-    /// Puts them on a call, or says which token must be fetched for it.
+    /// Puts them on a call, or says which token must be fetched for it. A signature is over the SHA-256 of a body that
+    /// is a file.
     pub(super) fn put_on(
         &self,
         call: &mut reqwest::Request,
+        body_digest: Option<String>,
     ) -> Result<Option<&TokenRequest>, Fault> {
         match self {
             Self::None => {}
             Self::Token(asked) => return Ok(Some(asked)),
-            Self::Signature(signer) => signer.sign(call)?,
+            Self::Signature(signer) => signer.sign(call, body_digest)?,
             Self::Header(value) => {
                 call.headers_mut().insert(AUTHORIZATION, value.clone());
             }

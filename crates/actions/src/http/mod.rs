@@ -2,19 +2,29 @@
 //! everything else is the policy's.
 
 mod client;
+mod conditional;
 mod credentials;
+mod digest;
+mod download;
 mod egress;
+mod event_parser;
+mod events;
 mod fault;
 mod links;
 mod multipart;
 mod operation;
+mod partial;
+mod previous;
 mod redirect;
 mod reply;
 mod request;
 mod signature;
+mod stall;
+mod streams;
 mod text;
 mod tokens;
 mod trust;
+mod upload;
 
 pub(super) use client::Client;
 pub(super) use reply::Reply;
@@ -22,34 +32,37 @@ pub(super) use reply::Reply;
 use super::inputs::{Inputs, invalid};
 use super::secrets::Mask;
 use super::{Attempt, Executor};
+use client::CallOptions;
+use conditional::Conditional;
 use credentials::Credentials;
 use operation::Step;
-use reqwest::header::AUTHORIZATION;
-use reqwest::{Method, StatusCode, Url};
+use reply::Answer;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
+use reqwest::{Method, Url};
+use stall::Progress;
 use std::sync::Arc;
 use std::time::Duration;
+use streams::Streams;
 use tokens::TokenRequest;
 use trust::TrustedCertificates;
+use upload::Upload;
 use windlass_expression::Value;
-use windlass_model::model::{Fault, Request};
-use windlass_value::LONGEST_REQUESTED_WAIT;
+use windlass_model::model::{Fault, Request, SAVE_TO};
 
 /// How long a call may take when the action does not say.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// How long a call may take whose 202 is followed, when the action does not say.
-const ASYNCHRONOUS_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-
-/// The time between two looks when the server names none.
-const POLL_INTERVAL: Duration = Duration::from_secs(20);
-
 pub(super) struct Http {
     client: Arc<Client>,
+    streams: Streams,
 }
 
 impl Http {
     pub(super) fn new(client: Arc<Client>) -> Self {
-        Self { client }
+        Self {
+            client,
+            streams: Streams::default(),
+        }
     }
 }
 
@@ -67,16 +80,20 @@ impl Executor for Http {
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
-        request::address(request).ok()
+        // The next event of an open stream needs no request.
+        match request.reads_events() && self.streams.has(request) {
+            true => None,
+            false => request::address(request).ok(),
+        }
     }
 
     fn timeout(&self, request: &Request) -> Option<Duration> {
-        let default = match is_asynchronous(request) {
-            true => ASYNCHRONOUS_TIMEOUT,
-            false => DEFAULT_TIMEOUT,
-        };
         let own = request.timeout_ms.map(Duration::from_millis);
-        own.or(Some(default))
+        match request.transfers_file() || request.reads_events() {
+            // As long as it moves: see `stall`.
+            true => own,
+            false => own.or(Some(DEFAULT_TIMEOUT)),
+        }
     }
 }
 
@@ -84,13 +101,28 @@ impl Http {
     /// One call, and what it leads to; the tokens that it needed are added to `used`.
     async fn outcome(&self, request: &Request, used: &mut Vec<String>) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
+        let progress = Progress::new();
         let signing = Signing {
             client: &self.client,
             credentials: Credentials::of(inputs)?,
             trust: TrustedCertificates::of(inputs)?,
+            upload: match request.transfers_file() {
+                true => Upload::of(inputs, &progress).await?,
+                false => None,
+            },
             used,
         };
-        let answer = signing.outcome(request).await?;
+        let answer = match request.transfers_file() {
+            _ if request.reads_events() => {
+                return Box::pin(signing.event(request, &self.streams)).await;
+            }
+            // Boxed: else each call has room for it.
+            true => {
+                let transfer = signing.transfer(request, &progress);
+                Box::pin(progress.watch(transfer)).await??
+            }
+            false => signing.outcome(request).await?,
+        };
         match request.inputs.get("parse").and_then(Value::as_str) {
             Some("json") => reply::with_json(answer),
             _ => Ok(answer),
@@ -103,80 +135,84 @@ struct Signing<'a> {
     client: &'a Client,
     credentials: Credentials,
     trust: Option<TrustedCertificates>,
+    /// The file that is sent.
+    upload: Option<Upload>,
     used: &'a mut Vec<String>,
 }
 
 impl Signing<'_> {
+    /// A call with a file of this machine.
+    async fn transfer(self, request: &Request, progress: &Progress) -> Result<Value, Fault> {
+        match Inputs::of(request)?.path(SAVE_TO)? {
+            Some(file) => self.download(request, file, progress).await,
+            None => self.outcome(request).await,
+        }
+    }
+
     async fn outcome(mut self, request: &Request) -> Result<Value, Fault> {
-        let (call, at_home) = request::first(request)?;
-        let (asked, method) = (call.url().clone(), call.method().clone());
+        let (mut call, at_home) = request::first(request)?;
+        let method = call.method().clone();
+        let gone = |fault| operation::name_gone(fault, &request.inputs);
         if !at_home {
-            return output(self.client.call(call).await?, request, &method);
+            let reply = self.client.call(call).await.map_err(gone)?;
+            return output(reply, request, &method);
         }
+        let conditional = Conditional::put_on(&mut call, Inputs::of(request)?)?;
         let reply = match self.call(call).await {
-            // `check: false`: an answer counts, whatever its status.
-            Err(Fault {
-                code: Some(_),
-                output: Some(answer),
-                ..
-            }) if request.inputs.get("check") == Some(&Value::Bool(false)) => return Ok(answer),
-            other => other?,
+            Ok(reply) => reply,
+            Err(fault) => return allowed(gone(fault), request),
         };
-        if is_asynchronous(request) {
-            // Boxed: else each call has room for it.
-            let settled = Box::pin(self.settled(reply, asked, request));
-            return output(settled.await?, request, &method);
-        }
-        output(reply, request, &method)
+        let answer = output(reply, request, &method)?;
+        Ok(match conditional {
+            Some(conditional) => conditional.with_validator(answer),
+            None => answer,
+        })
     }
 
     /// Signs and calls.
-    async fn call(&mut self, mut call: reqwest::Request) -> Result<Reply, Fault> {
-        match self.credentials.put_on(&mut call)? {
-            None => self.client.call_with(call, self.trust.as_ref()).await,
+    async fn call<A: Answer>(&mut self, call: reqwest::Request) -> Result<A, Fault> {
+        self.call_with(call, false).await
+    }
+
+    /// The same; with `keeps_bytes`, the answer remains as it was sent.
+    async fn call_with<A: Answer>(
+        &mut self,
+        mut call: reqwest::Request,
+        keeps_bytes: bool,
+    ) -> Result<A, Fault> {
+        let options = CallOptions {
+            trust: self.trust.as_ref(),
+            upload: self.upload.as_ref(),
+            keeps_bytes,
+        };
+        let body_digest = match (&self.credentials, options.upload) {
+            (Credentials::Signature(_), Some(upload)) => {
+                // It is signed, too.
+                let length = HeaderValue::from(upload.length());
+                call.headers_mut().insert(CONTENT_LENGTH, length);
+                Some(upload.digest().await?)
+            }
+            _ => None,
+        };
+        match self.credentials.put_on(&mut call, body_digest)? {
+            None => self.client.call_with(call, options).await,
             Some(asked) => {
-                let with_token =
-                    call_with_token(self.client, self.trust.as_ref(), asked, self.used, call);
+                let with_token = call_with_token(self.client, options, asked, self.used, call);
                 Box::pin(with_token).await
             }
         }
-    }
-
-    /// While the answer is a 202 that says where to look, looks there (Logic Apps reference,
-    /// "Asynchronous request-response pattern").
-    async fn settled(
-        &mut self,
-        mut reply: Reply,
-        mut at: Url,
-        request: &Request,
-    ) -> Result<Reply, Fault> {
-        while reply.status == StatusCode::ACCEPTED {
-            let location = reply.headers.get("location").and_then(Value::as_str);
-            let Some(next) = location.and_then(|location| at.join(location).ok()) else {
-                break;
-            };
-            let wait = reply.requested_wait().unwrap_or(POLL_INTERVAL);
-            tokio::time::sleep(wait.min(LONGEST_REQUESTED_WAIT)).await;
-            let (look, at_home) = request::poll(&next, request)?;
-            reply = match at_home {
-                true => self.call(look).await?,
-                false => self.client.call(look).await?,
-            };
-            at = next;
-        }
-        Ok(reply)
     }
 }
 
 /// Calls with a token; once more, with a new one, when it is refused. Tokens that were used are added to
 /// `used`.
-async fn call_with_token(
+async fn call_with_token<A: Answer>(
     client: &Client,
-    trust: Option<&TrustedCertificates>,
+    options: CallOptions<'_>,
     asked: &TokenRequest,
     used: &mut Vec<String>,
     call: reqwest::Request,
-) -> Result<Reply, Fault> {
+) -> Result<A, Fault> {
     let mut refused: Option<String> = None;
     loop {
         let Some(mut signed) = call.try_clone() else {
@@ -188,7 +224,7 @@ async fn call_with_token(
             .headers_mut()
             .insert(AUTHORIZATION, credentials::bearer(&token)?);
         used.push(token.clone());
-        let outcome = client.call_with(signed, trust).await;
+        let outcome = client.call_with(signed, options).await;
         let denied = matches!(&outcome, Err(fault) if fault.code.as_deref() == Some("401"));
         if !denied || refused.is_some() {
             return outcome;
@@ -198,16 +234,31 @@ async fn call_with_token(
 }
 
 fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fault> {
+    let reply = match operation::is_result(&request.inputs) {
+        true => reply.with_text(),
+        false => reply,
+    };
     if let Some(step) = Step::of(&request.inputs) {
         return operation::output(reply, step, method);
     }
+    let step = Step::of_pattern(&request.inputs);
+    let pending = step.and_then(|step| operation::pending(&reply, step));
     // Null for the first page.
-    Ok(match request.inputs.get("page") {
+    let output = match request.inputs.get("page") {
         Some(_) => reply.into_page(),
         None => reply.into_value(),
-    })
+    };
+    Ok(previous::with_member(output, operation::OPERATION, pending))
 }
 
-fn is_asynchronous(request: &Request) -> bool {
-    request.inputs.get("asyncPattern") == Some(&Value::Bool(true))
+/// The answer of a fault with `check: false`: a status of 400 or above is not a fault then.
+fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
+    match fault {
+        Fault {
+            code: Some(_),
+            output: Some(answer),
+            ..
+        } if request.inputs.get("check") == Some(&Value::Bool(false)) => Ok(answer),
+        fault => Err(fault),
+    }
 }

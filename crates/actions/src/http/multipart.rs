@@ -2,6 +2,7 @@
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use windlass_model::model::sha256_of_parts;
+use windlass_value::{first_chars, hex};
 
 /// Maximum number of parts that are split; a reply with more parts is returned as its bytes.
 const MAX_PARTS: usize = 1000;
@@ -109,12 +110,7 @@ fn line(body: &mut Vec<u8>, name: &str, value: &[u8]) {
 fn free_boundary(parts: &[MultipartPart]) -> String {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes.as_slice()).collect();
     let digest = sha256_of_parts(&bytes);
-    let digits: String = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("windlass-{digits}")
+    format!("windlass-{}", first_chars(&hex(&digest), 32))
 }
 
 #[cfg(test)]

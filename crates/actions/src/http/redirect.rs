@@ -1,7 +1,8 @@
 //! Where a redirect leads, and what goes along. To another origin (scheme, host, port) nothing goes
-//! that could be a secret: no header but those that say how to read, no address and no body that
+//! that could be a secret: no header but those that say how and from where to read, no address and no body that
 //! holds a secret of the program. It never sends anything.
 
+use super::events::LAST_EVENT_ID;
 use super::fault::shown;
 use crate::execution_context;
 use reqwest::header::{
@@ -12,13 +13,14 @@ use reqwest::{Method, Request, Response, StatusCode, Url};
 use windlass_model::model::{Fault, fault_kind};
 
 /// The headers that go to another origin too.
-const CARRIED: [HeaderName; 6] = [
+const CARRIED: [HeaderName; 7] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
     CONTENT_ENCODING,
     CONTENT_TYPE,
     USER_AGENT,
     HeaderName::from_static("idempotency-key"),
+    LAST_EVENT_ID,
 ];
 
 /// What speaks of a body that does not go along.
@@ -35,11 +37,7 @@ pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<
         return Ok(None);
     };
     let stays = matches!(*call.method(), Method::GET | Method::HEAD);
-    let repeats = matches!(
-        response.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
-    if !repeats {
+    if !keeps_body(response.status()) {
         if !stays {
             *call.method_mut() = Method::GET;
         }
@@ -53,6 +51,14 @@ pub(super) fn next(call: Option<Request>, response: &Response) -> Result<Option<
     }
     *call.url_mut() = to;
     Ok(Some(call))
+}
+
+/// Whether a redirect repeats the request with its body.
+pub(super) fn keeps_body(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    )
 }
 
 /// Where a redirect points to, if it is one that can be followed.

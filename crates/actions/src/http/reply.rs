@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_expression::{Object, Value, shared_key};
 use windlass_model::model::{Fault, fault_kind};
-use windlass_value::{Timestamp, is_over_quota, requested_wait};
+use windlass_value::{Timestamp, is_over_quota, one_line, requested_wait, shortened};
 
 /// Most bytes of a body, after decompression.
 const MAX_BODY: usize = 16 << 20;
@@ -33,20 +33,23 @@ pub(crate) struct Reply {
     pub(super) url: Url,
 }
 
-impl Reply {
-    pub(super) async fn read(method: &Method, response: Response) -> Result<Self, Fault> {
+/// What a call makes of the response.
+pub(super) trait Answer: Sized {
+    /// Reads it, or as much of it as is needed. A fault for a status of 400 or above.
+    fn read(
+        method: &Method,
+        response: Response,
+    ) -> impl Future<Output = Result<Self, Fault>> + Send;
+}
+
+impl Answer for Reply {
+    async fn read(method: &Method, response: Response) -> Result<Self, Fault> {
         let status = response.status();
-        let url = response.url().clone();
         let headers = response.headers().clone();
+        let reply = Self::without_body(&response);
         let bytes = read_body(response).await?;
         let (body, refused) = parse_body(headers.get(CONTENT_TYPE), bytes);
-        let reply = Self {
-            status,
-            headers: header_map(&headers),
-            links: links::parse(&headers, &url),
-            body,
-            url,
-        };
+        let reply = Self { body, ..reply };
         if status.as_u16() < 400 {
             return match refused {
                 None => Ok(reply),
@@ -66,6 +69,20 @@ impl Reply {
                 .output(reply.into_value())
         })
     }
+}
+
+impl Reply {
+    /// The head of a response.
+    pub(super) fn without_body(response: &Response) -> Self {
+        let (headers, url) = (response.headers(), response.url().clone());
+        Self {
+            status: response.status(),
+            headers: header_map(headers),
+            links: links::parse(headers, &url),
+            body: Value::Null,
+            url,
+        }
+    }
 
     /// How long it asks to wait before the next request.
     pub(super) fn requested_wait(&self) -> Option<Duration> {
@@ -73,14 +90,23 @@ impl Reply {
     }
 
     /// The output of one page: with `url`, which a relative address of the next page starts from.
-    pub(super) fn into_page(mut self) -> Value {
-        // Only a URL without a host refuses these.
-        let _ = self.url.set_username("");
-        let _ = self.url.set_password(None);
-        let url = Value::text(self.url.as_str());
+    pub(super) fn into_page(self) -> Value {
+        let url = url_text(self.url.clone());
         let mut output = self.into_object();
         output.insert(shared_key("url"), url);
         Value::object(output)
+    }
+
+    /// The same with a body that is text, whatever the server called it.
+    pub(super) fn with_text(self) -> Self {
+        let bytes = content(&self.body).filter(|bytes| !bytes.contains(&0));
+        match bytes.map(String::from_utf8) {
+            Some(Ok(text)) => Self {
+                body: Value::text(text),
+                ..self
+            },
+            _ => self,
+        }
     }
 
     /// `{statusCode, headers, body}`, and `links` when there are any.
@@ -88,7 +114,7 @@ impl Reply {
         Value::object(self.into_object())
     }
 
-    fn into_object(self) -> Object {
+    pub(super) fn into_object(self) -> Object {
         let mut output = Object::with_capacity(3 + usize::from(!self.links.is_empty()));
         let status = i64::from(self.status.as_u16());
         output.insert(shared_key("statusCode"), Value::Int(status));
@@ -99,6 +125,14 @@ impl Reply {
         }
         output
     }
+}
+
+/// The address of an answer in its output, without credentials.
+pub(super) fn url_text(mut url: Url) -> Value {
+    // Only a URL without a host refuses these.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    Value::text(url.as_str())
 }
 
 /// Whether the same call may go better later (docs/reference/loom.md).
@@ -220,6 +254,11 @@ fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
     }
 }
 
+/// The bytes of a body that is neither JSON nor text.
+fn content(body: &Value) -> Option<Vec<u8>> {
+    BASE64.decode(body.get("$content")?.as_str()?).ok()
+}
+
 /// An answer whose body is parsed if it is JSON, whatever the server called it.
 pub(super) fn with_json(answer: Value) -> Result<Value, Fault> {
     let Some(members) = answer.as_object() else {
@@ -227,14 +266,11 @@ pub(super) fn with_json(answer: Value) -> Result<Value, Fault> {
     };
     let bytes = match members.get("body") {
         Some(Value::String(text)) => text.as_str().as_bytes().to_vec(),
-        Some(Value::Object(body)) => {
-            let content = body.get("$content").and_then(Value::as_str);
-            let Some(Ok(bytes)) = content.map(|content| BASE64.decode(content)) else {
-                return Ok(answer);
-            };
-            bytes
-        }
-        _ => return Ok(answer),
+        Some(body) => match content(body) {
+            Some(bytes) => bytes,
+            None => return Ok(answer),
+        },
+        None => return Ok(answer),
     };
     let Some(value) = json_of(&bytes)? else {
         return Ok(answer);
@@ -285,19 +321,11 @@ fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
 
 /// The beginning of a body on one line; none when there is nothing to read for people.
 fn excerpt(body: &Value) -> Option<String> {
-    let text = match body {
-        Value::Null => return None,
-        Value::String(text) => text.as_str().to_owned(),
-        Value::Object(map) if map.contains_key("$content") => return None,
-        other => other.to_json(),
-    };
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = words.chars().take(EXCERPT).collect();
-    match short {
-        short if short.is_empty() => None,
-        short if short.len() < words.len() => Some(format!("{short}…")),
-        short => Some(short),
+    if body.is_null() || body.get("$content").is_some() {
+        return None;
     }
+    let text = shortened(&one_line(&body.to_text()), EXCERPT);
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// How long an answer asks to wait, in milliseconds.

@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Method, Url};
 use url::form_urlencoded;
 use windlass_expression::Value;
-use windlass_model::model::{Fault, Request};
+use windlass_model::model::{ASYNC_PATTERN, BODY_FILE, Fault, Request};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -27,6 +27,9 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;
+    if let Some(operation) = operation(inputs)? {
+        return about(&operation, &home, inputs);
+    }
     if inputs.get("page").is_none() {
         let mut call = from_inputs(&home, home.clone(), request)?;
         add_queries(&mut call, inputs)?;
@@ -48,6 +51,9 @@ pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault
 /// Where that call goes.
 pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let inputs = Inputs::of(request)?;
+    if let Some(operation) = operation(inputs)? {
+        return Ok(operation);
+    }
     let uri = uri(inputs)?;
     let Some(page) = inputs.text("page")? else {
         return Ok(uri);
@@ -92,6 +98,9 @@ fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Reques
     *call.headers_mut() = headers(inputs)?;
     if let Some(body) = inputs.get("body") {
         set_body(&mut call, body)?;
+    }
+    if inputs.get(BODY_FILE).is_some() {
+        default_type(&mut call, "application/octet-stream");
     }
     sign_in(&mut call, home)?;
     set_no_length(&mut call);
@@ -143,16 +152,25 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// A request to the URL that a 202 named, and whether this is the server of the call: only that
-/// server gets the headers and the credentials.
-pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
-    let inputs = Inputs::of(request)?;
+/// The address that a 202 named, if the call is about an operation that runs.
+fn operation(inputs: Inputs<'_>) -> Result<Option<Url>, Fault> {
+    match inputs.get(ASYNC_PATTERN) {
+        Some(Value::String(address)) if address.contains(MASK) => Err(invalid(
+            "the address of the operation has a secret, which is not stored",
+        )),
+        Some(Value::String(address)) => parse_url(address).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A request about an operation, and whether it goes to the server of the call: only that server gets the headers and
+/// the credentials.
+fn about(url: &Url, home: &Url, inputs: Inputs<'_>) -> Result<(reqwest::Request, bool), Fault> {
     let mut call = reqwest::Request::new(Method::GET, url.clone());
-    let home = uri(inputs)?;
     let at_home = home.origin() == url.origin();
     if at_home {
         *call.headers_mut() = headers(inputs)?;
-        sign_in(&mut call, &home)?;
+        sign_in(&mut call, home)?;
     }
     Ok((call, at_home))
 }

@@ -20,8 +20,12 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// Signs the host, the headers that matter, the address and the body.
-    pub(super) fn sign(&self, call: &mut reqwest::Request) -> Result<(), Fault> {
+    /// Signs the host, the headers that matter, the address and the body, or the SHA-256 of a body that is a file.
+    pub(super) fn sign(
+        &self,
+        call: &mut reqwest::Request,
+        body_digest: Option<String>,
+    ) -> Result<(), Fault> {
         let bad = |what: &dyn std::fmt::Display| {
             invalid(format!("the call cannot be signed for AWS: {what}"))
         };
@@ -50,7 +54,10 @@ impl Signer {
             .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
             .collect();
         let body = call.body().and_then(|body| body.as_bytes());
-        let body = SignableBody::Bytes(body.unwrap_or_default());
+        let body = match body_digest {
+            Some(digest) => SignableBody::Precomputed(digest),
+            None => SignableBody::Bytes(body.unwrap_or_default()),
+        };
         let (method, url) = (call.method().as_str(), call.url().as_str());
         let signable = SignableRequest::new(method, url, headers.into_iter(), body);
         let signed = sign(signable.map_err(|error| bad(&error))?, &parameters.into());

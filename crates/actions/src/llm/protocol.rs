@@ -5,6 +5,7 @@ use super::settings::{Provider, Settings};
 use crate::json;
 use windlass_expression::{Object, Value};
 use windlass_model::model::{Fault, fault_kind};
+use windlass_value::{one_line, shortened};
 
 /// Characters of an answer that a message quotes.
 const EXCERPT: usize = 200;
@@ -65,10 +66,12 @@ pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     let parsed = parsed.transpose()?.flatten();
     let body = parsed.as_ref().unwrap_or(body);
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-        let words = error.get("message").and_then(Value::as_str);
-        let words = words.map_or_else(|| error.to_json(), str::to_owned);
+        let words = error
+            .get("message")
+            .filter(|words| words.as_str().is_some());
+        let words = short(&words.unwrap_or(error).to_text());
         return Err(malformed(
-            format!("the model's server failed: {}", short(&words)),
+            format!("the model's server failed: {words}"),
             body,
         ));
     }
@@ -155,18 +158,12 @@ fn excerpt(body: &Value) -> String {
     match body {
         Value::Null => String::from("nothing at all"),
         Value::String(text) if text.trim().is_empty() => String::from("nothing at all"),
-        Value::String(text) => short(text),
-        other => short(&other.to_json()),
+        other => short(&other.to_text()),
     }
 }
 
 fn short(words: &str) -> String {
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut short: String = words.chars().take(EXCERPT).collect();
-    if short.len() < words.len() {
-        short.push('…');
-    }
-    short
+    shortened(&one_line(words), EXCERPT)
 }
 
 /// The messages as one text, as a command reads them.

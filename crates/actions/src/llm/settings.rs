@@ -315,12 +315,7 @@ fn messages(from: Inputs<'_>) -> Result<Vec<Value>, Fault> {
             all.extend(given.iter().cloned());
         }
         (Some(other), _) => return Err(mismatch("messages", "a list of messages", other)),
-        (None, Some(prompt)) => {
-            let text = prompt
-                .as_str()
-                .map_or_else(|| prompt.to_json(), str::to_owned);
-            all.push(message("user", text));
-        }
+        (None, Some(prompt)) => all.push(message("user", prompt.to_text())),
         (None, None) => return Err(invalid("`prompt` or `messages` is missing")),
     }
     Ok(all)

@@ -1,6 +1,7 @@
 //! What each branch of a run waits for right now, and how far its forks are.
 
 use super::view::{RunView, shown};
+use crate::scheduler::{RateLimitWait, child_id};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::Value;
@@ -8,7 +9,7 @@ use windlass_machine::program::ScopeKind;
 use windlass_machine::{
     BranchState, CursorId, Fork, FrameKind, TimerPurpose, Wait, innermost_iteration,
 };
-use windlass_model::model::Fault;
+use windlass_model::model::{Fault, WORKFLOW};
 use windlass_value::time::Timestamp;
 
 /// So many items of a foreach are listed.
@@ -76,6 +77,9 @@ pub struct CurrentActivity {
     /// Whether a call waits until it may start: as many are in flight as may be (`--max-effects`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
+    /// The rate limit that a call waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimitWait>,
     /// When a delay, a sleep or a wait for the next attempt is over.
     pub due_at: Option<Timestamp>,
     /// The method of an HTTP call.
@@ -86,14 +90,60 @@ pub struct CurrentActivity {
     pub detail: Option<String>,
     /// The idempotency key of a call.
     pub key: Option<String>,
+    /// The run that a `workflow` action waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// The signal it waits for.
     pub signal: Option<String>,
+    /// The run whose end it waits for, because both have the same concurrency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits_run: Option<AwaitedRun>,
     /// Which attempt runs or is waited for, from 1.
     pub attempt: Option<u32>,
     /// How many there may be.
     pub max_attempts: Option<u32>,
     /// Why the attempt before failed.
     pub last_error: Option<LastError>,
+}
+
+/// A run whose end another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AwaitedRun {
+    /// Its id.
+    pub run: String,
+    /// Why it does not continue until it is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stop>,
+}
+
+/// Why a run does not continue until it is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It is paused.
+    Paused,
+    /// It is parked.
+    Parked,
+    /// No process executes it.
+    Left,
+}
+
+impl AwaitedRun {
+    /// For people; `resume` is the command that continues it.
+    #[must_use]
+    pub fn text(&self, resume: &str) -> String {
+        let turn = "waits for its turn";
+        let why = match self.stopped {
+            None => return format!("{turn}: run {} has the same concurrency key", self.run),
+            Some(Stop::Paused) => "is paused",
+            Some(Stop::Parked) => "is parked",
+            Some(Stop::Left) => "is executed by no process",
+        };
+        format!(
+            "{turn}: run {} has the same concurrency key and {why}; `{resume}` continues it",
+            self.run
+        )
+    }
 }
 
 /// Why an attempt failed.
@@ -199,12 +249,15 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         waits_for: String::from("next"),
         since: None,
         queued: false,
+        rate_limit: None,
         due_at: None,
         method: None,
         uri: None,
         detail: None,
         key: None,
+        child: None,
         signal: None,
+        awaits_run: None,
         attempt: retried.map(|state| state.attempt),
         max_attempts: retried.map(|state| state.max_attempts),
         last_error: retried
@@ -269,20 +322,38 @@ fn waits(
             let began = view.queued.began(*id);
             let effect = view.state().effects.get(id)?;
             let request = &effect.request;
-            let text = |key: &str| request.inputs.get(key).map(shown).as_ref().map(plain);
+            let text = |key: &str| {
+                request
+                    .inputs
+                    .get(key)
+                    .map(shown)
+                    .as_ref()
+                    .map(Value::to_text)
+            };
             let http = &*request.executor == "http";
             CurrentActivity {
                 waits_for: word("call"),
                 action: request.action.to_string(),
                 since: began.unwrap_or(Some(effect.requested_at)),
                 queued: began == Some(None),
+                rate_limit: view.queued.rate_wait(*id),
                 key: Some(request.key.clone()),
+                child: request
+                    .calls_workflow()
+                    .then(|| child_id(&view.stored.header.id, request).to_string()),
                 method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
                 uri: http.then(|| text("uri")).flatten(),
-                detail: ["run", "command", "activityType", "actorType", "runnerType"]
-                    .into_iter()
-                    .find_map(text)
-                    .filter(|_| !http),
+                detail: [
+                    "run",
+                    "command",
+                    "activityType",
+                    "actorType",
+                    "runnerType",
+                    WORKFLOW,
+                ]
+                .into_iter()
+                .find_map(text)
+                .filter(|_| !http),
                 attempt: place.attempt.or(Some(request.attempt)),
                 ..place
             }
@@ -302,11 +373,4 @@ fn retried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String
         scope.name.to_string(),
         label.map(|action| action.label.to_string()),
     ))
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.to_string(),
-        other => other.to_json(),
-    }
 }

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use windlass_draw::{Graph, Open, View};
 use windlass_expression::Value;
 use windlass_model::model::Status;
+use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
 /// Of so many loops, the newest.
@@ -165,8 +166,7 @@ fn shorter(value: Value, left: &mut usize) -> Value {
         *left -= text.len();
         return value;
     }
-    let end = (0..=most).rfind(|at| text.is_char_boundary(*at));
-    let preview = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    let preview = first_bytes(&text, most);
     *left -= preview.len();
     let large = Value::from_pairs([
         (

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::{Template, Value};
-use windlass_machine::program::{Program, ScopeKind};
+use windlass_machine::program::{Op, Program, Scope, ScopeId, ScopeKind};
 use windlass_model::model::{Delay, OnLimit, RetryOn, Test, Unchanged};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
 use windlass_source::source::{Bundle, Lines, SourceFile, TextRange};
@@ -38,17 +38,15 @@ pub struct LoopLimits {
 /// The limits of every loop, in the order of the file.
 #[must_use]
 pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
-    let mut limits: Vec<LoopLimits> = program
-        .scopes
-        .iter()
+    let mut limits: Vec<LoopLimits> = authored_scopes(program)
         .filter_map(|scope| {
-            let ScopeKind::Loop(spec) = &scope.kind else {
+            let ScopeKind::Loop(label, spec) = &scope.kind else {
                 return None;
             };
             let action = scope.action.and_then(|action| program.action(action));
             Some(LoopLimits {
                 name: scope.name.to_string(),
-                kind: spec.label.to_string(),
+                kind: label.to_string(),
                 line: action.map_or(0, |action| action.span.line),
                 count: limit_text(&spec.count),
                 timeout: spec.timeout.as_ref().map(limit_text),
@@ -70,6 +68,17 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
     limits
 }
 
+/// The scopes but for those within a follow-up, which are part of an action.
+fn authored_scopes(program: &Program) -> impl Iterator<Item = &Scope> {
+    let ids = (0..program.scopes.len()).map(ScopeId::from_index);
+    let is_part = |id| {
+        let mut around = program.ancestry(id);
+        around.any(|(_, scope)| matches!(scope.kind, ScopeKind::FollowUp))
+    };
+    ids.filter(move |id| !is_part(*id))
+        .filter_map(|id| program.scope(id))
+}
+
 /// How an action is retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActionRetry {
@@ -81,7 +90,8 @@ pub struct ActionRetry {
     pub count: String,
     /// The waits between the attempts.
     pub wait: String,
-    /// The failures after which it is retried, as in `on` of a policy.
+    /// The failures after which it is retried, as in `on` of a policy; `any` where a policy without `on` is around
+    /// other steps, and `when` with its condition where that alone decides.
     pub on: Vec<String>,
     /// Whether the policy applies because the file has none for the action.
     pub is_default: bool,
@@ -90,7 +100,7 @@ pub struct ActionRetry {
 /// The retries of all actions, in the order of the file.
 #[must_use]
 pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
-    let retried = program.scopes.iter().filter_map(|scope| {
+    let retried = authored_scopes(program).filter_map(|scope| {
         let ScopeKind::Try {
             retry: Some(retry), ..
         } = &scope.kind
@@ -103,9 +113,11 @@ pub fn action_retries(program: &Program) -> Vec<ActionRetry> {
             line: enter.span.line,
             count: limit_text(&retry.count),
             wait: retry.backoff.title(),
-            on: match retry.on.as_slice() {
-                [] => vec![RetryOn::Transient.to_string()],
-                on => on.iter().map(RetryOn::to_string).collect(),
+            on: match (retry.on.as_slice(), &enter.op) {
+                ([], _) if let Some(when) = &retry.when => vec![format!("when {}", when.text())],
+                ([], Op::Enter(_)) => vec![String::from("any")],
+                ([], _) => vec![RetryOn::Transient.to_string()],
+                (on, _) => on.iter().map(RetryOn::to_string).collect(),
             },
             is_default: retry.is_default,
         })

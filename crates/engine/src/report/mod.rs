@@ -16,17 +16,15 @@ mod outcome;
 mod row;
 mod schedule;
 mod source;
+mod state;
 mod status;
 mod summary;
 mod view;
 mod workflow;
 
 pub use counts::{RunCounts, count_runs};
-pub use current_activity::{CurrentActivity, ForkReport};
-pub use dump::{
-    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
-    WaitDump, dump,
-};
+pub use current_activity::{AwaitedRun, CurrentActivity, ForkReport, Stop};
+pub use dump::{DumpFilter, DumpReport, RunDump, StateDump, Unreadable, dump};
 pub use export::{ExportReport, LoopExport, export};
 pub use graph::graph;
 pub use health::{RawReport, RepairReport, StoreReport};
@@ -43,8 +41,9 @@ pub use limits::{
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
 pub use row::{LoopCell, RunDetail, RunRow, rows};
-pub use schedule::ScheduleReport;
+pub use schedule::{ScheduleReport, ScheduledTime, ScheduledTimes};
 pub use source::{PlacesReport, SourceReport, places, source};
+pub use state::StateReport;
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
 pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
 pub use view::shown as masked;

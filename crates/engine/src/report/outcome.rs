@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_formats::replacements;
 use windlass_machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError, RunState};
-use windlass_model::model::{FAILED_ENDINGS, Status, fault_kind};
+use windlass_model::model::{FAILED_CANCEL, FAILED_ENDINGS, Status, fault_kind};
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
@@ -28,6 +28,9 @@ pub struct OutcomeReport {
     /// `on_failure` or `on_finish`, where it failed itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_endings: Vec<FailedEnding>,
+    /// The operations that were to be cancelled at its end, and whose servers refused that or did not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_cancels: Vec<FailedCancel>,
     /// The files that it was to replace and did not, because it did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreplaced: Vec<Unreplaced>,
@@ -61,6 +64,37 @@ impl FailedEnding {
     #[must_use]
     pub fn text(&self) -> String {
         format!("`{}` failed: {}", self.ending, self.message)
+    }
+}
+
+/// An operation whose `cancel` failed: it may still run at its server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedCancel {
+    /// The action.
+    pub operation: String,
+    /// Why it failed.
+    pub message: String,
+}
+
+impl FailedCancel {
+    fn of(run: &RunState) -> Vec<Self> {
+        let variables = run.variables.as_object().into_iter().flatten();
+        let failed = variables.filter_map(|(name, error)| {
+            let action = name.strip_prefix(FAILED_CANCEL)?;
+            let message = error.get("message").and_then(Value::as_str)?;
+            Some(Self {
+                operation: action.strip_suffix(".cancel").unwrap_or(action).to_owned(),
+                message: message.to_owned(),
+            })
+        });
+        failed.collect()
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { operation, message } = self;
+        format!("the operation `{operation}` was not cancelled: {message}")
     }
 }
 
@@ -163,6 +197,7 @@ impl OutcomeReport {
         // The error of a failed run already names the limit that it failed at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
         let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
+        let failed_cancels = run.map(FailedCancel::of).unwrap_or_default();
         let (limits, unreplaced) = match &error {
             None => (LimitReached::of(loops), Vec::new()),
             Some(_) => {
@@ -177,6 +212,7 @@ impl OutcomeReport {
             limits,
             failed_items,
             failed_endings,
+            failed_cancels,
             unreplaced,
             at: outcome.at,
         }
@@ -204,7 +240,9 @@ impl ErrorReport {
         match (&outcome.error, outcome.status) {
             (Some(error), _) => Some(Self::new(error, bundle)),
             (None, Status::Succeeded | Status::Skipped) => None,
-            (None, Status::Cancelled) => Some(Self::bare("cancelled", "the run was cancelled")),
+            (None, Status::Cancelled) => {
+                Some(Self::bare(fault_kind::CANCELLED, "the run was cancelled"))
+            }
             (None, Status::Failed | Status::TimedOut) => Some(Self::bare(
                 fault_kind::TERMINATED,
                 "the run was ended as failed",

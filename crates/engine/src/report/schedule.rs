@@ -4,7 +4,9 @@ use crate::Workflow;
 use crate::calendar::next_after;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use windlass_machine::RunStatus;
 use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, When};
+use windlass_store::ScheduleState;
 use windlass_value::time::Timestamp;
 
 /// So many of the next times are told.
@@ -19,17 +21,43 @@ pub struct ScheduleReport {
     /// The time zone; UTC where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The next five times.
+    /// The next five times; empty while it is paused.
     pub next: Vec<Timestamp>,
     /// The run of the last time that had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// While an earlier run has not ended: `skip`, `queue` or `allow`.
+    /// While an earlier run has not ended: `skip`, `queue`, `allow` or `replace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<String>,
-    /// Times while no server ran: `skip` or `run_once`.
+    /// Times while no server ran: `skip`, `run_once` or `run_all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
+    /// How many times were missed and have no run.
+    #[serde(default)]
+    pub missed_times: u64,
+    /// The last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_missed: Option<Timestamp>,
+    /// Since when it is paused, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<Timestamp>,
+}
+
+/// A time of a schedule in the past.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduledTime {
+    pub time: Timestamp,
+    /// The id of its run.
+    pub run: String,
+    /// The status of its run, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunStatus>,
+}
+
+/// Times of a schedule in the past.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduledTimes {
+    pub times: Vec<ScheduledTime>,
 }
 
 impl ScheduleReport {
@@ -38,16 +66,22 @@ impl ScheduleReport {
         workflow: &Workflow,
         stored_at: Timestamp,
         mut after: Timestamp,
-        last: Option<String>,
+        state: Option<&ScheduleState>,
     ) -> Self {
+        let last = state.and_then(|state| Some(state.last_run.as_ref()?.to_string()));
         let Some(schedule) = &workflow.program().schedule else {
             return Self {
                 last,
                 ..Self::default()
             };
         };
+        let pause = state.and_then(|state| state.pauses.last());
+        let paused_since = pause.filter(|pause| pause.to.is_none());
+        let paused_since = paused_since.map(|pause| pause.from);
         let mut next = Vec::with_capacity(TIMES);
-        while let Some(at) = next_after(schedule, stored_at, after).filter(|_| next.len() < TIMES) {
+        while paused_since.is_none()
+            && let Some(at) = next_after(schedule, stored_at, after).filter(|_| next.len() < TIMES)
+        {
             next.push(at);
             after = at;
         }
@@ -60,17 +94,20 @@ impl ScheduleReport {
             timezone: Some(zone.as_deref().unwrap_or("UTC").to_owned()),
             next,
             last,
-            overlap: Some(String::from(match schedule.overlap {
-                Overlap::Skip => "skip",
-                Overlap::Queue => "queue",
-                Overlap::Allow => "allow",
-            })),
-            missed: Some(String::from(match schedule.missed {
-                Missed::Skip => "skip",
-                Missed::RunOnce => "run_once",
-            })),
+            overlap: word(&Overlap::WORDS, schedule.overlap),
+            missed: word(&Missed::WORDS, schedule.missed),
+            missed_times: state.map_or(0, |state| state.missed),
+            last_missed: state.and_then(|state| state.last_missed),
+            paused_since,
         }
     }
+}
+
+/// The word of a value.
+fn word<T: PartialEq>(words: &[(&str, T)], of: T) -> Option<String> {
+    let mut words = words.iter();
+    let found = words.find(|(_, known)| *known == of);
+    found.map(|(word, _)| (*word).to_owned())
 }
 
 fn in_words(recurrence: &Recurrence) -> String {

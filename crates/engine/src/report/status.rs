@@ -5,6 +5,8 @@ use super::change::{Changed, changes, same};
 use super::current_activity::{CurrentActivity, ForkReport, current_activities, forks};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
+use crate::launch::calls_workflows;
+use crate::turns::awaited_run;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use utoipa::ToSchema;
 use windlass_expression::{Budget, Value};
 use windlass_machine::program::{ScopeId, ScopeKind};
 use windlass_machine::{CursorId, LoopState, RunStatus, environment};
-use windlass_model::model::Status;
+use windlass_model::model::{Status, TURN_SIGNAL};
 use windlass_value::time::Timestamp;
 
 /// How many of the last iterations are compared; when all are the same, the next number.
@@ -32,7 +34,7 @@ pub struct StatusReport {
     pub workflow: String,
     /// What it is doing.
     pub status: RunStatus,
-    /// Whether a process owns the store; while none does, no run goes on.
+    /// Whether a process executes it: one that owns the store, and that started, resumed or recovered the run.
     pub owned: bool,
     /// Why the store takes no writes: no run goes on until it does, which is tried again and again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +65,9 @@ pub struct StatusReport {
     pub forks: Vec<ForkReport>,
     /// What each of its branches does right now.
     pub doing: Vec<CurrentActivity>,
+    /// Whether it starts runs of other workflows. They have the label `windlass.parent` with its id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starts_runs: bool,
 }
 
 /// A pause.
@@ -173,13 +178,17 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
             ))
         }
     };
-    let doing = current_activities(&view);
+    let mut doing = current_activities(&view);
+    let is_turn = |doing: &&mut CurrentActivity| doing.signal.as_deref() == Some(TURN_SIGNAL);
+    if let Some(turn) = doing.iter_mut().find(is_turn) {
+        turn.awaits_run = awaited_run(inspector, header)?;
+    }
     Ok(StatusReport {
         at,
         run: header.id.to_string(),
         workflow: header.workflow.to_string(),
         status: state.status(),
-        owned: inspector.is_owned(),
+        owned: inspector.executes(run),
         outage: inspector
             .check_writable()
             .err()
@@ -200,6 +209,7 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
         loops: loops(inspector, &view, at)?,
         forks: forks(&view, &doing),
         doing,
+        starts_runs: view.program.as_deref().is_some_and(calls_workflows),
     })
 }
 
@@ -241,7 +251,7 @@ fn condition(
     at: Timestamp,
 ) -> Option<ConditionReport> {
     let program = view.program.as_ref()?;
-    let ScopeKind::Loop(spec) = &program.scope(scope)?.kind else {
+    let ScopeKind::Loop(_, spec) = &program.scope(scope)?.kind else {
         return None;
     };
     let mut run = view.state().clone();

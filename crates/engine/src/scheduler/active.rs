@@ -71,6 +71,8 @@ pub(super) struct ActiveRun {
     pub computed: Option<Box<Advance>>,
     /// Its last step took long: the next one is computed elsewhere from the start.
     pub heavy: bool,
+    /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
+    pub missing: Option<String>,
     /// A step that is stored with the next one, or soon.
     pub held: Option<Box<HeldStep>>,
     /// The program's source, until the first commit has stored it.
@@ -105,11 +107,16 @@ impl ActiveRun {
 
     pub fn from_stored(stored: StoredRun, loaded: Loaded) -> Self {
         let at = stored.header.updated_at;
+        let mut tasks = Tasks::default();
+        for (id, effect) in &stored.state.effects {
+            tasks.note_child(&stored.header.id, *id, &effect.request);
+        }
         let mut hosted = RunHost::restored(loaded.program, stored.state, at, stored.snapshot_bytes);
         hosted.add_recorded_bytes(stored.tail_bytes);
         let run = Self::with(hosted, stored.header, loaded.registry, None);
         Self {
             tail_bytes: stored.tail_bytes,
+            tasks,
             ..run
         }
     }
@@ -131,6 +138,7 @@ impl ActiveRun {
             computing: None,
             computed: None,
             heavy: false,
+            missing: None,
             held: None,
             source,
             tail_bytes: 0,
@@ -223,7 +231,7 @@ impl ActiveRun {
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
     pub fn can_evict(&self) -> bool {
         self.inbox.is_empty()
-            && self.tasks.len() == 0
+            && self.tasks.is_empty()
             && !matches!(self.header.placement, Placement::Runnable)
     }
 }

@@ -487,6 +487,16 @@ impl Driver {
                 }
                 self.buffers.give_back(commit.changes);
                 let effects = active.hosted.release(step, &committed.receipt);
+                if !status.is_final()
+                    && let Some(missing) = active.missing.take()
+                {
+                    // The next load of the run starts what is outstanding.
+                    let placement = active.header.placement;
+                    self.remove(&run);
+                    self.park(&run, placement, &missing);
+                    reply_all(replies, &Ok(status));
+                    return;
+                }
                 self.release(&run, effects);
                 reply_all(replies, &Ok(status));
                 if let Some(event) = too_large {

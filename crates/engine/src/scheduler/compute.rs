@@ -61,7 +61,6 @@ pub(super) struct AdvanceResult {
 }
 
 impl Job {
-    /// Carries it out.
     fn carry_out(mut self) -> ComputedStep {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.advance()));
         let outcome = outcome.unwrap_or_else(|panic| Err(self.stuck_error(panic_message(&*panic))));

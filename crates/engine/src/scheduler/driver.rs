@@ -2,6 +2,7 @@
 
 use super::active::{ActiveRun, HeldStep};
 use super::buffers::BufferPool;
+use super::children::PARENT_LABEL;
 use super::compute::Pool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::limiter::Limits;
@@ -225,7 +226,7 @@ impl Driver {
 
     fn in_flight(&self) -> usize {
         let busy =
-            |active: &ActiveRun| active.tasks.len() + usize::from(active.computing.is_some());
+            |active: &ActiveRun| active.tasks.working() + usize::from(active.computing.is_some());
         self.runs.values().map(|active| busy(active)).sum()
     }
 
@@ -350,6 +351,12 @@ impl Driver {
             let _ = reply.send(Err(ScheduleError::Exists(run)));
             return;
         }
+        if let Some(parent) = labels.get(PARENT_LABEL)
+            && !self.waits_for_child(parent, &run)
+        {
+            let _ = reply.send(Err(ScheduleError::Stopped));
+            return;
+        }
         if !self.programs.contains_key(&loaded.program.hash) {
             self.keep_program(loaded.clone());
         }
@@ -358,6 +365,7 @@ impl Driver {
             self.watchers.add(&run, watcher);
         }
         self.runs.insert(run.clone(), Box::new(active));
+        self.runtime.queue.executed().insert(&run);
         let (durable, told) = oneshot::channel();
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);
@@ -367,6 +375,21 @@ impl Driver {
             let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
         });
+    }
+
+    /// Whether a run waits for another one. If not, its call was aborted between the request and the start.
+    fn waits_for_child(&self, parent: &str, child: &Name) -> bool {
+        let parent = self.runs.get(parent);
+        parent.is_some_and(|parent| parent.tasks.wait_for(child))
+    }
+
+    /// Cancels the runs of `workflow` actions that were aborted.
+    fn cancel_children(&mut self, children: impl IntoIterator<Item = Name>) {
+        for child in children {
+            // It may have ended, or not have begun.
+            let (reply, _) = oneshot::channel();
+            self.handle_message(Message::Deliver(child, Event::CancelRequested, reply));
+        }
     }
 
     /// Why no run can be started now.
@@ -489,14 +512,19 @@ impl Driver {
                 Effect::Start { id, request } => {
                     active.start(&self.runtime, runs, id, request);
                 }
-                Effect::Abort { id } => active.tasks.abort(id),
+                Effect::Abort { id } => {
+                    let child = active.tasks.abort(id);
+                    self.cancel_children(child);
+                }
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
                 Effect::Disarm { id, due_at } => self.timers.disarm(run, id, due_at),
                 Effect::Continue => self.post(run, Event::Continued, None),
                 Effect::Finish(outcome) => {
-                    active.tasks.abort_all();
+                    let children = active.tasks.abort_all();
+                    self.runtime.queue.executed().remove(run);
                     self.watchers.notify(run, || Update::Finished(outcome));
                     self.watchers.close(run);
+                    self.cancel_children(children);
                 }
             }
         }

@@ -4,11 +4,13 @@
 //! threads costs more than most calls. Everything else runs on the workers, which may be busy for long.
 
 use super::Message;
+use super::children::{ChildCall, WorkflowCaller, child_id};
 use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::printed::{OutputLine, OutputLog};
 use super::pulse::Pulse;
 use super::queue::Queue;
+use super::rates::Rates;
 use super::traces::Traces;
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
@@ -35,11 +37,14 @@ pub(super) struct EffectRuntime {
     /// A clone for each effect in flight.
     pub in_flight: Arc<()>,
     pub limiter: Limiter,
+    pub rates: Rates,
     pub queue: Queue,
     pub printing: OutputLog,
     pub pulse: Pulse,
     pub metrics: Metrics,
     pub traces: Traces,
+    /// What starts the runs of `workflow` actions.
+    pub caller: WorkflowCaller,
     /// Where they report.
     pub messages: UnboundedSender<Message>,
 }
@@ -106,31 +111,77 @@ pub(super) struct EffectContext<'a> {
 #[derive(Default)]
 pub(super) struct Tasks {
     running: BTreeMap<EffectId, AbortHandle>,
+    /// The runs that they wait for.
+    children: BTreeMap<EffectId, Name>,
 }
 
 impl Tasks {
-    pub fn len(&self) -> usize {
-        self.running.len()
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Number of tasks that do something, and do not only wait for another run.
+    pub fn working(&self) -> usize {
+        let waits = |id: &EffectId| self.children.contains_key(id);
+        self.running.keys().filter(|id| !waits(id)).count()
+    }
+
+    /// Notes that an effect waits for another run, also where nothing starts.
+    pub fn note_child(&mut self, run: &Name, id: EffectId, request: &Request) {
+        if request.calls_workflow() {
+            self.children.insert(id, child_id(run, request));
+        }
+    }
+
+    /// Whether one of them waits for this run.
+    pub fn wait_for(&self, child: &Name) -> bool {
+        self.children.values().any(|known| known == child)
     }
 
     pub fn done(&mut self, id: EffectId) {
         self.running.remove(&id);
+        self.children.remove(&id);
         if self.running.is_empty() {
             // A tree keeps its last node, and most runs wait for a timer.
             self.running.clear();
         }
     }
 
-    pub fn abort(&mut self, id: EffectId) {
+    /// Aborts a task; returns the run that it waited for.
+    pub fn abort(&mut self, id: EffectId) -> Option<Name> {
         if let Some(task) = self.running.get(&id) {
             task.abort();
         }
+        let child = self.children.remove(&id);
         self.done(id);
+        child
     }
 
-    pub fn abort_all(&mut self) {
+    /// Aborts all tasks; returns the runs that they waited for.
+    pub fn abort_all(&mut self) -> Vec<Name> {
         let all = std::mem::take(&mut self.running);
         all.into_values().for_each(|task| task.abort());
+        std::mem::take(&mut self.children).into_values().collect()
+    }
+
+    /// Waits for another run. That needs no permit, since the other run may need one.
+    fn call_workflow(
+        &mut self,
+        on: &EffectRuntime,
+        of: &EffectContext<'_>,
+        id: EffectId,
+        request: Request,
+    ) {
+        let (caller, to) = (on.caller.clone(), on.messages.clone());
+        self.note_child(of.run, id, &request);
+        let call = ChildCall::new(of.run, request);
+        let run = of.run.clone();
+        let task = on.handle.spawn(async move {
+            let result = caller.call(call).await;
+            // Without a receiver the engine is going down: the call is repeated later.
+            let _ = to.send(Message::EffectDone(run, Completion { id, result }));
+        });
+        self.running.insert(id, task.abort_handle());
     }
 
     /// Carries out a request when there is a permit for it.
@@ -141,6 +192,9 @@ impl Tasks {
         id: EffectId,
         request: Request,
     ) {
+        if request.calls_workflow() {
+            return self.call_workflow(on, &of, id, request);
+        }
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
         let (printing, of_run) = (on.printing.clone(), run.clone());
         let action = request.action.clone();
@@ -166,23 +220,33 @@ impl Tasks {
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let host = registry.host(&request);
-        // For a server, or for the thread that writes a file.
-        let only_waits = host.is_some() || request.appends();
+        // The next event of an open stream is not counted.
+        let turn = match host.is_none() && request.reads_events() {
+            true => None,
+            false => on.rates.turn(host.as_ref(), &registry, &request),
+        };
+        // For a server, or for the thread that writes a file. The bytes of a file are work, and a stream of events
+        // stays open between two effects.
+        let is_work = request.transfers_file() || request.reads_events();
+        let only_waits = host.is_some() && !is_work || request.appends();
         let place = on.place(of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
-            let mut turn = pin!(limiter.acquire(origin, &workflow, host));
-            let (permit, _waited) = match turn.as_mut().now_or_never() {
+            let mut permit = pin!(limiter.acquire(origin, &workflow, host, turn.as_ref()));
+            let (permit, _waited) = match permit.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {
-                    let waiting = queue.wait(&run, id);
-                    let permit = turn.await;
+                    let waiting = queue.wait(&run, id, turn.clone());
+                    let permit = permit.await;
                     waiting.mark_begun();
                     (permit, Some(waiting))
                 }
             };
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
+            if let Some(turn) = &turn {
+                turn.learn(&run, &result);
+            }
             drop((permit, in_flight, prints, counted));
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));

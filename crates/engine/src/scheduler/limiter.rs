@@ -3,6 +3,7 @@
 //!
 //! The narrowest limit is first, so that an effect that waits for a slow host blocks no other one.
 
+use super::rates::{HostTry, RateTurn};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -65,6 +66,7 @@ struct Inner {
 /// Allows an effect to run; given back when it is dropped.
 pub(super) struct Permit {
     _permits: Vec<OwnedSemaphorePermit>,
+    _host_try: Option<HostTry>,
 }
 
 impl Limiter {
@@ -78,19 +80,40 @@ impl Limiter {
         }))
     }
 
-    /// Waits for its turn.
-    pub async fn acquire(&self, origin: Origin, workflow: &Name, host: Option<Name>) -> Permit {
+    /// Waits for its turn: for one of the host's places, then for its rate limit, then for the wider limits.
+    pub async fn acquire(
+        &self,
+        origin: Origin,
+        workflow: &Name,
+        host: Option<Name>,
+        turn: Option<&RateTurn>,
+    ) -> Permit {
+        let _place = turn.and_then(RateTurn::line_up);
         let limits = self.0.limits;
         let of_host = host.map(|host| semaphore(&self.0.hosts, &host, limits.effects_per_host));
         let of_workflow = semaphore(&self.0.workflows, workflow, limits.effects_per_workflow);
         let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
         let mut permits = Vec::with_capacity(4);
         let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
-        for semaphore in of_host.into_iter().chain([of_workflow]).chain(wide) {
-            // A semaphore is never closed.
+        // A call that waits for a quota of its own takes no place from other calls to the host.
+        let mut host_try = None;
+        if let Some(turn) = turn.filter(|turn| turn.is_named()) {
+            host_try = turn.begin().await;
+        }
+        // A semaphore is never closed.
+        if let Some(of_host) = of_host {
+            permits.extend(of_host.acquire_owned().await);
+        }
+        if let Some(turn) = turn.filter(|turn| !turn.is_named()) {
+            host_try = turn.begin().await;
+        }
+        for semaphore in std::iter::once(of_workflow).chain(wide) {
             permits.extend(semaphore.acquire_owned().await);
         }
-        Permit { _permits: permits }
+        Permit {
+            _permits: permits,
+            _host_try: host_try,
+        }
     }
 }
 
@@ -124,7 +147,7 @@ mod tests {
     fn try_acquire(limiter: &Limiter, workflow: &str, host: Option<&str>) -> Option<Permit> {
         let workflow = Name::from(workflow);
         limiter
-            .acquire(Origin::Operator, &workflow, host.map(Name::from))
+            .acquire(Origin::Operator, &workflow, host.map(Name::from), None)
             .now_or_never()
     }
 
@@ -150,7 +173,9 @@ mod tests {
         let limiter = limiter(8, 8, 8);
         let ask = |origin, workflow: &str| {
             let workflow = Name::from(workflow);
-            limiter.acquire(origin, &workflow, None).now_or_never()
+            limiter
+                .acquire(origin, &workflow, None, None)
+                .now_or_never()
         };
         let guests: Vec<_> = (0..6).map(|_| ask(Origin::Guest, "a").unwrap()).collect();
         assert!(ask(Origin::Guest, "b").is_none(), "six of eight are theirs");
@@ -166,7 +191,7 @@ mod tests {
         let _busy = try_acquire(&limiter, "a", Some("slow")).unwrap();
         let name = Name::from("a");
         let mut waits =
-            Box::pin(limiter.acquire(Origin::Operator, &name, Some(Name::from("slow"))));
+            Box::pin(limiter.acquire(Origin::Operator, &name, Some(Name::from("slow")), None));
         assert!(waits.as_mut().now_or_never().is_none());
         assert!(try_acquire(&limiter, "b", Some("fast")).is_some());
     }

@@ -9,6 +9,7 @@ use super::metrics::Metrics;
 use super::printed::OutputLog;
 use super::pulse::Pulse;
 use super::queue::Queue;
+use super::rates::Rates;
 use super::traces::Traces;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use std::sync::Arc;
@@ -45,8 +46,10 @@ impl ManualDriver {
             own: None,
             in_flight: Arc::default(),
             limiter: Limiter::new(limits),
+            rates: Rates::default(),
             metrics: Metrics::default(),
             traces: Traces::default(),
+            caller: super::WorkflowCaller::default(),
             queue: Queue::default(),
             printing: OutputLog::default(),
             pulse: Pulse::default(),

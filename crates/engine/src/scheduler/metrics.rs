@@ -60,6 +60,8 @@ pub struct Metrics {
     pub runs_finished: Family<EndedLabels, Counter>,
     /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
     pub failed_endings: Family<WorkflowMetrics, Counter>,
+    /// Scheduled times that have no run.
+    pub missed_times: Family<WorkflowMetrics, Counter>,
     /// How long they took from their start, in seconds.
     pub run_seconds: Family<WorkflowMetrics, Histogram>,
     /// The workflows that have counters of their own.
@@ -85,6 +87,7 @@ impl Default for Metrics {
             runs_started: Family::default(),
             runs_finished: Family::default(),
             failed_endings: Family::default(),
+            missed_times: Family::default(),
             // From 100 ms to 29 days.
             run_seconds: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.1, 4.0, 13))
@@ -175,6 +178,12 @@ impl Metrics {
             "other".into()
         };
         WorkflowMetrics { workflow }
+    }
+
+    /// Scheduled times of a workflow that have no run.
+    pub(crate) fn missed(&self, workflow: &Name, times: u64) {
+        let of = self.of(workflow);
+        self.missed_times.get_or_create(&of).inc_by(times);
     }
 
     /// A timer that fired.

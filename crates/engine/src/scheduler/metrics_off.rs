@@ -20,6 +20,8 @@ impl Metrics {
 
     pub(super) fn step(&self, _: &Name, _: Timestamp, _: &Commit, _: u64) {}
 
+    pub(crate) fn missed(&self, _: &Name, _: u64) {}
+
     pub(super) fn fired(&self, _: Timestamp, _: Timestamp) {}
 
     pub(super) fn held(&self, _: usize, _: usize) {}

@@ -13,12 +13,15 @@
 //! never interprets a program.
 
 mod active;
+mod breaker;
 mod buffers;
+mod children;
 mod clock;
 mod commits;
 mod compute;
 mod driver;
 mod effects;
+mod executed;
 mod limiter;
 mod manual;
 #[cfg_attr(not(feature = "metrics"), path = "metrics_off.rs")]
@@ -27,18 +30,23 @@ mod outage;
 mod printed;
 mod pulse;
 mod queue;
+mod rate_window;
+mod rates;
 mod recovery;
 mod timers;
 mod traces;
 mod watch;
 mod writers;
 
+use children::WorkflowCaller;
+pub(crate) use children::{CallWorkflow, ChildCall, PARENT_LABEL, child_id};
 pub use clock::now;
 pub use limiter::Limits;
 pub use manual::{ManualDriver, ReplyReceiver};
 pub use metrics::Metrics;
 pub use printed::{OutputLine, OutputLog};
 pub use queue::{Queue, Queued};
+pub use rates::{RateLimitWait, Rates, remove_old_rates};
 pub use traces::{SpanSink, TraceSpan};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
@@ -82,6 +90,11 @@ pub trait Loader: Send + Sync + 'static {
     /// Why this version of the engine cannot compile it, in words.
     fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         self.load(hash, source)
+    }
+
+    /// What this process lacks of what a run does when it is cancelled, in words.
+    fn missing_to_cancel(&self, _source: &ProgramSource) -> Option<String> {
+        None
     }
 }
 
@@ -192,6 +205,7 @@ pub struct Scheduler {
     queue: Queue,
     printing: OutputLog,
     pulse: Pulse,
+    caller: WorkflowCaller,
     /// Commands that wait for their answer, and how many may.
     pending: AtomicUsize,
     max_pending: usize,
@@ -210,19 +224,23 @@ impl Scheduler {
         loader: Arc<dyn Loader>,
         tasks: tokio::runtime::Handle,
         limits: Limits,
+        rates: Rates,
         commands_only: bool,
         traces: Option<SpanSink>,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = unbounded_channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
         let (printing, pulse) = (OutputLog::default(), Pulse::default());
+        let caller = WorkflowCaller::default();
         let runtime = EffectRuntime {
             handle: tasks,
             own: Some(OwnRuntime::new()?),
             in_flight: Arc::default(),
             limiter: Limiter::new(limits),
+            rates,
             metrics: metrics.clone(),
             traces: Traces(traces),
+            caller: caller.clone(),
             queue: queue.clone(),
             printing: printing.clone(),
             pulse: pulse.clone(),
@@ -238,6 +256,7 @@ impl Scheduler {
             queue,
             printing,
             pulse,
+            caller,
             pending: AtomicUsize::new(0),
             max_pending: limits.pending,
             thread: Mutex::new(Some(thread)),
@@ -298,6 +317,11 @@ impl Scheduler {
     pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await
+    }
+
+    /// From now on `workflow` actions start runs through this.
+    pub(crate) fn set_caller(&self, caller: &Arc<dyn CallWorkflow>) {
+        self.caller.set(caller);
     }
 
     /// For how long its driver has done one and the same thing; none while it waits for something to do.

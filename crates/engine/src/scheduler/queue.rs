@@ -1,7 +1,9 @@
-//! Which effects wait for a permit, and when those began that had to wait. Reports tell it; nothing is
-//! decided by it, and nothing of it is stored.
+//! Which effects wait for a permit, and when those began that had to wait; and which runs are executed. Reports tell
+//! it; nothing is decided by it, and nothing of it is stored.
 
 use super::clock::now;
+use super::executed::ExecutedRuns;
+use super::rates::{RateLimitWait, RateTurn};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_machine::EffectId;
@@ -16,6 +18,7 @@ pub struct Queue(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     state: Mutex<State>,
+    executed: ExecutedRuns,
     feed: Feed,
 }
 
@@ -26,19 +29,37 @@ struct State {
 }
 
 /// Those of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Queued {
     /// Another one whenever one begins to wait or stops waiting; 0: none does.
     pub number: u64,
-    /// When each began; none while it waits.
-    calls: HashMap<EffectId, Option<Timestamp>>,
+    calls: HashMap<EffectId, QueuedCall>,
+}
+
+/// A call that had to wait.
+#[derive(Clone, Debug)]
+enum QueuedCall {
+    Waits(Option<RateTurn>),
+    Began(Timestamp),
 }
 
 impl Queued {
     /// None: it did not have to wait. Else when it began, if it has.
     #[must_use]
     pub fn began(&self, effect: EffectId) -> Option<Option<Timestamp>> {
-        self.calls.get(&effect).copied()
+        self.calls.get(&effect).map(|call| match call {
+            QueuedCall::Waits(_) => None,
+            QueuedCall::Began(at) => Some(*at),
+        })
+    }
+
+    /// What it waits for, if that is a rate limit.
+    #[must_use]
+    pub fn rate_wait(&self, effect: EffectId) -> Option<RateLimitWait> {
+        match self.calls.get(&effect)? {
+            QueuedCall::Waits(turn) => turn.as_ref()?.wait(),
+            QueuedCall::Began(_) => None,
+        }
     }
 }
 
@@ -55,6 +76,16 @@ impl Queue {
         self.state().runs.get(run).cloned().unwrap_or_default()
     }
 
+    /// Whether this process executes a run that has not ended.
+    #[must_use]
+    pub fn executes(&self, run: &str) -> bool {
+        self.0.executed.contains(run)
+    }
+
+    pub(super) fn executed(&self) -> &ExecutedRuns {
+        &self.0.executed
+    }
+
     /// From now on this is called when something changes after [`Queue::changed`].
     pub fn on_change(&self, wake: Wake) {
         self.0.feed.on_change(wake);
@@ -66,8 +97,8 @@ impl Queue {
         self.0.feed.take()
     }
 
-    pub(super) fn wait(&self, run: &Name, effect: EffectId) -> QueueGuard {
-        self.put(run, effect, None);
+    pub(super) fn wait(&self, run: &Name, effect: EffectId, turn: Option<RateTurn>) -> QueueGuard {
+        self.put(run, effect, QueuedCall::Waits(turn));
         QueueGuard {
             queue: self.clone(),
             run: run.clone(),
@@ -75,13 +106,13 @@ impl Queue {
         }
     }
 
-    fn put(&self, run: &Name, effect: EffectId, began: Option<Timestamp>) {
+    fn put(&self, run: &Name, effect: EffectId, call: QueuedCall) {
         let mut state = self.state();
         state.number += 1;
         let number = state.number;
         let queued = state.runs.entry(run.clone()).or_default();
         queued.number = number;
-        queued.calls.insert(effect, began);
+        queued.calls.insert(effect, call);
         drop(state);
         self.0.feed.changed(std::iter::once(run.clone()));
     }
@@ -94,7 +125,8 @@ impl Queue {
 impl QueueGuard {
     /// It has its permit.
     pub fn mark_begun(&self) {
-        self.queue.put(&self.run, self.effect, Some(now()));
+        let began = QueuedCall::Began(now());
+        self.queue.put(&self.run, self.effect, began);
     }
 }
 

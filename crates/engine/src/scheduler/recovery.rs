@@ -70,6 +70,7 @@ impl Driver {
             }
         }
         self.stored_due = self.store.next_due_at()?;
+        self.runtime.queue.executed().insert_all();
         found.extend(waiting.into_iter().map(|(_, run)| run));
         if paused {
             found.extend(self.resume_paused()?);
@@ -126,12 +127,13 @@ impl Driver {
         }
         let outstanding = active.hosted.outstanding();
         self.runs.insert(run.clone(), Box::new(active));
+        self.runtime.queue.executed().insert(run);
         self.release(run, outstanding);
         Ok(status)
     }
 
-    /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts. Its
-    /// program is not cached, so that a resume of another run still says what is lacking.
+    /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts but what cancels its
+    /// operations. Its program is not cached, so that a resume of another run still says what is lacking.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();
@@ -139,6 +141,7 @@ impl Driver {
         let source = self.store.program(hash)?;
         let loaded = load_program(run, || self.loader.load_to_end(hash, &source))?;
         let mut active = ActiveRun::from_stored(stored, loaded);
+        active.missing = self.loader.missing_to_cancel(&source);
         active.header.labels.remove(QUARANTINE_LABEL);
         self.runs.insert(run.clone(), Box::new(active));
         Ok(status)
@@ -242,13 +245,14 @@ impl Driver {
             return;
         }
         self.retries.tries.remove(run);
-        let said = error.to_string();
-        let line = said.lines().next().unwrap_or_default();
+        self.park(run, Placement::Idle, &error.to_string());
+    }
+
+    /// Labels a run with the reason why it does not continue.
+    pub(super) fn park(&mut self, run: &Name, placement: Placement, reason: &str) {
+        let line = reason.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(MAX_REASON_BYTES).collect();
-        match self
-            .store
-            .set_quarantine(run, Placement::Idle, Some(&reason))
-        {
+        match self.store.set_quarantine(run, placement, Some(&reason)) {
             Ok(()) => tracing::error!(%run, "the run is parked: resume it when it is mended"),
             Err(error) => tracing::error!(%run, %error, "the run cannot be parked"),
         }
@@ -256,13 +260,18 @@ impl Driver {
 
     /// Drops a run from memory, which may be ahead of the store.
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
+        self.remove(run);
+        self.on_run_failed(run, error);
+    }
+
+    /// Drops a run from memory with all that it does.
+    pub(super) fn remove(&mut self, run: &Name) {
         if let Some(mut active) = self.runs.remove(run) {
             active.tasks.abort_all();
             active.cancel_computation();
             self.timers.disarm_all(run, active.hosted.state());
         }
         self.busy.retain(|busy| busy != run);
-        self.on_run_failed(run, error);
     }
 
     // ── errors of the store ──────────────────────────────────────────────────────

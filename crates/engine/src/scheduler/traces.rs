@@ -159,7 +159,7 @@ fn enclosing_span(place: &str, program: &Program) -> SpanOf {
         let is_loop = |name: &Name| {
             let mut scopes = program.scopes.iter();
             scopes.any(|scope| {
-                matches!(scope.kind, ScopeKind::Loop(_))
+                matches!(scope.kind, ScopeKind::Loop(..))
                     && printable(&path_part(&scope.name)) == **name
             })
         };

@@ -146,13 +146,7 @@ impl InferredSchema {
             Self::Unknown => Value::text("text"),
             Self::Leaf(value) | Self::Firm(value) => value.clone(),
             Self::Json(inner) => Value::text(inner.as_json().to_json()),
-            Self::Base64(inner) => {
-                let value = inner.value();
-                let text = value
-                    .as_str()
-                    .map_or_else(|| value.to_json(), str::to_owned);
-                Value::text(STANDARD.encode(text))
-            }
+            Self::Base64(inner) => Value::text(STANDARD.encode(inner.value().to_text())),
             Self::Xml(inner) => {
                 // XML is read as JSON.
                 let inner = match &**inner {

@@ -12,6 +12,7 @@ pub use compare::Comparison;
 pub use extract::Extract;
 pub use port::{Port, PortKind, excerpt};
 
+use super::error::wrong;
 use super::template::{Kind, Template};
 use super::wdl::text::text_size;
 use super::{Env, EvalError, Lookup, Object, Reference, Value};
@@ -30,6 +31,8 @@ pub enum Binding {
     Input(Name),
     /// What an action gave; null when it did not run.
     Outputs(Name),
+    /// The status and the error of an action; null when it did not run.
+    Record(Name),
     /// What an action gave in the iteration before; of the named loop, or of the innermost one
     /// that has such an iteration. Null when it did not run there.
     Previous(Name, Option<Name>),
@@ -95,6 +98,13 @@ impl Binding {
                 Lookup::Found(outputs) => outputs,
                 Lookup::NotRun | Lookup::Unknown(_) => Value::Null,
             }),
+            Self::Record(action) => match env.action(action) {
+                Lookup::Found(view) => seen(Value::from_pairs([
+                    ("status", Value::text(view.status)),
+                    ("error", view.error),
+                ])),
+                Lookup::NotRun | Lookup::Unknown(_) => Ok(Value::Null),
+            },
             Self::Previous(action, of) => {
                 Ok(env.previous(action, of.as_deref()).unwrap_or_default())
             }
@@ -195,7 +205,7 @@ impl Binding {
         match self {
             Self::Root(name) => found.push(Reference::Root(name.to_string())),
             Self::Input(name) => found.push(Reference::Input(name.to_string())),
-            Self::Outputs(action) | Self::Previous(action, _) => {
+            Self::Outputs(action) | Self::Record(action) | Self::Previous(action, _) => {
                 found.push(Reference::Action(action.to_string()));
             }
             Self::Attempt | Self::Attempts(_) => {}
@@ -233,13 +243,11 @@ impl Binding {
 
     /// Where it comes from, in words for people.
     pub(super) fn source(&self) -> Value {
-        let of = |template: &Template| match template.source() {
-            Value::String(text) => text.to_string(),
-            other => other.to_json(),
-        };
+        let of = Template::source_text;
         Value::text(match self {
             Self::Root(name) | Self::Outputs(name) => name.to_string(),
             Self::Input(name) => format!("inputs.{name}"),
+            Self::Record(action) => format!("record of {action}"),
             Self::Previous(action, _) => format!("previous {action}"),
             Self::Item(name) => format!("item of {name}"),
             Self::Iteration(name) => format!("iteration of {name}"),
@@ -262,15 +270,5 @@ impl Binding {
             | Self::Checked(_, from)
             | Self::Scoped(_, from) => return from.source(),
         })
-    }
-}
-
-fn wrong(message: String) -> EvalError {
-    EvalError {
-        message,
-        offset: 0,
-        length: 1,
-        text: String::new(),
-        missing: None,
     }
 }

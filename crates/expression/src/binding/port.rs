@@ -3,6 +3,7 @@
 
 use crate::Value;
 use std::sync::Arc;
+use windlass_value::shortened;
 
 /// What a port takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,10 +128,5 @@ impl Port {
 
 /// The beginning of a value, for a message.
 pub fn excerpt(value: &Value) -> String {
-    const SHOWN: usize = 60;
-    let json = value.to_json();
-    if json.chars().count() <= SHOWN {
-        return json;
-    }
-    json.chars().take(SHOWN).chain(['…']).collect()
+    shortened(&value.to_json(), 60)
 }

@@ -8,8 +8,8 @@ use crate::over_memory_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use ring::digest::{SHA256, digest};
-use std::fmt::Write;
 use std::sync::LazyLock;
+use windlass_value::hex;
 
 /// The engine's own filters, to call from ours.
 static BUILTIN: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
@@ -22,11 +22,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.add_filter("sha256", |value: Value| {
         let text = python::str(&value)?;
         session::work(text.len() / 16)?;
-        let mut out = String::new();
-        for byte in digest(&SHA256, text.as_bytes()).as_ref() {
-            let _ = write!(out, "{byte:02x}");
-        }
-        Ok::<_, Error>(out)
+        Ok::<_, Error>(hex(digest(&SHA256, text.as_bytes()).as_ref()))
     });
     engine.add_filter("string", |value: Value| python::str(&value));
     engine.add_filter("center", center);

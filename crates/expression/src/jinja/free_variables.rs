@@ -79,7 +79,8 @@ impl FreeVariable {
     pub(super) fn references(&self) -> Vec<Reference> {
         let computed = || vec![String::new()];
         let make: fn(String) -> Reference = match &*self.name {
-            "variables" | "state" => Reference::Variable,
+            "variables" => Reference::Variable,
+            "state" => Reference::State,
             "actions" => Reference::Action,
             "inputs" => Reference::Input,
             "loops" => Reference::Loop,
@@ -136,6 +137,7 @@ impl FreeVariable {
             "item" => env.item(None)?,
             "trigger" => env.trigger(),
             "workflow" => env.workflow(),
+            "schedule" => env.schedule(),
             _ => return None,
         };
         Some(to_jinja(&value, lenient))
@@ -203,7 +205,7 @@ pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, V
             ];
             names.extend(ours.into_iter().map(String::from));
             names.extend(
-                ["item", "trigger", "workflow"]
+                ["item", "trigger", "workflow", "schedule"]
                     .into_iter()
                     .map(String::from),
             );

@@ -6,7 +6,7 @@ use super::functions::{Args, Run};
 use super::text::text_size;
 use crate::error::Missing;
 use crate::{Budget, BudgetExceeded, Env, EvalError, MAX_DEPTH, Mode, Object, Value};
-use windlass_value::{did_you_mean, members};
+use windlass_value::{did_you_mean, members, shortened};
 
 /// Maximum number of nodes that one expression evaluates and elements that it inspects.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
@@ -413,19 +413,12 @@ fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
 
 /// A value in an error message: its kind, and itself where it is short.
 pub(crate) fn describe(value: &Value) -> String {
-    let short = |text: &str| -> String {
-        let mut cut: String = text.chars().take(40).collect();
-        if cut.len() < text.len() {
-            cut.push('…');
-        }
-        cut
-    };
     match value {
         Value::Null => "null".into(),
         Value::Bool(value) => format!("the boolean {value}"),
         Value::Int(value) => format!("the integer {value}"),
         Value::Float(_) | Value::Decimal(_) => format!("the number {}", value.to_json()),
-        Value::String(text) => format!("the text '{}'", short(text)),
+        Value::String(text) => format!("the text '{}'", shortened(text, 40)),
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(map) => format!("an object of {}", map.len()),
         Value::Secure(_) => "a secure value".into(),

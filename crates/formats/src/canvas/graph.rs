@@ -13,28 +13,16 @@ use windlass_expression::Syntax;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, nearest};
 use windlass_source::source::{self, Entry, Kind, Span};
+use windlass_value::words;
 
 const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
 /// Keys of drawing tools, which have no effect.
-const DRAWING: [&str; 15] = [
-    "id",
-    "type",
-    "label",
-    "data",
-    "style",
-    "className",
-    "animated",
-    "selected",
-    "selectable",
-    "deletable",
-    "hidden",
-    "zIndex",
-    "markerEnd",
-    "markerStart",
-    "interactionWidth",
-];
+const DRAWING: [&str; 15] = words! {
+    id type label data style className animated selected selectable deletable hidden zIndex
+    markerEnd markerStart interactionWidth
+};
 
 /// What cannot be read, and was reported.
 struct InvalidGraph;

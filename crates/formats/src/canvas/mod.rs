@@ -23,7 +23,7 @@ mod port;
 mod scope;
 mod tree;
 
-pub(super) use files::references;
+pub(super) use files::collect_workflows;
 
 use super::reader::Reader;
 use super::{Caps, builder, stem};

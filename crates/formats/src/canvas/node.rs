@@ -7,6 +7,7 @@ use crate::reader::Fields;
 use windlass_expression::{PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{self, Entry, Kind, Span};
+use windlass_value::words;
 
 /// The types, as they are shown.
 pub(super) const TYPES: [&str; 13] = [
@@ -25,32 +26,11 @@ pub(super) const TYPES: [&str; 13] = [
     "wire",
 ];
 /// Keys of drawing tools, which have no effect.
-const DRAWING: [&str; 24] = [
-    "position",
-    "positionAbsolute",
-    "width",
-    "height",
-    "measured",
-    "selected",
-    "dragging",
-    "resizing",
-    "parentId",
-    "parentNode",
-    "extent",
-    "expandParent",
-    "style",
-    "className",
-    "zIndex",
-    "draggable",
-    "selectable",
-    "connectable",
-    "deletable",
-    "hidden",
-    "sourcePosition",
-    "targetPosition",
-    "dragHandle",
-    "ariaLabel",
-];
+const DRAWING: [&str; 24] = words! {
+    position positionAbsolute width height measured selected dragging resizing parentId parentNode
+    extent expandParent style className zIndex draggable selectable connectable deletable hidden
+    sourcePosition targetPosition dragHandle ariaLabel
+};
 
 pub(super) struct NodeReader<'n> {
     pub data: Fields<'n>,

@@ -61,6 +61,7 @@ impl Scope<'_> {
                     }
                 }
                 Reference::Variable(name)
+                | Reference::State(name)
                 | Reference::Action(name)
                 | Reference::Parameter(name) => {
                     let what =

@@ -3,82 +3,40 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body, OrderedStep, member};
 use super::nested::as_nested;
+use super::state::names_its_value;
 use crate::builder::{nothing, step};
 use crate::reader::{Fields, constant};
 use crate::synonyms::action_type;
 use std::borrow::Cow;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::hir::{Block, Secure, StepKind};
-use windlass_model::model::{Expect, Name, Secured};
+use windlass_model::model::{Expect, GET_STATE, Name, SET_STATE, Secured, WORKFLOW};
 use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Node, Span};
+use windlass_value::words;
 
-pub(super) const TYPES: [&str; 31] = [
-    "until",
-    "while",
-    "doUntil",
-    "retry",
-    "foreach",
-    "parallel",
-    "if",
-    "switch",
-    "scope",
-    "http",
-    "wait",
-    "waitForSignal",
-    "compose",
-    "setVariable",
-    "initializeVariable",
-    "incrementVariable",
-    "decrementVariable",
-    "appendToArrayVariable",
-    "appendToStringVariable",
-    "ai",
-    "activity",
-    "actor",
-    "shell",
-    "terminate",
-    "parseJson",
-    "select",
-    "query",
-    "join",
-    "table",
-    "appendFile",
-    "operation",
-];
+pub(super) const TYPES: [&str; 34] = words! {
+    until while doUntil retry foreach parallel if switch scope http wait waitForSignal compose
+    setVariable initializeVariable incrementVariable decrementVariable appendToArrayVariable
+    appendToStringVariable ai activity actor shell terminate parseJson select query join table
+    appendFile operation setState getState workflow
+};
 
 /// The types that only Azure definitions have, besides the connectors.
 const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
 
 /// The types that Azure has no word for.
-const LOOM_ONLY: [&str; 11] = [
-    "operation",
-    "while",
-    "doUntil",
-    "retry",
-    "parallel",
-    "waitForSignal",
-    "ai",
-    "activity",
-    "actor",
-    "shell",
-    "appendFile",
-];
+const LOOM_ONLY: [&str; 14] = words! {
+    operation workflow while doUntil retry parallel waitForSignal ai activity actor shell appendFile
+    setState getState
+};
 
 /// What `operationOptions` may name.
-const OPTIONS: [&str; 11] = [
-    "Asynchronous",
-    "DisableAsyncPattern",
-    "DisableAutomaticDecompression",
-    "EnableSchemaValidation",
-    "FailWhenLimitsReached",
-    "IncludeAuthorizationHeadersInOutputs",
-    "OptimizedForHighThroughput",
-    "Sequential",
-    "SingleInstance",
-    "SuppressWorkflowHeaders",
-    "SuppressWorkflowHeadersOnResponse",
-];
+const OPTIONS: [&str; 11] = words! {
+    Asynchronous DisableAsyncPattern DisableAutomaticDecompression EnableSchemaValidation
+    FailWhenLimitsReached IncludeAuthorizationHeadersInOutputs OptimizedForHighThroughput Sequential
+    SingleInstance SuppressWorkflowHeaders SuppressWorkflowHeadersOnResponse
+};
 const SECURE: &str = "for example secure: [inputs, outputs]";
 const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
 
@@ -171,6 +129,7 @@ impl Loom<'_> {
         placed.step.kind = body.kind;
         placed.step.timeout = body.timeout;
         placed.step.output = body.output;
+        placed.step.follow_up = body.follow_up;
         placed.step.retry = placed.step.retry.or(body.retry);
         placed
     }
@@ -181,6 +140,8 @@ impl Loom<'_> {
     fn label<'t>(&mut self, text: &'t str, entry: &Entry, node: &Node) -> Option<Cow<'t, str>> {
         let mut known = TYPES.to_vec();
         if self.azure() {
+            // A connector has this type there.
+            known.retain(|known| *known != WORKFLOW);
             known.extend(AZURE_TYPES.iter().chain(&super::connector::TYPES));
         }
         let exact = known.iter().find(|known| known.eq_ignore_ascii_case(text));
@@ -341,7 +302,7 @@ impl Loom<'_> {
 
     /// `name` next to a key: it may repeat the key and nothing else.
     fn common(&mut self, act: &mut ActionFields<'_>, label: &str) {
-        if label.ends_with("Variable") {
+        if label.ends_with("Variable") || names_its_value(label) {
             return;
         }
         if let Some(entry) = act.fields.get("name")
@@ -365,6 +326,7 @@ impl Loom<'_> {
             "scope" => self.scope(act),
             "http" => self.http(act),
             "operation" => self.operation(act),
+            WORKFLOW => self.call_workflow(act),
             "shell" => self.shell(act),
             "activity" | "actor" => self.handler(act, label),
             "ai" => self.ai(act),
@@ -374,6 +336,7 @@ impl Loom<'_> {
             "terminate" => self.terminate(act).into(),
             "parseJson" | "select" | "query" | "join" | "table" => self.data(act, label).into(),
             "appendFile" => self.append_file(act),
+            SET_STATE | GET_STATE => self.state_action(act, label),
             "Response" => self.response(act).into(),
             "Expression" => self.one_function(act).into(),
             _ if label.ends_with("Variable") => self.variable(act, label).into(),

@@ -3,7 +3,7 @@
 use crate::reader::Fields;
 use std::ops::Range;
 use windlass_expression::Template;
-use windlass_model::hir::{After, RetryPolicy, Step, StepKind};
+use windlass_model::hir::{After, FollowUp, RetryPolicy, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Span};
 
@@ -24,6 +24,7 @@ pub(super) struct Body {
     pub timeout: Option<Template>,
     /// What its record holds instead of its own output.
     pub output: Option<Template>,
+    pub follow_up: Option<Box<FollowUp>>,
 }
 
 impl From<StepKind> for Body {
@@ -33,6 +34,7 @@ impl From<StepKind> for Body {
             retry: None,
             timeout: None,
             output: None,
+            follow_up: None,
         }
     }
 }

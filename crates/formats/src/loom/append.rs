@@ -3,12 +3,17 @@
 
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
+use super::block::is_item;
 use crate::append::{self, LOOM_FILES as FILES};
 use crate::builder::{call, only, step, text, when};
 use crate::reader::Fields;
 use windlass_expression::{ParseError, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Step, StepKind, Workflow};
 use windlass_model::model::Name;
+use windlass_source::source::{Entry, Node, Span};
+
+/// The formats of rows.
+const FORMATS: [(&str, &str); 3] = [("ndjson", "ndjson"), ("json", "json"), ("csv", "csv")];
 
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";
 
@@ -46,7 +51,7 @@ impl Loom<'_> {
     fn append_inputs(
         &mut self,
         fields: &mut Fields<'_>,
-        span: windlass_source::source::Span,
+        span: Span,
     ) -> Option<Vec<(Template, Template)>> {
         let path = fields.required(self, "path", span, HINT);
         let data = ["row", "rows", "text"].map(|key| fields.get(key));
@@ -57,17 +62,82 @@ impl Loom<'_> {
             let hint = "set one of row, rows and text";
             self.error("conflict", second.key_span, what, hint);
         }
+        let about_rows = ["key", "format", "columns"].map(|key| fields.non_null(self, key));
         let Some(first) = first else {
             let what = "there is nothing to append";
             self.error("missing-key", span, what, HINT);
             return None;
         };
-        let path = self.template(&path?.value);
-        let key = Template::constant(Value::text(first.key.as_str()));
-        Some(vec![
-            (text("path"), path),
-            (key, self.template(&first.value)),
-        ])
+        let content = self.template(&first.value);
+        let mut members = vec![(text("path"), self.template(&path?.value))];
+        let mut about_rows = about_rows.into_iter().flatten().peekable();
+        if first.key == "text"
+            && let Some(entry) = about_rows.peek()
+        {
+            let what = format!(
+                "`{}` is about rows, and `text` is appended as it is",
+                entry.key
+            );
+            self.error("conflict", entry.key_span, what, "use `row` or `rows`");
+            return None;
+        }
+        for entry in about_rows {
+            let member = match &*entry.key {
+                "key" => {
+                    let keys = self.row_keys(entry, first, &content)?;
+                    members.push((text("key"), text(entry.value.as_str().unwrap_or_default())));
+                    (text("keys"), keys)
+                }
+                "format" => {
+                    let wrong = |text: &str| format!("`format: {text}` is not known");
+                    let format = self.choice(entry, &FORMATS, wrong)?;
+                    (text("format"), text(format))
+                }
+                _ => (text("columns"), self.template(&entry.value)),
+            };
+            members.push(member);
+        }
+        members.push((text(&first.key), content));
+        Some(members)
+    }
+
+    /// `key`: of each row, a member such as `id` or `meta.id`, or what an expression gives for `item`.
+    fn row_keys(&mut self, entry: &Entry, rows: &Entry, content: &Template) -> Option<Template> {
+        let hint = "for example key: id, or key: \"{{ item.kind ~ item.id }}\"";
+        let given = self.text(entry, hint)?;
+        let key = match given.contains(['@', '{']) {
+            true => self.template_about_items(&entry.value),
+            false if given == "item" => Template::parse("@item()", Syntax::Loom).ok()?,
+            false => {
+                let members = given.split('.').map(|name| match name.trim() {
+                    "" => Err(()),
+                    name => Ok(format!("?['{}']", name.replace('\'', "''"))),
+                });
+                match members.collect::<Result<String, ()>>() {
+                    Ok(path) => Template::parse(&format!("@item(){path}"), Syntax::Loom).ok()?,
+                    Err(()) => {
+                        let what = format!("`key: {given}` does not name a member of a row");
+                        self.error("bad-value", entry.value.span, what, hint);
+                        return None;
+                    }
+                }
+            }
+        };
+        let rows = match &*rows.key {
+            "rows" => content.clone(),
+            _ => Template::array(vec![content.clone()]),
+        };
+        Some(Template::select(rows, key))
+    }
+
+    /// A template in which `item` is a row.
+    fn template_about_items(&mut self, node: &Node) -> Template {
+        let first = self.mentions.len();
+        let template = self.template(node);
+        for mention in self.mentions.iter_mut().skip(first) {
+            mention.is_inside |= is_item(&mention.reference);
+        }
+        template
     }
 
     fn lowered(
@@ -77,11 +147,14 @@ impl Loom<'_> {
         replaces: bool,
     ) -> Result<Body, ParseError> {
         let wdl = |text: &str| Template::parse(text, Syntax::Azure);
-        let output = Template::object(vec![
-            (text("path"), wdl("@variables('result').path")?),
-            (text("length"), wdl("@variables('result').length")?),
-            (text("rows"), wdl("@variables('result').rows")?),
-        ]);
+        let has_keys = members.iter().any(|(key, _)| *key == text("keys"));
+        let mut shown = vec!["path", "length", "rows"];
+        shown.extend(has_keys.then_some("duplicates"));
+        let output = shown.into_iter().map(|key| {
+            let value = wdl(&format!("@variables('result').{key}"))?;
+            Ok((text(key), value))
+        });
+        let output = Template::object(output.collect::<Result<_, ParseError>>()?);
         let path = members.first().map(|(_, path)| path.clone());
         if replaces {
             members.push((text("replace"), Template::constant(Value::Bool(true))));

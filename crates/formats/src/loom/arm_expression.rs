@@ -2,6 +2,7 @@
 //! names mean, [`super::arm_functions`] says.
 
 use windlass_expression::Value;
+use windlass_value::first_chars;
 
 /// How deep an expression may nest.
 const MAX_DEPTH: usize = 64;
@@ -33,12 +34,8 @@ pub(super) fn parse(text: &str) -> Result<Expr, String> {
     parser.space();
     match parser.rest {
         "" => Ok(expr),
-        rest => Err(format!("`{}` was not expected", short(rest))),
+        rest => Err(format!("`{}` was not expected", first_chars(rest, 20))),
     }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(20).collect()
 }
 
 struct Parser<'t> {
@@ -78,7 +75,10 @@ impl<'t> Parser<'t> {
                 let safe = self.take("?");
                 let key = self.expr(depth + 1)?;
                 if !self.take("]") {
-                    return Err(format!("`]` was expected before `{}`", short(self.rest)));
+                    return Err(format!(
+                        "`]` was expected before `{}`",
+                        first_chars(self.rest, 20)
+                    ));
                 }
                 (key, safe)
             } else if self.take(".") {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
             Some(c) if is_word(c) => self.call(depth),
             _ => Err(format!(
                 "a value was expected before `{}`",
-                short(self.rest)
+                first_chars(self.rest, 20)
             )),
         }
     }
@@ -167,7 +167,7 @@ impl<'t> Parser<'t> {
                 return Ok(Expr::Call(name, arguments));
             }
             if !self.take(",") {
-                let rest = short(self.rest);
+                let rest = first_chars(self.rest, 20);
                 return Err(format!("`,` or `)` was expected before `{rest}`"));
             }
         }

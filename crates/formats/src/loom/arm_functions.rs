@@ -6,6 +6,7 @@ use super::arm_time::{self, formatted};
 use std::sync::Arc;
 use windlass_expression::{Context, Object, Subject, Value};
 use windlass_model::model::sha256_of_parts;
+use windlass_value::{hex, words};
 
 /// The key of an object that replaces a value that only a deployment knows: each of its members is
 /// the same object.
@@ -19,55 +20,13 @@ const LOCATION: &str = "westeurope";
 const NOW: &str = "2000-01-01T00:00:00Z";
 
 /// The functions that WDL has, too, with the same meaning.
-const SHARED: [&str; 46] = [
-    "add",
-    "and",
-    "array",
-    "base64",
-    "base64tostring",
-    "bool",
-    "coalesce",
-    "contains",
-    "createarray",
-    "datauri",
-    "datauritostring",
-    "div",
-    "empty",
-    "endswith",
-    "equals",
-    "first",
-    "float",
-    "greater",
-    "greaterorequals",
-    "indexof",
-    "int",
-    "intersection",
-    "join",
-    "json",
-    "last",
-    "lastindexof",
-    "length",
-    "less",
-    "lessorequals",
-    "max",
-    "min",
-    "mod",
-    "mul",
-    "not",
-    "or",
-    "range",
-    "replace",
-    "skip",
-    "split",
-    "startswith",
-    "string",
-    "sub",
-    "substring",
-    "take",
-    "tolower",
-    "toupper",
-];
-const MORE_SHARED: [&str; 4] = ["trim", "union", "uricomponent", "uricomponenttostring"];
+const SHARED: [&str; 50] = words! {
+    add and array base64 base64tostring bool coalesce contains createarray datauri datauritostring
+    div empty endswith equals first float greater greaterorequals indexof int intersection join json
+    last lastindexof length less lessorequals max min mod mul not or range replace skip split
+    startswith string sub substring take tolower toupper trim union uricomponent
+    uricomponenttostring
+};
 
 /// How much of a function's value only a deployment would know.
 pub(super) enum PlaceholderKind {
@@ -173,9 +132,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "pickzones" => Value::array(vec![Value::text("1")]),
         "reference" | "providers" => stand_in(name),
         list if list.starts_with("list") => stand_in(name),
-        shared_name if SHARED.contains(&shared_name) || MORE_SHARED.contains(&shared_name) => {
-            shared(&lower, arguments)?
-        }
+        shared_name if SHARED.contains(&shared_name) => shared(&lower, arguments)?,
         _ => return Err(format!("unknown deployment function `{name}`")),
     })
 }
@@ -325,9 +282,7 @@ pub(super) fn as_text(value: &Value) -> String {
         Value::Null => String::new(),
         Value::Bool(true) => String::from("True"),
         Value::Bool(false) => String::from("False"),
-        other => other
-            .as_str()
-            .map_or_else(|| other.to_json(), str::to_owned),
+        other => other.to_text(),
     }
 }
 
@@ -445,7 +400,7 @@ fn hash(arguments: &[Value]) -> String {
     let texts: Vec<String> = arguments.iter().map(Value::to_json).collect();
     let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
     let digest = sha256_of_parts(&parts);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest)
 }
 
 /// Thirteen letters and digits that follow from the arguments.

@@ -109,9 +109,7 @@ impl Loom<'_> {
         for mention in self.mentions.iter_mut().skip(first) {
             let is_around = match &mention.reference {
                 Reference::Loop(name) => name.eq_ignore_ascii_case(&placed.step.name),
-                Reference::Item => has_items(&placed.step.label),
-                Reference::Root(name) => name == "item" && has_items(&placed.step.label),
-                _ => false,
+                other => is_item(other) && has_items(&placed.step.label),
             };
             mention.is_inside |= is_around;
         }
@@ -265,6 +263,15 @@ impl Loom<'_> {
             self.error("unknown-status", node.span, what, hint);
         }
         status
+    }
+}
+
+/// Whether it is the item of a list, in one of the two languages.
+pub(super) fn is_item(reference: &Reference) -> bool {
+    match reference {
+        Reference::Item => true,
+        Reference::Root(name) => name == "item",
+        _ => false,
     }
 }
 

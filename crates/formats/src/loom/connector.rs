@@ -11,40 +11,17 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES};
 use windlass_source::source::{Entry, Kind, Node};
+use windlass_value::words;
 
 /// The best known types whose work is done by something outside the definition. Others go the same
 /// way.
-pub(super) const TYPES: [&str; 29] = [
-    "Agent",
-    "AgentPrompt",
-    "ApiConnection",
-    "ApiConnectionNotification",
-    "ApiConnectionWebhook",
-    "ApiManagement",
-    "AppService",
-    "Batch",
-    "CSharpScriptCode",
-    "FlatFileDecoding",
-    "FlatFileEncoding",
-    "Function",
-    "HttpWebhook",
-    "IntegrationAccountArtifactLookup",
-    "JavaScriptCode",
-    "Liquid",
-    "OpenApiConnection",
-    "OpenApiConnectionNotification",
-    "OpenApiConnectionWebhook",
-    "PowerShellCode",
-    "SendToBatch",
-    "ServiceProvider",
-    "SwiftEncode",
-    "SwiftMTDecode",
-    "Workflow",
-    "XmlCompose",
-    "XmlParse",
-    "XmlValidation",
-    "Xslt",
-];
+pub(super) const TYPES: [&str; 29] = words! {
+    Agent AgentPrompt ApiConnection ApiConnectionNotification ApiConnectionWebhook ApiManagement
+    AppService Batch CSharpScriptCode FlatFileDecoding FlatFileEncoding Function HttpWebhook
+    IntegrationAccountArtifactLookup JavaScriptCode Liquid OpenApiConnection
+    OpenApiConnectionNotification OpenApiConnectionWebhook PowerShellCode SendToBatch
+    ServiceProvider SwiftEncode SwiftMTDecode Workflow XmlCompose XmlParse XmlValidation Xslt
+};
 
 /// What an action asks for: the first name is what it is called, the others would do too.
 struct Names {

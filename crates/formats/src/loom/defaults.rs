@@ -1,4 +1,4 @@
-//! `defaults` of a file: what its `http` and `ai` actions have that say nothing themselves.
+//! `defaults` of a file: what its `http`, `operation` and `ai` actions have that say nothing themselves.
 
 use super::Loom;
 use super::action_fields::ActionFields;
@@ -7,7 +7,7 @@ use crate::builder::{object, text};
 use crate::reader::Fields;
 use windlass_expression::Template;
 use windlass_model::hir::RetryPolicy;
-use windlass_model::model::Dialect;
+use windlass_model::model::{Dialect, RATE};
 use windlass_source::source::{Entry, Kind, Node};
 
 #[derive(Default)]
@@ -18,10 +18,12 @@ pub(super) struct Defaults {
     timeout: Option<Template>,
     /// Headers of each `http` action.
     headers: Vec<(String, Template)>,
+    /// The name of the rate of each call to a server.
+    pub(super) rate: Option<Template>,
 }
 
 impl Loom<'_> {
-    /// Reads `defaults: {retry, timeout, headers}`.
+    /// Reads `defaults: {retry, timeout, headers, rate}`.
     pub(super) fn read_defaults(&mut self, fields: &mut Fields<'_>) {
         let hint = "for example defaults: { retry: none, timeout: 30s, headers: { accept: application/json } }";
         let Some(entry) = fields.non_null(self, "defaults") else {
@@ -47,6 +49,8 @@ impl Loom<'_> {
                 }
             }
         }
+        let rate = fields.non_null(self, RATE);
+        self.defaults.rate = rate.and_then(|entry| self.rate_name(&entry.value));
         fields.finish(self);
     }
 

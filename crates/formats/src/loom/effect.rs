@@ -1,14 +1,17 @@
-//! Actions that reach outside (http, shell, handlers, ai) and the small ones besides (wait,
+//! Actions that reach outside (http, handlers, ai) and the small ones besides (wait,
 //! compose, terminate). What an executor gets as inputs is decided here.
 
 use super::Loom;
-use super::action_fields::{ActionFields, Body, option};
+use super::action_fields::{ActionFields, Body};
 use crate::builder::{call, page_base, text};
 use crate::reader::Fields;
 use crate::{TERMINAL_STATUSES, checks};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
-use windlass_model::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status, overrides_method};
+use windlass_model::model::{
+    BODY_FILE, EVENTS, IF_CHANGED, MODEL_KEYS, MODEL_OPTIONS, Name, RATE, SAVE_TO, Status,
+    named_sha256, overrides_method,
+};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
 
@@ -21,12 +24,14 @@ pub(super) struct HttpRequest {
     pub members: Vec<(Template, Template)>,
     pub attempt_timeout: Option<Template>,
     pub retry: Option<RetryPolicy>,
+    /// What the action's record holds instead of the answer.
+    pub output: Option<Template>,
 }
 
 /// The inputs of an action: under `inputs`, or, in loom, next to the type.
-struct Inputs<'n> {
+pub(super) struct Inputs<'n> {
     under: Option<Fields<'n>>,
-    members: Vec<(Template, Template)>,
+    pub members: Vec<(Template, Template)>,
 }
 
 /// Whether a request may be repeated without further effect. A method that is computed may be any, and so may one that
@@ -44,7 +49,7 @@ fn is_idempotent(method: Option<&str>, headers: Option<&Entry>) -> bool {
 }
 
 impl<'n> Inputs<'n> {
-    fn get(
+    pub fn get(
         &mut self,
         act: &mut ActionFields<'n>,
         loom: &mut Loom<'_>,
@@ -63,7 +68,7 @@ impl<'n> Inputs<'n> {
     }
 
     /// Like `get`, for a value that is a template and goes to the executor as it is.
-    fn pass(
+    pub fn pass(
         &mut self,
         act: &mut ActionFields<'n>,
         loom: &mut Loom<'_>,
@@ -75,7 +80,7 @@ impl<'n> Inputs<'n> {
         Some(entry)
     }
 
-    fn finish(self, loom: &mut Loom<'_>) -> Template {
+    pub fn finish(self, loom: &mut Loom<'_>) -> Template {
         if let Some(fields) = self.under {
             fields.finish(loom);
         }
@@ -84,7 +89,7 @@ impl<'n> Inputs<'n> {
 }
 
 impl Loom<'_> {
-    fn inputs<'n>(&mut self, act: &mut ActionFields<'n>, hint: &str) -> Inputs<'n> {
+    pub(super) fn inputs<'n>(&mut self, act: &mut ActionFields<'n>, hint: &str) -> Inputs<'n> {
         let what = format!("`inputs` of `{}`", act.name);
         let under = act
             .fields
@@ -96,12 +101,16 @@ impl Loom<'_> {
         }
     }
 
-    fn missing_input(&mut self, act: &ActionFields<'_>, key: &str, hint: &str) {
+    pub(super) fn missing_input(&mut self, act: &ActionFields<'_>, key: &str, hint: &str) {
         let what = format!("`{}` needs `{key}`", act.name);
         self.error("missing-key", act.span, what, hint);
     }
 
-    fn call(executor: &str, inputs: Template, attempt_timeout: Option<Template>) -> StepKind {
+    pub(super) fn call(
+        executor: &str,
+        inputs: Template,
+        attempt_timeout: Option<Template>,
+    ) -> StepKind {
         StepKind::Call(Call {
             attempt_timeout,
             ..call(executor, inputs)
@@ -110,7 +119,7 @@ impl Loom<'_> {
 
     /// `timeout` in the inputs or next to the type: how long one attempt may take. Azure bounds
     /// the whole action, by `limit.timeout`.
-    fn attempt_timeout<'n>(
+    pub(super) fn attempt_timeout<'n>(
         &mut self,
         act: &mut ActionFields<'n>,
         inputs: &mut Inputs<'n>,
@@ -125,7 +134,7 @@ impl Loom<'_> {
     }
 
     pub(super) fn http(&mut self, act: &mut ActionFields<'_>) -> Body {
-        let request = self.request(act, "GET");
+        let mut request = self.request(act, "GET");
         let timeout = self.azure_limit(act);
         let wanted = if self.azure() {
             self.wanted_rows(act)
@@ -135,9 +144,13 @@ impl Loom<'_> {
         if let Some(wanted) = wanted {
             return self.paged(act, wanted, request, timeout);
         }
+        let name = act.name.clone();
+        let follow_up = self.asynchronous(act, &name, &mut request, None);
         let inputs = Template::object(request.members);
         Body {
             retry: request.retry,
+            output: request.output,
+            follow_up,
             timeout,
             ..Self::call("http", inputs, request.attempt_timeout).into()
         }
@@ -187,9 +200,18 @@ impl Loom<'_> {
         {
             inputs.members.push(page_base(act.name.clone()));
         }
-        if let Some(entry) = inputs.pass(act, self, "body") {
+        let body = inputs.pass(act, self, "body");
+        if let Some(entry) = body {
             self.no_callback(&entry.value);
         }
+        let output = match is_operation || self.azure() {
+            true => None,
+            false => {
+                self.files_of(act, &mut inputs, body);
+                let entry = inputs.get(act, self, IF_CHANGED);
+                entry.and_then(|entry| self.if_changed(act, &mut inputs, entry))
+            }
+        };
         if let Some(entry) = inputs.pass(act, self, "authentication") {
             checks::authentication(self, &entry.value);
         }
@@ -207,7 +229,16 @@ impl Loom<'_> {
                 None => {}
             }
         }
-        self.asynchronous(act, &mut inputs);
+        if !is_operation
+            && !self.azure()
+            && let Some(entry) = inputs.get(act, self, EVENTS)
+        {
+            self.events(act, &mut inputs, entry);
+        }
+        if !self.azure() {
+            let rate = inputs.get(act, self, RATE);
+            inputs.members.extend(self.rate_member(rate));
+        }
         let method = own_method.map_or(Some(method), |entry| entry.value.as_str());
         let idempotent = is_idempotent(method, headers);
         let retry = self.retry_in_inputs(act, &mut inputs, idempotent);
@@ -218,6 +249,54 @@ impl Loom<'_> {
             members,
             attempt_timeout: timeout.or_else(|| self.default_timeout()),
             retry,
+            output,
+        }
+    }
+
+    /// Bodies that are files of this machine: `bodyFile`, and `saveTo` with the `digest` of the file.
+    fn files_of<'n>(
+        &mut self,
+        act: &mut ActionFields<'n>,
+        inputs: &mut Inputs<'n>,
+        body: Option<&Entry>,
+    ) {
+        let sent = inputs.pass(act, self, BODY_FILE);
+        if let Some((_, entry)) = body.zip(sent) {
+            let what = "`body` and `bodyFile` are both set";
+            self.error("conflict", entry.key_span, what, "remove one of the two");
+        }
+        let saved = inputs.pass(act, self, SAVE_TO);
+        for entry in sent.into_iter().chain(saved) {
+            let hint = "the path of a file, from the folder where the run was started";
+            match entry.value.as_str() {
+                Some(path) if path.trim().is_empty() => {
+                    let what = format!("`{}` is empty", entry.key);
+                    self.error("bad-value", entry.value.span, what, hint);
+                }
+                Some(_) => {}
+                None => self.wrong_type(&entry.value, &format!("`{}`", entry.key), "text", hint),
+            }
+        }
+        if saved.is_some() && act.wants_json {
+            let what = "the output of `saveTo` has no body that could be JSON";
+            self.error("conflict", act.span, what, "remove `expect: json`");
+        }
+        let Some(digest) = inputs.pass(act, self, "digest") else {
+            return;
+        };
+        let hint = "for example digest: \"sha256:…\" with 64 hexadecimal digits";
+        if saved.is_none() {
+            let what = "`digest` is that of the file of `saveTo`, which is missing";
+            self.error("missing-key", digest.key_span, what, "add saveTo: FILE");
+        }
+        let template = self.template(&digest.value);
+        match template.as_constant().map(Value::as_str) {
+            Some(None) => self.wrong_type(&digest.value, "`digest`", "text", hint),
+            Some(Some(text)) if named_sha256(text).is_none() => {
+                let what = format!("`{text}` is not a valid digest");
+                self.error("bad-digest", digest.value.span, what, hint);
+            }
+            Some(Some(_)) | None => {}
         }
     }
 
@@ -234,15 +313,6 @@ impl Loom<'_> {
             let what = "`listCallbackUrl` has no endpoint outside Azure";
             let hint = "make it an HttpWebhook, whose handler waits for the answer itself";
             self.warning("not-supported", node.span, what, hint);
-        }
-    }
-
-    /// Azure polls where a 202 points to, unless configured not to (Logic Apps reference,
-    /// "Asynchronous request-response pattern").
-    fn asynchronous(&mut self, act: &mut ActionFields<'_>, inputs: &mut Inputs<'_>) {
-        if self.azure() && !option(act, "DisableAsyncPattern") {
-            let on = Template::constant(Value::Bool(true));
-            inputs.members.push((text("asyncPattern"), on));
         }
     }
 
@@ -325,57 +395,8 @@ impl Loom<'_> {
         }
     }
 
-    pub(super) fn shell(&mut self, act: &mut ActionFields<'_>) -> Body {
-        let hint = "either run: \"text for sh\", or command: [program, argument]";
-        let mut inputs = self.inputs(act, hint);
-        self.in_shell = true;
-        let run = inputs.pass(act, self, "run");
-        let command = inputs.pass(act, self, "command");
-        match (run, command) {
-            (None, None) => self.missing_input(act, "run", hint),
-            (Some(_), Some(command)) => {
-                let what = "`shell` has either `run` or `command`";
-                self.error("conflict", command.key_span, what, hint);
-            }
-            (Some(run), None) => {
-                let template = match run.value.as_str() {
-                    Some(_) => self.template(&run.value),
-                    None => {
-                        self.wrong_type(&run.value, "`run`", "text", hint);
-                        Template::constant(Value::Null)
-                    }
-                };
-                if template.as_constant().is_none() {
-                    let what = "data is rendered into the text of a command";
-                    let hint = checks::DATA_IN_COMMAND;
-                    self.warning("data-in-command", run.value.span, what, hint);
-                }
-            }
-            (None, Some(command)) => {
-                let words = matches!(&command.value.kind, Kind::Array(items) if !items.is_empty());
-                if !words && !self.is_computed(&command.value) {
-                    let hint = "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
-                    self.wrong_type(&command.value, "`command`", "a list", hint);
-                }
-            }
-        }
-        self.in_shell = false;
-        for key in ["env", "files", "cwd", "stdin"] {
-            inputs.pass(act, self, key);
-        }
-        if let Some(entry) = inputs.pass(act, self, "check") {
-            self.check_flag(
-                entry,
-                "check: false allows a command to fail: read its `exitCode`",
-            );
-        }
-        let timeout = self.attempt_timeout(act, &mut inputs);
-        let inputs = inputs.finish(self);
-        Self::call("shell", inputs, timeout).into()
-    }
-
     /// `check: false`: the workflow reads the exit code and handles a failure.
-    fn check_flag(&mut self, entry: &Entry, hint: &str) {
+    pub(super) fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {
             self.wrong_type(&entry.value, "`check`", "true or false", hint);
@@ -442,9 +463,11 @@ impl Loom<'_> {
             return StepKind::Nothing.into();
         };
         let what = format!("`inputs` of `{}`", act.name);
+        let mut rate = None;
         if let Some(mut fields) = self.fields(&entry.value, &what, hint) {
             fields.allow(&MODEL_KEYS);
             fields.allow(&MODEL_OPTIONS);
+            rate = fields.get(RATE);
             let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
             let slip = ["prompt", "messages"]
                 .iter()
@@ -454,7 +477,12 @@ impl Loom<'_> {
             }
             fields.finish(self);
         }
-        let inputs = self.template(&entry.value);
+        let mut inputs = self.template(&entry.value);
+        match (rate, self.defaults.rate.clone()) {
+            (Some(rate), _) => _ = self.rate_name(&rate.value),
+            (None, Some(rate)) => inputs = inputs.with_members(vec![(text(RATE), rate)]),
+            (None, None) => {}
+        }
         let timeout = timeout.or_else(|| self.default_timeout());
         Body {
             retry: self.default_retry(act, true),

@@ -5,6 +5,7 @@ use super::Loom;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Reference, Template};
 use windlass_model::hir::{Block, DagStep, Loop, Step, StepKind, Workflow};
+use windlass_model::model::IF_CHANGED;
 
 /// Functions whose value changes without an action.
 const RESTLESS: [&str; 5] = [
@@ -23,6 +24,29 @@ impl Loom<'_> {
         }
         for block in workflow.blocks() {
             self.lint_block(block, &everywhere);
+            self.outside_of_loops(block);
+        }
+    }
+
+    /// What needs an iteration before, where there is none.
+    fn outside_of_loops(&mut self, block: &Block) {
+        for step in block.steps() {
+            if let StepKind::Call(call) = &step.kind
+                && &*call.executor == "http"
+                && call.inputs.part_of(IF_CHANGED).is_some()
+            {
+                let what = format!(
+                    "`{IF_CHANGED}` of `{}` has no effect: no loop is around it",
+                    step.name
+                );
+                let hint = "it names the version of the answer in the iteration before: put the \
+                            action into `until` or `while`";
+                self.warning("no-loop", step.span, what, hint);
+            }
+            if !matches!(step.kind, StepKind::Loop(_)) {
+                let inner = step.blocks().into_iter();
+                inner.for_each(|inner| self.outside_of_loops(inner));
+            }
         }
     }
 
@@ -87,7 +111,9 @@ impl Loom<'_> {
         let restless = RESTLESS.iter().any(|function| text.contains(function));
         let reads = spec.stop_when.references();
         let changes = |reference: &Reference| match reference {
-            Reference::Variable(name) => {
+            // An action may write it, here or in another run.
+            Reference::State(_) if !self.state.is_empty() => true,
+            Reference::Variable(name) | Reference::State(name) => {
                 let name = name.to_lowercase();
                 let outside = everywhere.get(&name).copied().unwrap_or(0)
                     > inside.get(&name).copied().unwrap_or(0);
@@ -148,7 +174,8 @@ impl Loom<'_> {
         }
         let same_each_time = |inputs: &Template| {
             inputs.references().iter().all(|reference| match reference {
-                Reference::Variable(name) => {
+                Reference::State(_) if !self.state.is_empty() => false,
+                Reference::Variable(name) | Reference::State(name) => {
                     let name = name.to_lowercase();
                     !inside.contains_key(&name) && !is_loop_variable(&name)
                 }
@@ -187,7 +214,7 @@ impl Loom<'_> {
 
 fn variable_name(reference: &Reference) -> Option<&str> {
     match reference {
-        Reference::Variable(name) => Some(name),
+        Reference::Variable(name) | Reference::State(name) => Some(name),
         _ => None,
     }
 }

@@ -90,7 +90,10 @@ impl Loom<'_> {
             .iter()
             .any(|entry| &*entry.key == "type" && is_server(&entry.value));
         let delay = match by_server {
-            true => asked_by_server(self.server_backoff(&mut fields), name),
+            true => {
+                let (own, interval) = self.server_backoff(&mut fields);
+                asked_by_server(own, interval, name)
+            }
             false => self.backoff(&mut fields, entry).map(Delay::Backoff),
         };
         fields.finish(self);
@@ -248,9 +251,13 @@ fn is_server(node: &Node) -> bool {
 }
 
 /// Waits of our own, or as long as the last answer of the loop asks for.
-fn asked_by_server(own: Backoff, name: &str) -> Option<Delay> {
+fn asked_by_server(own: Backoff, interval: Option<Template>, name: &str) -> Option<Delay> {
     let asked = requested_delay("result", name)?;
-    Some(Delay::Server { own, asked })
+    Some(Delay::Server {
+        own,
+        interval,
+        asked,
+    })
 }
 
 /// The same where the file says nothing about our own waits.
@@ -259,7 +266,7 @@ pub(super) fn server_delay(name: &str) -> Option<Delay> {
         interval: SERVER_DELAY,
         jitter: Jitter::None,
     };
-    asked_by_server(own, name)
+    asked_by_server(own, None, name)
 }
 
 /// The wait that an answer asks for: `function` reads it from the action `name`.

@@ -17,8 +17,11 @@ mod arm_functions;
 mod arm_names;
 mod arm_time;
 mod arm_values;
+mod asynchronous;
 mod azure;
 mod block;
+mod call_workflow;
+mod concurrency;
 mod connector;
 mod control;
 mod data;
@@ -31,26 +34,32 @@ mod names;
 mod nested;
 mod operation;
 mod pages;
+mod previous;
+mod rate;
 mod read_order;
 mod recurrence;
 mod retry;
 mod schedule;
 mod settings;
+mod shell;
+mod state;
 mod trigger;
 mod variable;
 mod workflow;
 
+pub(super) use call_workflow::collect_workflows;
 pub(super) use nested::is_loom;
 
 use super::reader::Reader;
 use super::{Caps, stem};
 use defaults::Defaults;
+use rate::RateNames;
 use settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 use windlass_expression::{Syntax, Template, Value};
-use windlass_model::hir::{Secure, Workflow};
+use windlass_model::hir::{Secure, Step, Workflow};
 use windlass_model::model::{Dialect, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
@@ -95,6 +104,7 @@ pub(super) fn read(
         answers: None,
         made: Vec::new(),
         is_fragment: false,
+        state: Vec::new(),
         types: Vec::new(),
         set: BTreeSet::new(),
         conditions: BTreeMap::new(),
@@ -105,6 +115,9 @@ pub(super) fn read(
         foreach_depth: 0,
         has_outer_retry: false,
         defaults: Defaults::default(),
+        rates: RateNames::default(),
+        cleanup: Vec::new(),
+        cancels: Vec::new(),
         connected: BTreeMap::new(),
         wanted: MissingInputs::default(),
     };
@@ -114,12 +127,15 @@ pub(super) fn read(
     };
     let settings = Settings::of(beside.iter().map(|(node, strict)| (node, *strict)));
     let mut workflow = loom.workflow(node, &settings, &stem);
+    loom.check_cancels(&workflow);
     loom.remember_files(&mut workflow);
     workflow.types = std::mem::take(&mut loom.types);
     workflow.secure = std::mem::take(&mut loom.secure);
+    workflow.last_run = loom.reads_last_run(&workflow);
     workflow.environment = loom.check_names(&workflow, node);
     if !loom.diagnostics.has_errors() {
         loom.lint(&workflow);
+        loom.unused_rates();
         loom.deployable(&workflow);
     }
     (workflow, loom.wanted)
@@ -157,6 +173,8 @@ struct Loom<'a> {
     made: Vec<Name>,
     /// The file is one action alone: what surrounds it may set variables.
     is_fragment: bool,
+    /// The values between runs, and what each is before it is written.
+    state: Vec<(Name, Value)>,
     /// Azure: what the variables were declared to hold.
     types: Vec<(Name, InputKind)>,
     /// All variables that something sets, without case; known at the end.
@@ -174,6 +192,10 @@ struct Loom<'a> {
     /// Whether the next action is the one that a `retry` repeats.
     has_outer_retry: bool,
     defaults: Defaults,
+    rates: RateNames,
+    /// What cancels operations at the end of the run, and which have that.
+    cleanup: Vec<Step>,
+    cancels: Vec<(Name, Span)>,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
     wanted: MissingInputs,

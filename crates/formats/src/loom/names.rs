@@ -9,6 +9,7 @@ use windlass_model::hir::{EnvironmentRead, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Node, Span};
+use windlass_value::words;
 
 /// The variables that every loop brings, in its body and condition.
 pub(super) const LOOP_VARIABLES: [&str; 5] = [
@@ -20,21 +21,10 @@ pub(super) const LOOP_VARIABLES: [&str; 5] = [
 ];
 
 /// What Jinja sees at the top of a run.
-const ROOTS: [&str; 13] = [
-    "inputs",
-    "variables",
-    "state",
-    "actions",
-    "loop",
-    "loops",
-    "item",
-    "workflow",
-    "parameters",
-    "trigger",
-    "env",
-    "secrets",
-    "result",
-];
+const ROOTS: [&str; 15] = words! {
+    inputs variables state actions loop loops item workflow parameters trigger schedule env secrets result
+    lastRun
+};
 
 impl Loom<'_> {
     /// Checks everything that expressions mention; returns the environment variables that they read.
@@ -101,6 +91,15 @@ impl Loom<'_> {
                 Reference::Variable(name) => {
                     self.may_be_set(name, span, &variables, is_optional);
                 }
+                Reference::State(name) if !workflow.state.is_empty() => {
+                    if !workflow.state.iter().any(|(known, _)| **known == **name) {
+                        self.unknown_state(name, span);
+                    }
+                }
+                Reference::State(name) => match self.azure() {
+                    true => self.unknown_state(name, span),
+                    false => self.may_be_set(name, span, &variables, is_optional),
+                },
                 Reference::Item if !mention.is_inside && !self.is_fragment => {
                     self.outside_of_foreach(span);
                 }

@@ -7,24 +7,15 @@ use windlass_expression::{Binding, Template};
 use windlass_model::hir::{Block, Keep, Step, StepKind};
 use windlass_model::model::{Name, Take, Test};
 use windlass_source::source::{Entry, Kind, Node};
+use windlass_value::words;
 
 /// The value to collect from every iteration.
 const RESULTS: &str = "results";
 const LOOPS: [&str; 3] = ["until", "while", "doUntil"];
 /// The types that no definition of Logic Apps has.
-const OWN: [&str; 11] = [
-    "operation",
-    "while",
-    "doUntil",
-    "retry",
-    "parallel",
-    "actor",
-    "activity",
-    "ai",
-    "shell",
-    "appendFile",
-    "waitForSignal",
-];
+const OWN: [&str; 11] = words! {
+    operation while doUntil retry parallel actor activity ai shell appendFile waitForSignal
+};
 
 impl Loom<'_> {
     /// The action with the keys of `inputs` next to its `type`; none for an action that is not in this form.

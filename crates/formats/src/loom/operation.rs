@@ -6,15 +6,18 @@ use super::action_fields::{ActionFields, Body};
 use super::effect::HttpRequest;
 use super::loops::{requested_delay, server_delay};
 use super::retry::default_retry;
-use crate::builder::{call, expression, looped, object, only, step, text, when};
+use crate::builder::{call, expression, looped, nothing, object, only, step, text, when};
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template};
-use windlass_model::hir::{Block, Call, Loop, Step, StepKind};
-use windlass_model::model::{Expect, Name, OnLimit, OnMissing, Sleep, Test};
+use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workflow};
+use windlass_model::model::{Expect, Name, OnLimit, OnMissing, RATE, RetryOn, Sleep, Test};
 use windlass_source::source::{Entry, Kind};
 
 /// The maximum number of requests about an operation: its timeout ends it before.
 const POLLS: u64 = 1_000_000;
+
+/// The number of requests about an operation of which a 404 may say that it is not known yet.
+const EARLY_CHECKS: u32 = 3;
 
 /// The member `operation` of the last answer.
 const STATE: &str = "((last or start).get('operation') or {})";
@@ -23,6 +26,10 @@ const URL: &str = "(last or start).get('url')";
 /// Where the result is, if an answer names it.
 const RESULT: &str = "((last.get('operation') or {}).get('result') \
                       or (start.get('operation') or {}).get('result') or none) if last else none";
+
+/// Whether an operation was started and has not ended: neither well, nor by an answer that says that it failed.
+const RUNS: &str = "start and start.status == 'Succeeded' and not (poll and poll.status == 'Succeeded') \
+                    and not (status and status.error and status.error.kind == 'operation')";
 
 /// The names of the actions that an `operation` consists of.
 struct Names {
@@ -36,7 +43,7 @@ struct Names {
 
 impl Names {
     fn of(operation: &Name) -> Self {
-        let made = |what: &str| Name::from(format!("{operation}.{what}"));
+        let made = |what: &str| part_of(operation, what);
         Self {
             start: made("start"),
             wait: made("wait"),
@@ -70,6 +77,24 @@ impl Names {
         self.read_with(of, Template::binding(previous))
     }
 
+    /// Whether a request about the operation that failed is repeated. Some servers know an operation only a little after
+    /// they have named it; later, a 404 says that it is gone.
+    fn is_asked_again(&self) -> Option<Condition> {
+        let names = [
+            (
+                Name::from("status"),
+                Template::binding(Binding::Record(self.status.clone())),
+            ),
+            (
+                Name::from("check"),
+                Template::binding(Binding::Iteration(self.poll.clone())),
+            ),
+        ];
+        let again = format!("status.error.code != '404' or check <= {EARLY_CHECKS}");
+        let scoped = Binding::Scoped(Arc::from(names), expression(&again));
+        Condition::from_template(Template::binding(scoped)).ok()
+    }
+
     fn read_with(&self, of: &str, last: Template) -> Template {
         let output = |of: &Name| Template::binding(Binding::Outputs(of.clone()));
         let names = [
@@ -79,6 +104,11 @@ impl Names {
         ];
         Template::binding(Binding::Scoped(Arc::from(names), expression(of)))
     }
+}
+
+/// The name of an action that is part of the action of an author.
+pub(super) fn part_of(action: &Name, what: &str) -> Name {
+    Name::from(format!("{action}.{what}"))
 }
 
 impl Loom<'_> {
@@ -93,8 +123,8 @@ impl Loom<'_> {
         let failed = act.fields.non_null(self, "failed");
         let limit = act.fields.non_null(self, "limit");
         let delay = act.fields.non_null(self, "delay");
-        let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
-        let (count, timeout) = (Template::constant(count.into()), self.timeout.clone());
+        let cancel = act.fields.non_null(self, "cancel");
+        let (count, timeout) = (self.max_polls(), self.timeout.clone());
         let (count, timeout) = match limit {
             Some(entry) => self.limit(entry, count, timeout),
             None => (count, timeout),
@@ -107,6 +137,7 @@ impl Loom<'_> {
             members: asked,
             attempt_timeout,
             retry,
+            output: _,
         } = self.request(act, "POST");
         // What the author says about the operation, its answers need not say.
         let starts = match status {
@@ -122,10 +153,15 @@ impl Loom<'_> {
         let mut start = step(names.start.clone(), "http", request(starts), act.span);
         start.retry = retry;
 
+        if let Some(entry) = cancel {
+            let cancel = self.cancel_request(entry, &names, &asked);
+            self.cancel_at_end(act, &names, request(cancel));
+        }
         let asks = match status {
-            Some(entry) => self.operation_request(entry),
+            Some(entry) => self.operation_request(entry, &asked),
             None => follow(
                 &asked,
+                get(),
                 names.read_in_loop(&format!("{STATE}.get('address') or {URL}")),
                 names.read_in_loop(URL),
             ),
@@ -134,14 +170,18 @@ impl Loom<'_> {
             names.status.clone(),
             "http",
             request(match done {
-                Some(_) => asks,
+                Some(_) => with_step(asks, "check"),
                 None => with_step(asks, "status"),
             }),
             act.span,
         );
-        ask.retry = Some(default_retry(true, act.span));
+        ask.retry = Some(RetryPolicy {
+            on: vec![RetryOn::Transient, RetryOn::Code(404)],
+            when: names.is_asked_again(),
+            ..default_retry(true, act.span)
+        });
         let failed = failed.and_then(|entry| self.condition(entry));
-        ask.expect = failed.map(|failed| Expect::That(failed.negated()));
+        ask.expect = failed.map(Expect::NotFailed);
 
         let condition_text = match done {
             Some(entry) => entry.value.as_str().unwrap_or_default().to_owned(),
@@ -194,12 +234,87 @@ impl Loom<'_> {
         }
     }
 
-    /// The inputs of a request about the operation, or its address alone.
-    fn operation_request(&mut self, entry: &Entry) -> Template {
+    /// The number of requests about an operation that its timeout does not end.
+    pub(super) fn max_polls(&self) -> Template {
+        let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
+        Template::constant(count.into())
+    }
+
+    /// The inputs of a request about the operation, or its address alone. It counts against the rate of the action
+    /// unless it names another one.
+    fn operation_request(&mut self, entry: &Entry, asked: &[(Template, Template)]) -> Template {
         let given = self.template(&entry.value);
-        match &entry.value.kind {
+        let inputs = match &entry.value.kind {
             Kind::Object(_) => given,
             _ => object([("uri", given)]),
+        };
+        if let Some(own) = entry.value.get(RATE) {
+            let _ = self.rate_name(own);
+            return inputs;
+        }
+        let rate = asked.iter().filter(|(key, _)| is_key(key, RATE));
+        inputs.with_members(rate.cloned().collect())
+    }
+
+    /// The request that cancels the operation. An address alone is at the server of the action.
+    fn cancel_request(
+        &mut self,
+        entry: &Entry,
+        names: &Names,
+        asked: &[(Template, Template)],
+    ) -> Template {
+        let post = (text("method"), text("POST"));
+        match &entry.value.kind {
+            Kind::Object(_) => {
+                let inputs = self.operation_request(entry, asked);
+                match entry.value.get("method") {
+                    Some(_) => inputs,
+                    None => inputs.with_members(vec![post]),
+                }
+            }
+            _ => follow(asked, post, self.template(&entry.value), names.read(URL)),
+        }
+    }
+
+    /// Cancels the operation at the end of the run, if it was started and has not ended.
+    fn cancel_at_end(&mut self, act: &ActionFields<'_>, names: &Names, request: StepKind) {
+        let [cancel, cancels] = ["cancel", "cleanup"].map(|what| part_of(&act.name, what));
+        for name in [&cancel, &cancels] {
+            self.declare(name, act.span);
+        }
+        let record = |of: &Name| Template::binding(Binding::Record(of.clone()));
+        let records = [
+            (Name::from("start"), record(&names.start)),
+            (Name::from("poll"), record(&names.poll)),
+            (Name::from("status"), record(&names.status)),
+        ];
+        let scoped = Binding::Scoped(Arc::from(records), expression(RUNS));
+        let runs = Condition::from_template(Template::binding(scoped));
+        let mut send = step(cancel, "http", request, act.span);
+        send.retry = Some(default_retry(true, act.span));
+        // Its failure is in its record, and changes nothing else.
+        send.catch = Some(nothing());
+        let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
+        self.cleanup.push(step(cancels, "if", kind, act.span));
+        self.cancels.push((act.name.clone(), act.span));
+    }
+
+    /// Refuses `cancel` where the end of the run does not know which operations have not ended.
+    pub(super) fn check_cancels(&mut self, workflow: &Workflow) {
+        let cancels = std::mem::take(&mut self.cancels);
+        let [body, endings @ ..] = workflow.blocks();
+        let mut found = Vec::new();
+        find_repeated(body, None, &mut found);
+        for ending in endings {
+            find_repeated(ending, Some("`on_failure` and `on_finish`"), &mut found);
+        }
+        for (name, span) in cancels {
+            let place = found.iter().find(|(step, _)| **step == name);
+            let Some((_, place)) = place else { continue };
+            let what = format!("`cancel` of `{name}` does not work in {place}");
+            let hint = "it is sent at the end of the run, which knows one start of the operation: \
+                        put the operation outside, or in a workflow of its own";
+            self.error("not-supported", span, what, hint);
         }
     }
 
@@ -214,13 +329,14 @@ impl Loom<'_> {
     ) -> Option<Step> {
         let (inputs, is_there) = match entry {
             Some(entry) if entry.value.as_str() == Some("none") => return None,
-            Some(entry) => (self.operation_request(entry), None),
+            Some(entry) => (self.operation_request(entry, asked), None),
             None => {
-                let inputs = follow(asked, names.read(RESULT), names.read(URL));
+                let inputs = follow(asked, get(), names.read(RESULT), names.read(URL));
                 let is_there = names.read(&format!("({RESULT}) is not none"));
                 (inputs, Some(is_there))
             }
         };
+        let inputs = with_step(inputs, "result");
         let mut fetch = step(names.result.clone(), "http", request(inputs), act.span);
         fetch.retry = Some(default_retry(true, act.span));
         Some(match is_there {
@@ -240,17 +356,49 @@ fn with_step(inputs: Template, step: &str) -> Template {
     inputs.with_members(vec![(text("operation"), text(step))])
 }
 
-/// The inputs of a GET of the address that an answer names, with the credentials of the first request if it leads to
-/// the same server.
-fn follow(asked: &[(Template, Template)], address: Template, base: Template) -> Template {
-    let key = |template: &Template| {
-        let key = template.as_constant().and_then(|key| key.as_str());
-        key.unwrap_or_default().to_owned()
-    };
-    let kept = ["uri", "headers", "authentication", "tls"];
-    let kept = asked.iter().filter(|(name, _)| kept.contains(&&*key(name)));
+/// Whether the name of a member is a key.
+fn is_key(name: &Template, key: &str) -> bool {
+    name.as_constant().and_then(|name| name.as_str()) == Some(key)
+}
+
+fn get() -> (Template, Template) {
+    (text("method"), text("GET"))
+}
+
+/// The steps in a block that are done more often than once, or apart from the others, and in what.
+fn find_repeated<'w>(
+    block: &'w Block,
+    place: Option<&'static str>,
+    found: &mut Vec<(&'w Name, &'static str)>,
+) {
+    for step in block.steps() {
+        let retried = step.retry.as_ref().map(|_| "a retry");
+        let around = match &step.kind {
+            StepKind::Loop(_) => Some("a loop"),
+            StepKind::ForEach(_) => Some("a foreach"),
+            StepKind::Parallel { isolated: true, .. } => Some("a branch with its own variables"),
+            _ => None,
+        };
+        let own = place.or(retried);
+        found.extend(own.map(|place| (&step.name, place)));
+        for inner in step.blocks() {
+            find_repeated(inner, own.or(around), found);
+        }
+    }
+}
+
+/// The inputs of a request to an address, with the credentials of the first request if it leads to the same server.
+fn follow(
+    asked: &[(Template, Template)],
+    method: (Template, Template),
+    address: Template,
+    base: Template,
+) -> Template {
+    let kept = ["uri", "headers", "authentication", "tls", RATE];
+    let is_kept = |name: &Template| kept.iter().any(|key| is_key(name, key));
+    let kept = asked.iter().filter(|(name, _)| is_kept(name));
     let mut members: Vec<(Template, Template)> = kept.cloned().collect();
-    members.push((text("method"), text("GET")));
+    members.push(method);
     members.push((text("page"), address));
     members.push((text("page_base"), base));
     Template::object(members)

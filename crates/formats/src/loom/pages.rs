@@ -5,6 +5,7 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body, member};
 use super::effect::HttpRequest;
+use super::operation::part_of;
 use crate::builder::{call, expression, looped, page_base, step, text};
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template, Value};
@@ -40,13 +41,12 @@ impl Loom<'_> {
 
     pub(super) fn paged(
         &mut self,
-        act: &ActionFields<'_>,
+        act: &mut ActionFields<'_>,
         wanted: Template,
         mut request: HttpRequest,
         timeout: Option<Template>,
     ) -> Body {
-        let made = |what: &str| Name::from(format!("{}.{what}", act.name));
-        let (page, count) = (made("page"), made("rows"));
+        let [page, count] = ["page", "rows"].map(|what| part_of(&act.name, what));
         for name in [&page, &count] {
             self.declare(name, act.span);
         }
@@ -54,8 +54,9 @@ impl Loom<'_> {
         for secure in self.secure.iter_mut().filter(|one| one.step == act.name) {
             secure.step = page.clone();
         }
+        let action = act.name.clone();
         let before = |of: &Name| {
-            let of = Binding::Previous(of.clone(), Some(act.name.clone()));
+            let of = Binding::Previous(of.clone(), Some(action.clone()));
             Template::binding(of)
         };
         let asked = || Template::binding(Binding::Outputs(page.clone()));
@@ -65,6 +66,7 @@ impl Loom<'_> {
             (text("method"), text("GET")),
             (text("body"), Template::constant(Value::Null)),
         ];
+        let follow_up = self.asynchronous(act, &page, &mut request, Some(Expect::Json));
         for (key, value) in &mut request.members {
             if let Some((_, later)) = later.iter().find(|(changed, _)| changed == key) {
                 let first = Binding::First(act.name.clone(), value.clone(), later.clone());
@@ -83,6 +85,7 @@ impl Loom<'_> {
         asking.retry = request.retry;
         // Else the page of a proxy would be a last one without rows.
         asking.expect = Some(Expect::Json);
+        asking.follow_up = follow_up;
         let rows = asked().part("body").part("value");
         let so_far = [("before", before(&count)), ("rows", rows.clone())];
         let so_far = scoped(

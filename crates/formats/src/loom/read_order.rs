@@ -46,7 +46,7 @@ impl Loom<'_> {
                         let read = inside.get(&name.to_lowercase());
                         (name, read.map(std::slice::from_ref).unwrap_or_default())
                     }
-                    Reference::Variable(name) => {
+                    Reference::Variable(name) | Reference::State(name) => {
                         let makers = made.get(&name.to_lowercase());
                         (name, makers.map(Vec::as_slice).unwrap_or_default())
                     }

@@ -15,7 +15,8 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: 2s, maxInterval: 1m }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 19] = [
+    fault_kind::WORKFLOW,
     fault_kind::OPERATION,
     fault_kind::EXPECT,
     fault_kind::TIMEOUT,
@@ -237,12 +238,34 @@ impl Loom<'_> {
         Some(backoff)
     }
 
-    /// Our own waits, in addition to what a server asks for: they grow if a maximum is given.
-    pub(super) fn server_backoff(&mut self, fields: &mut Fields<'_>) -> Backoff {
+    /// Our own waits, in addition to what a server asks for: they grow if a maximum is given. An interval that is an
+    /// expression is returned separately.
+    pub(super) fn server_backoff(
+        &mut self,
+        fields: &mut Fields<'_>,
+    ) -> (Backoff, Option<Template>) {
         let _ = fields.non_null(self, "type");
-        let interval = self.policy_wait(fields, &["interval"]);
-        let interval = interval.unwrap_or(SERVER_DELAY);
-        match self.policy_wait(fields, &["maxInterval", "maximumInterval"]) {
+        let entry = fields.non_null(self, "interval");
+        let given = entry.and_then(|entry| self.duration(entry));
+        let (interval, computed) = match given {
+            None => (SERVER_DELAY, None),
+            Some(duration) => match duration.known {
+                Some(known) => (known, None),
+                None => (Duration::ZERO, Some(duration.template)),
+            },
+        };
+        let most = ["maxInterval", "maximumInterval"];
+        if computed.is_some()
+            && let Some(most) = most.iter().find_map(|key| fields.non_null(self, key))
+        {
+            let what = format!(
+                "`{}` needs an `interval` that is not an expression",
+                most.key
+            );
+            let hint = "the waits grow from it: for example interval: 5s";
+            self.error("conflict", most.key_span, what, hint);
+        }
+        let backoff = match self.policy_wait(fields, &most) {
             None => Backoff::Fixed {
                 interval,
                 jitter: Jitter::None,
@@ -253,7 +276,8 @@ impl Loom<'_> {
                 min: interval.min(Duration::from_secs(1)),
                 jitter: Jitter::Tenth,
             },
-        }
+        };
+        (backoff, computed)
     }
 
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {

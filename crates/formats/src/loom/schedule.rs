@@ -28,14 +28,8 @@ impl Loom<'_> {
         fields.finish(self);
         let pattern = cron.and_then(|cron| self.cron(cron));
         let zone = zone.and_then(|zone| self.zone(zone));
-        let overlaps = [
-            ("skip", Overlap::Skip),
-            ("allow", Overlap::Allow),
-            ("queue", Overlap::Queue),
-        ];
-        let overlap = overlap.and_then(|entry| self.word(entry, &overlaps));
-        let misses = [("skip", Missed::Skip), ("run_once", Missed::RunOnce)];
-        let missed = missed.and_then(|entry| self.word(entry, &misses));
+        let overlap = overlap.and_then(|entry| self.word(entry, &Overlap::WORDS));
+        let missed = missed.and_then(|entry| self.word(entry, &Missed::WORDS));
         Some(Schedule {
             when: When::Cron {
                 pattern: pattern?,

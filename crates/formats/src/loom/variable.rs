@@ -2,6 +2,7 @@
 
 use super::Loom;
 use super::action_fields::ActionFields;
+use super::state::names_its_value;
 use crate::reader::Mention;
 use windlass_expression::{Reference, Template, Value};
 use windlass_model::hir::{Assign, Assignment, StepKind};
@@ -22,7 +23,9 @@ const TYPES: [(&str, InputKind); 7] = [
 /// Whether `name` of an action without a key is the name of its variable.
 pub(super) fn names_its_variable(node: &Node) -> bool {
     let kind = node.get_any_case("type").and_then(Node::as_str);
-    kind.is_some_and(|kind| kind.to_ascii_lowercase().ends_with("variable"))
+    kind.is_some_and(|kind| {
+        kind.to_ascii_lowercase().ends_with("variable") || names_its_value(kind)
+    })
 }
 
 const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";

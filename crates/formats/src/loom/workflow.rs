@@ -50,13 +50,17 @@ impl Loom<'_> {
         workflow
     }
 
-    /// One action is a workflow with that one action.
     fn one_action(&mut self, node: &Node, workflow: &mut Workflow) {
         self.is_fragment = true;
         let kind = node.get("type").and_then(Node::as_str).unwrap_or("action");
         let step = self.bare(node, kind, node.span);
         if let Some(name) = node.get("name").and_then(Node::as_str) {
             workflow.name = Name::from(name);
+        }
+        if !self.cleanup.is_empty() {
+            workflow.cleanup = Block::Sequence(std::mem::take(&mut self.cleanup));
+            let none = Template::constant(Value::Null);
+            workflow.variables.push((Name::from(FAILURE), none));
         }
         // The made name is the type, which its author sees in the outputs.
         workflow.body = builder::only(Step {
@@ -93,6 +97,7 @@ impl Loom<'_> {
             (self.count, self.timeout) = self.limit(entry, count, timeout);
         }
         self.read_defaults(fields);
+        workflow.rates = self.read_rates(fields);
         if let Some(entry) = fields.non_null(self, "schedule") {
             workflow.schedule = self.schedule(entry);
         }
@@ -106,6 +111,9 @@ impl Loom<'_> {
             workflow.variables = self.workflow_variables(entry);
             workflow.places.variables = places(entry);
         }
+        if let Some(entry) = fields.non_null(self, "state") {
+            workflow.state = self.declared_state(entry);
+        }
         if let Some(entry) = fields.non_null(self, "handlers") {
             workflow.handlers = self.handlers(entry);
         }
@@ -115,6 +123,10 @@ impl Loom<'_> {
             None => {
                 fields.required(self, "actions", node.span, hint);
             }
+        }
+        if let Some(entry) = fields.non_null(self, "concurrency") {
+            workflow.concurrency = self.run_concurrency(entry);
+            self.await_turn(workflow, entry.key_span);
         }
         self.endings(fields, workflow);
         if let Some(entry) = fields.non_null(self, "outputs") {
@@ -143,6 +155,9 @@ impl Loom<'_> {
                 _ => workflow.on_finish = block,
             }
         }
+        let cleanup = std::mem::take(&mut self.cleanup);
+        let first = first.or(cleanup.first().map(|step| step.span));
+        workflow.cleanup = Block::Sequence(cleanup);
         let Some(span) = first else { return };
         let mut known = workflow.variables.iter().map(|(name, _)| name);
         if known.any(|name| name.eq_ignore_ascii_case(FAILURE))

@@ -59,53 +59,35 @@ const OF_TEA: [&str; 5] = [
 
 /// What these take, but for keys that further code checks: those of questions to a model, of handlers,
 /// of validators and of the loops.
-const TAKEN: [(&str, &[&str]); 25] = [
+const TAKEN: [(&str, &str); 25] = [
     (
         "http",
-        &[
-            "method",
-            "uri",
-            "queries",
-            "headers",
-            "body",
-            "authentication",
-            "tls",
-            "check",
-            "page",
-            "page_base",
-            "parse",
-        ],
+        "method uri queries headers body authentication tls check page page_base parse",
     ),
-    (
-        "shell",
-        &["run", "command", "env", "files", "cwd", "stdin", "check"],
-    ),
-    (
-        "appendFile",
-        &["path", "row", "rows", "text", "append", "replace"],
-    ),
-    ("file.read", &["path", "stream", "encoding", "cache"]),
-    ("file.write", &["path", "content", "stream"]),
-    ("json.parse", &["text", "strict", "default"]),
-    ("data.merge", &["sources", "strategy"]),
-    ("data.validate", &["data", "schema"]),
-    ("wait", &["seconds", "interval", "until"]),
-    ("compose", &["value", "inputs"]),
-    ("terminate", &["runStatus", "runError"]),
-    ("waitForSignal", &["signal"]),
-    ("initializeVariable", &["name", "value", "type"]),
-    ("setVariable", &["name", "value"]),
-    ("incrementVariable", &["name", "value"]),
-    ("decrementVariable", &["name", "value"]),
-    ("appendToArrayVariable", &["name", "value"]),
-    ("appendToStringVariable", &["name", "value"]),
-    ("parseJson", &["content", "schema"]),
-    ("select", &["from", "select"]),
-    ("query", &["from", "where"]),
-    ("join", &["from", "joinWith"]),
-    ("table", &["from", "format"]),
-    ("memory.store", &["key", "value", "namespace", "ttl"]),
-    ("memory.retrieve", &["key", "namespace", "default"]),
+    ("shell", "run command env files cwd stdin check"),
+    ("appendFile", "path row rows text append replace"),
+    ("file.read", "path stream encoding cache"),
+    ("file.write", "path content stream"),
+    ("json.parse", "text strict default"),
+    ("data.merge", "sources strategy"),
+    ("data.validate", "data schema"),
+    ("wait", "seconds interval until"),
+    ("compose", "value inputs"),
+    ("terminate", "runStatus runError"),
+    ("waitForSignal", "signal"),
+    ("initializeVariable", "name value type"),
+    ("setVariable", "name value"),
+    ("incrementVariable", "name value"),
+    ("decrementVariable", "name value"),
+    ("appendToArrayVariable", "name value"),
+    ("appendToStringVariable", "name value"),
+    ("parseJson", "content schema"),
+    ("select", "from select"),
+    ("query", "from where"),
+    ("join", "from joinWith"),
+    ("table", "from format"),
+    ("memory.store", "key value namespace ttl"),
+    ("memory.retrieve", "key namespace default"),
 ];
 
 /// One call of an executor that implements an action.
@@ -278,10 +260,11 @@ impl<'n> Tea<'_, 'n> {
         let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
             return;
         };
+        let known: Vec<&str> = known.split(' ').collect();
         for entry in with {
             if !known.contains(&entry.key.as_str()) {
                 let near = nearest(&entry.key, known.iter().copied());
-                self.unknown_key(&format!("`{name}`"), entry, near, known);
+                self.unknown_key(&format!("`{name}`"), entry, near, &known);
             }
         }
     }

@@ -25,7 +25,7 @@ mod while_loop;
 mod worker;
 mod workflow;
 
-pub(super) use schemas::references;
+pub(super) use schemas::collect_schemas;
 
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;

@@ -10,31 +10,17 @@ use windlass_expression::{Binding, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, RetryPolicy, Step, StepKind};
 use windlass_model::model::{Backoff, Jitter, Name, RetryOn, fault_kind};
 use windlass_source::source::{Entry, Kind, Node};
+use windlass_value::words;
 
 const HINT: &str = "for example on_error: { mode: retry, max_retries: 3, retry_delay: 1.0 }";
 
 /// What TEA retries when nothing is said: the classes of Python.
-const RETRIED: [&str; 19] = [
-    "TimeoutError",
-    "ConnectionError",
-    "ConnectionResetError",
-    "ConnectionRefusedError",
-    "BrokenPipeError",
-    "RateLimitError",
-    "ServiceUnavailableError",
-    "HTTPError",
-    "Timeout",
-    "ReadTimeout",
-    "ConnectTimeout",
-    "RequestException",
-    "TransientError",
-    "TemporaryError",
-    "RetryableError",
-    "TooManyRequests",
-    "ServiceUnavailable",
-    "BadGateway",
-    "GatewayTimeout",
-];
+const RETRIED: [&str; 19] = words! {
+    TimeoutError ConnectionError ConnectionResetError ConnectionRefusedError BrokenPipeError
+    RateLimitError ServiceUnavailableError HTTPError Timeout ReadTimeout ConnectTimeout
+    RequestException TransientError TemporaryError RetryableError TooManyRequests ServiceUnavailable
+    BadGateway GatewayTimeout
+};
 
 /// The kinds of faults, and the classes that TEA raises there.
 const CLASSES: [(&str, &str); 5] = [

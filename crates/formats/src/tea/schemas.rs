@@ -3,25 +3,25 @@
 
 use super::Tea;
 use crate::reader::constant;
-use crate::{Reference, references_in};
+use crate::{Found, references_in};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{self, Bundle, Kind, Node};
 
-/// Every file that the schemas of a workflow name, and that these files name.
-pub(crate) fn references(bundle: &Bundle, workflow: &Node) -> Vec<Reference> {
-    let mut found = Vec::new();
+/// Every file that the schemas of a workflow name.
+pub(crate) fn collect_schemas(workflow: &Node, found: &mut Vec<Found>) {
     if let Some(nodes) = workflow.get("nodes") {
-        schemas(nodes, &mut found);
+        schemas(nodes, found);
     }
-    references_in(bundle, found, collect)
 }
 
 /// The documents that are referred to, by their path from the workflow's folder.
 pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diagnostics) -> Value {
     let mut documents = Object::new();
-    for reference in references(bundle, workflow) {
+    let mut found = Vec::new();
+    collect_schemas(workflow, &mut found);
+    for reference in references_in(bundle, found) {
         let Some(file) = bundle.named_by(reference.span.file, &reference.path) else {
             continue;
         };
@@ -41,7 +41,7 @@ pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diag
 }
 
 /// The references in every schema below a node of the workflow.
-fn schemas(node: &Node, found: &mut Vec<Reference>) {
+fn schemas(node: &Node, found: &mut Vec<Found>) {
     match &node.kind {
         Kind::Array(items) => items.iter().for_each(|item| schemas(item, found)),
         Kind::Object(entries) => {
@@ -57,7 +57,7 @@ fn schemas(node: &Node, found: &mut Vec<Reference>) {
     }
 }
 
-fn collect(schema: &Node, found: &mut Vec<Reference>) {
+fn collect(schema: &Node, found: &mut Vec<Found>) {
     match &schema.kind {
         Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
         Kind::Object(entries) => {
@@ -66,10 +66,7 @@ fn collect(schema: &Node, found: &mut Vec<Reference>) {
                     Some(to) if entry.key == "$ref" => {
                         let path = to.split('#').next().unwrap_or_default();
                         if !path.is_empty() && !is_remote(path) {
-                            found.push(Reference {
-                                path: path.to_owned(),
-                                span: entry.value.span,
-                            });
+                            found.push(Found::new(path, entry.value.span, collect));
                         }
                     }
                     _ => collect(&entry.value, found),

@@ -9,176 +9,68 @@ use windlass_expression::{Template, Value};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Node};
 
+/// A table whose rows may be long.
+macro_rules! rows {
+    ($($key:literal => $value:expr),+ $(,)?) => {
+        [$(($key, $value)),+]
+    };
+}
+
 /// What TEA answers where its service or package is missing, by the action's name or the beginning
 /// of it. The first that fits counts. `result` are those of [`SEEN`] that are given.
-const ANSWERS: [(&str, &str); 24] = [
-    (
-        "web.search",
-        "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
-    ),
-    (
-        "web.ai_scrape",
-        "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
-    ),
-    ("web.scrape", FIRECRAWL),
-    ("web.crawl", FIRECRAWL),
-    (
-        "github.search_issues",
-        "{'success': false, 'error': 'GITHUB_TOKEN environment variable not set. Create a token at https://github.com/settings/tokens', 'error_type': 'configuration'}",
-    ),
-    ("graph.algorithm", DUCKPGQ),
-    ("graph.shortest_path", DUCKPGQ),
-    ("graph.list_graphs", DUCKPGQ),
-    ("graph.vector_search", NEO4J),
-    ("graph.check_vector_support", NEO4J),
-    ("graph.create_vector_index", NEO4J),
-    ("graph.drop_vector_index", NEO4J),
-    ("graph.list_vector_indexes", NEO4J),
-    ("graph.create", DUCKPGQ),
-    ("graph.drop", DUCKPGQ),
-    (
-        "graph.",
-        "{'success': false, 'error': \"No graph database installed. Install with: pip install 'pycozo[embedded]' (CozoDB), pip install kuzu (Kuzu/Bighorn), or pip install duckdb (DuckPGQ)\", 'error_type': 'dependency_missing'}",
-    ),
-    (
-        "neo4j.gds_",
-        "{'success': false, 'error': 'Neo4j backend not configured. Enable with settings.graph.backend: neo4j', 'error_type': 'configuration_error'}",
-    ),
-    (
-        "neo4j.",
-        "{'success': false, 'error': 'Neo4j backend not configured. Use enable_graph=True with neo4j:// URI', 'error_type': 'configuration_error'}",
-    ),
-    (
-        "llamaextract.extract",
-        "{'success': false, 'error': 'file parameter is required', 'error_type': 'validation'} \
-         if not result.file else \
-         {'success': false, 'error': 'Either schema, agent_id, or agent_name must be provided', 'error_type': 'validation'} \
-         if not (result.schema or result.agent_id or result.agent_name) else \
-         {'success': false, 'error': 'LLAMAEXTRACT_API_KEY or LLAMAPARSE_API_KEY environment variable not set', 'error_type': 'configuration'}",
-    ),
-    (
-        "rag.llamaindex.create_index",
-        "{'error': 'LlamaIndex not available for index creation', 'success': false}",
-    ),
-    (
-        "reason.dspy.compile",
-        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'compiled': false, 'dspy_available': false}",
-    ),
-    (
-        "reason.dspy.optimize",
-        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'dspy_available': false}",
-    ),
-    (
-        "llm.embed",
-        "{'error': 'Embeddings require local backend with embedding=True or explicit API configuration', 'success': false}",
-    ),
-    (
-        "code.execute",
-        "{'success': false, 'stdout': '', 'stderr': '', 'return_value': none, 'error': 'Code execution is disabled. Enable with YAMLEngine(enable_code_execution=True)', 'execution_time_ms': 0.0}",
-    ),
-];
+const ANSWERS: [(&str, &str); 24] = rows! {
+    "web.search" => "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
+    "web.ai_scrape" => "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
+    "web.scrape" => FIRECRAWL,
+    "web.crawl" => FIRECRAWL,
+    "github.search_issues" => "{'success': false, 'error': 'GITHUB_TOKEN environment variable not set. Create a token at https://github.com/settings/tokens', 'error_type': 'configuration'}",
+    "graph.algorithm" => DUCKPGQ,
+    "graph.shortest_path" => DUCKPGQ,
+    "graph.list_graphs" => DUCKPGQ,
+    "graph.vector_search" => NEO4J,
+    "graph.check_vector_support" => NEO4J,
+    "graph.create_vector_index" => NEO4J,
+    "graph.drop_vector_index" => NEO4J,
+    "graph.list_vector_indexes" => NEO4J,
+    "graph.create" => DUCKPGQ,
+    "graph.drop" => DUCKPGQ,
+    "graph." => "{'success': false, 'error': \"No graph database installed. Install with: pip install 'pycozo[embedded]' (CozoDB), pip install kuzu (Kuzu/Bighorn), or pip install duckdb (DuckPGQ)\", 'error_type': 'dependency_missing'}",
+    "neo4j.gds_" => "{'success': false, 'error': 'Neo4j backend not configured. Enable with settings.graph.backend: neo4j', 'error_type': 'configuration_error'}",
+    "neo4j." => "{'success': false, 'error': 'Neo4j backend not configured. Use enable_graph=True with neo4j:// URI', 'error_type': 'configuration_error'}",
+    "llamaextract.extract" => "{'success': false, 'error': 'file parameter is required', 'error_type': 'validation'} \
+        if not result.file else \
+        {'success': false, 'error': 'Either schema, agent_id, or agent_name must be provided', 'error_type': 'validation'} \
+        if not (result.schema or result.agent_id or result.agent_name) else \
+        {'success': false, 'error': 'LLAMAEXTRACT_API_KEY or LLAMAPARSE_API_KEY environment variable not set', 'error_type': 'configuration'}",
+    "rag.llamaindex.create_index" => "{'error': 'LlamaIndex not available for index creation', 'success': false}",
+    "reason.dspy.compile" => "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'compiled': false, 'dspy_available': false}",
+    "reason.dspy.optimize" => "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'dspy_available': false}",
+    "llm.embed" => "{'error': 'Embeddings require local backend with embedding=True or explicit API configuration', 'success': false}",
+    "code.execute" => "{'success': false, 'stdout': '', 'stderr': '', 'return_value': none, 'error': 'Code execution is disabled. Enable with YAMLEngine(enable_code_execution=True)', 'execution_time_ms': 0.0}",
+};
 const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environment variable not set. Get your API key from https://firecrawl.dev', 'error_type': 'configuration'}";
 const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
 const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
 
 /// What TEA has and Windlass does not, by the names or their beginnings, and what to write instead.
-const INSTEAD: [(&[&str], &str); 11] = [
-    (
-        &[
-            "a2a.",
-            "agent.",
-            "plan.",
-            "reason.",
-            "learn.",
-            "textgrad.",
-            "tools.",
-            "bmad.",
-        ],
-        "write it as nodes around `llm.call`",
-    ),
-    (
-        &[
-            "llm.chat",
-            "llm.stream",
-            "llm.tools",
-            "llm.local.",
-            "llm.similarity",
-        ],
-        "use `llm.call` with a server or a command",
-    ),
-    (&["llm.retry"], "use `retry.loop`"),
-    (
-        &[
-            "rag.",
-            "vector.",
-            "ltm.",
-            "catalog.",
-            "data.consolidate",
-            "data.create_table",
-            "data.delete",
-            "data.insert",
-            "data.query",
-            "data.update",
-            "firestore.",
-            "embedding.",
-            "semtools.",
-            "academic.",
-            "github.",
-            "llamaextract.",
-            "auth.",
-            "opik.",
-            "memory.mem0.",
-            "memory.cloud_",
-            "memory.vector_",
-            "memory.manifest_",
-            "memory.embed",
-            "memory.embed_batch",
-            "memory.backfill_embeddings",
-            "memory.grep",
-            "memory.search_content",
-            "memory.sql_query",
-            "memory.summarize",
-        ],
-        "call the service with `http`, `shell` or an activity",
-    ),
-    (
-        &["git.", "storage."],
-        "use `shell`, or `file.read` and `file.write`",
-    ),
-    (
-        &["session.", "checkpoint.", "trace.", "obs."],
-        "leave it out: each step is stored, and `windlass history` shows it",
-    ),
-    (
-        &["cache.", "ratelimit."],
-        "call the action itself; `--max-effects-per-host` bounds calls at a time",
-    ),
-    (
-        &["error."],
-        "read `state.__error__` in a condition or in `run`",
-    ),
-    (
-        &["http.respond"],
-        "write keys of the state: it is the result of the run",
-    ),
-    (&["secrets."], "write `{{ secrets.NAME }}`"),
-    (
-        &[
-            "csv.",
-            "schema.",
-            "text.",
-            "markdown.",
-            "context.",
-            "code.",
-            "json.stringify",
-            "json.transform",
-            "data.filter",
-            "validate.input",
-            "validate.generate_prompt",
-        ],
-        "compute it with `run`",
-    ),
-];
+const INSTEAD: [(&str, &str); 11] = rows! {
+    "a2a. agent. plan. reason. learn. textgrad. tools. bmad." => "write it as nodes around `llm.call`",
+    "llm.chat llm.stream llm.tools llm.local. llm.similarity" => "use `llm.call` with a server or a command",
+    "llm.retry" => "use `retry.loop`",
+    "rag. vector. ltm. catalog. data.consolidate data.create_table data.delete data.insert \
+     data.query data.update firestore. embedding. semtools. academic. github. llamaextract. \
+     auth. opik. memory.mem0. memory.cloud_ memory.vector_ memory.manifest_ memory.embed \
+     memory.embed_batch memory.backfill_embeddings memory.grep memory.search_content \
+     memory.sql_query memory.summarize" => "call the service with `http`, `shell` or an activity",
+    "git. storage." => "use `shell`, or `file.read` and `file.write`",
+    "session. checkpoint. trace. obs." => "leave it out: each step is stored, and `windlass history` shows it",
+    "cache. ratelimit." => "call the action itself; `--max-effects-per-host` bounds calls at a time",
+    "error." => "read `state.__error__` in a condition or in `run`",
+    "http.respond" => "write keys of the state: it is the result of the run",
+    "secrets." => "write `{{ secrets.NAME }}`",
+    "csv. schema. text. markdown. context. code. json.stringify json.transform data.filter \
+     validate.input validate.generate_prompt" => "compute it with `run`",
+};
 
 /// What `llm.call` answers without a question.
 const NO_QUESTION: &str =
@@ -200,7 +92,7 @@ fn answer(name: &str) -> Option<&'static str> {
 
 /// What to write in place of an action that only TEA has.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
-    let any = |names: &[&str]| names.iter().any(|known| fits(known, name));
+    let any = |names: &str| names.split(' ').any(|known| fits(known, name));
     let found = INSTEAD.iter().find(|(names, _)| any(names));
     found.map(|(_, hint)| *hint)
 }

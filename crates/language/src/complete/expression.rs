@@ -7,7 +7,7 @@ use crate::names::{Action, NamedValue, Names};
 use crate::sketch::{Scalar, Style};
 use std::ops::Range;
 use windlass_engine::Dialect;
-use windlass_expression::{Function, JinjaKind, jinja_functions, wdl_functions};
+use windlass_expression::{Function, JinjaKind, SCHEDULE_MEMBERS, jinja_functions, wdl_functions};
 
 impl CompletionRequest<'_> {
     /// What an expression may have at a character of it.
@@ -114,6 +114,7 @@ impl CompletionRequest<'_> {
                 let loops = loops.filter(|action| action.is_loop() || action.is_foreach());
                 loops.map(action_item).collect()
             }
+            "state" => named_items(&names.state, Is::Variable),
             "inputs" => named_items(&names.inputs, Is::Input),
             "parameters" => named_items(&names.parameters, Is::Input),
             _ => Vec::new(),
@@ -140,6 +141,8 @@ impl CompletionRequest<'_> {
             Some(&action.selection) != own.as_ref() && !action.name.contains(MARK)
         });
         items.extend(actions.map(|action| call("body", action_item(action))));
+        let state = named_items(&names.state, Is::Variable).into_iter();
+        items.extend(state.map(|item| call("state", item)));
         let inputs = named_items(&names.inputs, Is::Input).into_iter();
         items.extend(inputs.map(|item| call("inputs", item)));
         let parameters = named_items(&names.parameters, Is::Input).into_iter();
@@ -162,9 +165,12 @@ impl CompletionRequest<'_> {
             Dialect::Loom | Dialect::Azure => vec![
                 root("inputs", "the run's inputs"),
                 root("variables", "the variables"),
+                root("state", "the values between runs"),
+                root("lastRun", "the last run that succeeded"),
                 root("actions", "what has run: status, inputs, outputs, error"),
                 root("item", "the item of the innermost foreach"),
                 root("workflow", "the workflow and the run"),
+                root("schedule", "the scheduled time of the run"),
                 root("trigger", "what started the run"),
             ],
             Dialect::Tea => {
@@ -230,11 +236,16 @@ impl CompletionRequest<'_> {
         ];
         match (self.dialect, of.as_slice()) {
             (Dialect::Loom, ["variables"]) => variables(names),
+            (Dialect::Loom, ["state"]) => named_items(&names.state, Is::Variable),
+            (_, ["lastRun" | "lastRun()"]) => {
+                fields(&["id", "outputs", "startTime", "endTime", "scheduledTime"])
+            }
             (Dialect::Loom, ["inputs"]) => named_items(&names.inputs, Is::Input),
             (Dialect::Loom, ["actions"]) => names.actions.iter().map(action_item).collect(),
             (_, ["actions()" | "action()"]) | (Dialect::Loom, ["actions", _]) => fields(&RECORD),
             (_, ["outputs()"]) => fields(&["body", "statusCode", "headers"]),
             (_, ["workflow" | "workflow()"]) => fields(&["name", "run"]),
+            (Dialect::Loom, ["schedule"]) => fields(&SCHEDULE_MEMBERS),
             (Dialect::Tea, ["state"]) => {
                 let mut items = named_items(&names.inputs, Is::Variable);
                 items.extend(variables(names));
@@ -280,7 +291,7 @@ pub(super) fn variables(names: &Names) -> Vec<CompletionItem> {
     named_items(&names.variables, Is::Variable)
 }
 
-fn named_items(named: &[NamedValue], kind: CompletionKind) -> Vec<CompletionItem> {
+pub(super) fn named_items(named: &[NamedValue], kind: CompletionKind) -> Vec<CompletionItem> {
     let items = named.iter().map(|one| {
         CompletionItem::new(&one.name, kind)
             .detail(one.kind.as_deref().unwrap_or_default())

@@ -12,7 +12,7 @@ use super::sketch::{
     Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, read, spot,
 };
 use super::{Lines, MARK, Position, TextRange, dialect};
-use expression::{action_item, variables};
+use expression::{action_item, named_items, variables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -169,6 +169,7 @@ impl CompletionRequest<'_> {
         let known = |name: &str| !name.contains(MARK) && !name.is_empty();
         for named in [
             &mut names.variables,
+            &mut names.state,
             &mut names.inputs,
             &mut names.parameters,
         ] {
@@ -394,12 +395,11 @@ impl CompletionRequest<'_> {
             }
             Dialect::Loom | Dialect::Azure if last == "name" => {
                 let around = names.enclosing_actions(self.at);
-                let of_variable = around
-                    .first()
-                    .is_some_and(|action| action.kind.to_lowercase().ends_with("variable"));
-                match of_variable {
-                    true => variables(&names),
-                    false => Vec::new(),
+                let kind = around.first().map(|action| action.kind.to_lowercase());
+                match kind.as_deref() {
+                    Some("setstate" | "getstate") => named_items(&names.state, Is::Variable),
+                    Some(kind) if kind.ends_with("variable") => variables(&names),
+                    _ => Vec::new(),
                 }
             }
             Dialect::Tea

@@ -13,7 +13,6 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod types;
-mod write;
 
 pub use fields::{Choice, Column, Field, FieldKind, Parts};
 pub use panel::{Panel, Section, panel};

@@ -1,10 +1,12 @@
 //! From a text that says one value to a text that says another one, with as few changes as it takes:
 //! what stays the same is not touched, in its quotes, its layout and its comments.
 
-use super::write::{WriteStyle, block, item_text, line, scalar, value_after_key};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_source::source::{Form, Style, WrittenEntry, WrittenText};
+use windlass_source::write::{
+    WriteStyle, block, double, item_text, line, lines, scalar, value_after_key,
+};
 
 /// Changes of a text, by bytes.
 pub(super) struct Rewrite<'t> {
@@ -47,7 +49,11 @@ pub(super) fn rewrite(
 
 /// The text with another key.
 pub(super) fn with_key(text: &str, entry: &WrittenEntry, json: bool, key: &str) -> String {
-    let manner = WriteStyle { json, flow: true };
+    let manner = WriteStyle {
+        json,
+        flow: true,
+        ..WriteStyle::default()
+    };
     let mut text = text.to_owned();
     if text.get(entry.key_range.clone()).is_some() {
         text.replace_range(entry.key_range.clone(), &scalar(key, manner));
@@ -78,6 +84,7 @@ impl<'t> Rewrite<'t> {
         WriteStyle {
             json: self.json,
             flow: flow && !self.json,
+            portable: false,
         }
     }
 
@@ -268,7 +275,7 @@ impl<'t> Rewrite<'t> {
                 false => {
                     let text = match value {
                         Value::Object(members) if !members.is_empty() => {
-                            super::write::lines(value, self.manner(false), indent + 2)
+                            lines(value, self.manner(false), indent + 2)
                         }
                         value => item_text(value, self.manner(false), indent),
                     };
@@ -426,7 +433,7 @@ impl<'t> Rewrite<'t> {
     ) -> Option<String> {
         let control = text.chars().any(char::is_control);
         match style {
-            Style::Double => Some(super::write::double(text)),
+            Style::Double => Some(double(text)),
             Style::Single if !control => Some(format!("'{}'", text.replace('\'', "''"))),
             Style::Block if current.starts_with('|') => {
                 let header = current.lines().next().unwrap_or_default();
@@ -435,7 +442,7 @@ impl<'t> Rewrite<'t> {
                     .skip(1)
                     .find(|line| !line.trim().is_empty())?;
                 let indent = first.len() - first.trim_start_matches(' ').len();
-                let new = block(text, indent.max(place.indent + 1))?;
+                let new = block(text, indent.max(place.indent + 1), self.manner(false))?;
                 // The same header with its comment, unless the end of the text is another one.
                 let own = new.lines().next().unwrap_or_default();
                 match header.split_whitespace().next() == Some(own) {

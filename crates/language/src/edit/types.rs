@@ -155,6 +155,12 @@ fn loom() -> Vec<Row> {
             json!({ "type": "operation", "inputs": { "method": "POST", "uri": "https://" } }),
         ),
         (
+            "workflow",
+            "Workflow",
+            "Runs another workflow and waits for its end",
+            json!({ "type": "workflow", "workflow": "child.yaml", "inputs": {} }),
+        ),
+        (
             "wait",
             "Wait",
             "Waits for a time",

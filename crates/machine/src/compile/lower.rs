@@ -5,13 +5,12 @@ mod ending;
 
 use super::names::Names;
 use crate::program::{
-    ActionId, Assignment, Call, DagNode, Ending, Keep, LoopSpec, Op, Retry, Scope, ScopeId,
-    ScopeKind, State, StateId,
+    ActionId, Call, DagNode, Ending, LoopSpec, Op, Scope, ScopeId, ScopeKind, State, StateId,
 };
 use std::collections::HashMap;
 use windlass_expression::{Binding, Condition, Template, Value};
-use windlass_model::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{Name, Status};
+use windlass_model::hir::{Block, Edge, Graph, Keep, Loop, Outputs, Step, StepKind, Workflow};
+use windlass_model::model::{FAILED_CANCEL, Name, Status};
 use windlass_source::diagnostic::Diagnostic;
 use windlass_source::source::Span;
 
@@ -32,6 +31,7 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
         scopes: Vec::new(),
         children: Vec::new(),
         loops: Vec::new(),
+        in_cleanup: false,
         mistakes: Vec::new(),
     };
     let root = to.scope(&workflow.name, None, ScopeKind::Root);
@@ -43,7 +43,8 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
         Outputs::Template(template) => vec![template.clone()],
         Outputs::Actions | Outputs::State => Vec::new(),
     };
-    let silent = workflow.on_failure.is_empty() && workflow.on_finish.is_empty();
+    let mut endings = [&workflow.on_failure, &workflow.on_finish, &workflow.cleanup].into_iter();
+    let silent = endings.all(Block::is_empty);
     let (entry, ending) = match silent {
         true => (to.lower_body(root, end, outputs), None),
         false => to.ending(root, end, outputs),
@@ -71,6 +72,8 @@ struct Lowerer<'a> {
     children: Vec<(ScopeId, Vec<ActionId>)>,
     /// The loops around the current place, innermost last: where `break` and `continue` lead.
     loops: Vec<(StateId, StateId)>,
+    /// Whether the current place is in what is done first at the end: its failures are reported.
+    in_cleanup: bool,
     mistakes: Vec<Diagnostic>,
 }
 
@@ -136,7 +139,8 @@ impl Lowerer<'_> {
 
     fn set_children(&mut self, scope: ScopeId, blocks: &[&Block]) {
         let steps = blocks.iter().flat_map(|block| block.steps());
-        let children = steps.filter_map(|step| self.names.id(step)).collect();
+        let own = steps.filter(|step| !step.is_repeat);
+        let children = own.filter_map(|step| self.names.id(step)).collect();
         self.children.push((scope, children));
     }
 
@@ -310,9 +314,13 @@ impl Lowerer<'_> {
             true => next,
             false => self.lower_handler(handler, step, scope, next, ScopeKind::Block),
         };
+        let variable = match self.in_cleanup {
+            true => format!("{FAILED_CANCEL}{}", step.name),
+            false => String::new(),
+        };
         let kind = ScopeKind::Try {
             retry: None,
-            catch: Some((Name::from(""), handle)),
+            catch: Some((Name::from(variable), handle)),
         };
         self.wrap_in_scope(step, scope, after, kind, |to, inside, leave| {
             to.lower_deadline(step, inside, leave)
@@ -321,30 +329,38 @@ impl Lowerer<'_> {
 
     fn lower_deadline(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let Some(after) = &step.timeout else {
-            return self.lower_retry(step, scope, next);
+            return self.lower_follow_up(step, scope, next);
         };
         let kind = ScopeKind::Deadline {
             after: after.clone(),
         };
         self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
             to.set_owner(inside, to.names.id(step));
-            to.lower_retry(step, inside, leave)
+            to.lower_follow_up(step, inside, leave)
         })
+    }
+
+    fn lower_follow_up(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let Some(follow_up) = &step.follow_up else {
+            return self.lower_retry(step, scope, next);
+        };
+        let kind = ScopeKind::FollowUp;
+        let to = self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
+            to.set_owner(inside, to.names.id(step));
+            to.block(&follow_up.block, &step.name, step.span, inside, leave)
+        });
+        let when = follow_up.when.clone();
+        let choice = self.state(&step.name, scope, Op::FollowUp { when, to }, step.span);
+        self.set_next(choice, next);
+        self.lower_retry(step, scope, choice)
     }
 
     fn lower_retry(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let Some(policy) = &step.retry else {
             return self.lower_kind(step, scope, next);
         };
-        let retry = Retry {
-            backoff: policy.backoff.clone(),
-            count: policy.count.clone(),
-            on: policy.on.clone(),
-            when: policy.when.clone(),
-            is_default: policy.is_default,
-        };
         let kind = ScopeKind::Try {
-            retry: Some(retry),
+            retry: Some(policy.clone()),
             catch: None,
         };
         self.wrap_in_scope(step, scope, next, kind, |to, inside, leave| {
@@ -408,10 +424,10 @@ impl Lowerer<'_> {
             _ => next,
         };
         let op = match &step.kind {
-            StepKind::Call(call) => Op::Call(self.call(call)),
+            StepKind::Call(call) => Op::Call(call.clone(), self.workflow.secrets_of(call)),
             StepKind::Compose(value) => Op::Compose(value.clone()),
             StepKind::Assign(assign) => Op::Assign {
-                assignments: assignments(&assign.assignments),
+                assignments: assign.assignments.clone(),
                 output: assign.output.clone(),
             },
             StepKind::Wait(sleep) => Op::Sleep(sleep.clone()),
@@ -544,16 +560,6 @@ impl Lowerer<'_> {
         }
     }
 
-    fn call(&self, call: &hir::Call) -> Call {
-        Call {
-            executor: call.executor.clone(),
-            inputs: call.inputs.clone(),
-            attempt_timeout: call.attempt_timeout.clone(),
-            then: assignments(&call.then),
-            secrets: self.workflow.secrets_of(call),
-        }
-    }
-
     /// What is done before `end`, where the run succeeds: only when what it gives can be computed.
     fn at_success(
         &mut self,
@@ -565,10 +571,14 @@ impl Lowerer<'_> {
         let Some(call) = &self.workflow.at_success else {
             return end;
         };
-        let mut call = self.call(call);
-        call.inputs = Template::binding(Binding::Checked(outputs, call.inputs));
+        let secrets = self.workflow.secrets_of(call);
+        let inputs = Template::binding(Binding::Checked(outputs, call.inputs.clone()));
+        let call = Call {
+            inputs,
+            ..call.clone()
+        };
         let name = Name::from("$at_success");
-        let state = self.state(&name, scope, Op::Call(call), span);
+        let state = self.state(&name, scope, Op::Call(call, secrets), span);
         self.set_next(state, end)
     }
 
@@ -608,8 +618,8 @@ impl Lowerer<'_> {
                 None => self.unknown(&one.of, step.span, "a step of this loop"),
             }
         }
-        let kind = ScopeKind::Loop(LoopSpec {
-            label: step.label.clone(),
+        let own = LoopSpec {
+            name: spec.name.clone(),
             test: spec.test,
             stop_when: spec.stop_when.clone(),
             condition_text: spec.condition_text.clone(),
@@ -626,7 +636,9 @@ impl Lowerer<'_> {
             pages: spec.pages.clone(),
             unchanged: spec.unchanged.clone(),
             feedback: spec.feedback,
-        });
+            body: (),
+        };
+        let kind = ScopeKind::Loop(step.label.clone(), own);
         let name = spec.name.as_ref().unwrap_or(&step.name);
         let inside = self.scope(name, Some(scope), kind);
         self.set_owner(inside, self.names.id(step));
@@ -647,15 +659,4 @@ impl Lowerer<'_> {
                 .hint("names must be those of steps in the same scope"),
         );
     }
-}
-
-fn assignments(assignments: &[hir::Assignment]) -> Vec<Assignment> {
-    assignments
-        .iter()
-        .map(|one| Assignment {
-            variable: one.variable.clone(),
-            op: one.op,
-            value: one.value.clone(),
-        })
-        .collect()
 }

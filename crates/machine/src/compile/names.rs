@@ -74,6 +74,9 @@ fn block(names: &mut Names, mistakes: &mut Vec<Diagnostic>, block: &Block) {
 }
 
 fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
+    if step.is_repeat {
+        return;
+    }
     let id = ActionId::from_index(names.actions.len());
     let before = names.ids.insert(step.name.to_lowercase(), id);
     if let Some(first) = before.and_then(|first| names.actions.get(first.index())) {

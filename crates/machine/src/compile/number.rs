@@ -20,6 +20,7 @@ pub(super) fn renumber(program: &mut Program) {
     if let Some(ending) = &mut program.ending {
         ending.failed = new(ending.failed);
         ending.ended = new(ending.ended);
+        ending.cancelled = ending.cancelled.map(new);
     }
     for scope in &mut program.scopes {
         scope.body = new(scope.body);
@@ -38,6 +39,7 @@ fn renamed(mut state: State, new: &impl Fn(StateId) -> StateId) -> State {
     state.next = new(state.next);
     match &mut state.op {
         Op::Branch(arms) => arms.iter_mut().for_each(|(_, to)| *to = new(*to)),
+        Op::FollowUp { to, .. } => *to = new(*to),
         Op::Switch { cases, .. } => cases.iter_mut().for_each(|(_, to)| *to = new(*to)),
         _ => {}
     }
@@ -64,6 +66,7 @@ fn reading_order(program: &Program) -> Vec<StateId> {
         open.push(state.next);
         match &state.op {
             Op::Branch(arms) => open.extend(arms.iter().rev().map(|(_, to)| *to)),
+            Op::FollowUp { to, .. } => open.push(*to),
             Op::Switch { cases, .. } => open.extend(cases.iter().rev().map(|(_, to)| *to)),
             Op::Enter(scope) => inside(program, *scope, &mut open),
             _ => {}

@@ -2,7 +2,7 @@
 //!
 //! The labels of this file are those of the diagrams too, so that all of them tell the same.
 
-use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
+use super::{Op, Program, RetryPolicy, Scope, ScopeKind, Sleep, State, StateId};
 use std::fmt;
 use windlass_expression::{Template, Value};
 use windlass_model::model::{Expect, OnLimit};
@@ -86,12 +86,12 @@ impl Scope {
         match &self.kind {
             ScopeKind::Root => String::from("run"),
             ScopeKind::Block => String::from("block"),
+            ScopeKind::FollowUp => String::from("follow-up"),
             ScopeKind::Branch => String::from("branch"),
             ScopeKind::Graph { max_steps } => format!("graph, at most {max_steps} steps"),
-            ScopeKind::Loop(spec) => {
+            ScopeKind::Loop(label, spec) => {
                 let mut title = format!(
-                    "{} {}, at most {} times",
-                    spec.label,
+                    "{label} {}, at most {} times",
                     spec.condition_text,
                     template_text(&spec.count)
                 );
@@ -116,7 +116,7 @@ impl Scope {
             }
             ScopeKind::Try {
                 retry: Some(retry), ..
-            } => retry.title(),
+            } => retry_title(retry),
             ScopeKind::Try { retry: None, .. } => String::from("catch"),
             ScopeKind::Deadline { after } => format!("abort after {}", duration_text(after)),
             ScopeKind::ForEach {
@@ -137,11 +137,11 @@ impl Scope {
     }
 }
 
-impl Retry {
-    pub fn title(&self) -> String {
-        let backoff = self.backoff.title();
-        format!("retry {} times, {backoff}", template_text(&self.count))
-    }
+/// A retry policy, in one line.
+#[must_use]
+pub fn retry_title(retry: &RetryPolicy) -> String {
+    let backoff = retry.backoff.title();
+    format!("retry {} times, {backoff}", template_text(&retry.count))
 }
 
 impl State {
@@ -156,7 +156,7 @@ impl State {
     /// What it does, in one line.
     pub fn title(&self) -> String {
         match &self.op {
-            Op::Call(call) => format!("call {}", call.executor),
+            Op::Call(call, _) => format!("call {}", call.executor),
             Op::Assign { assignments, .. } => {
                 let names: Vec<&str> = assignments.iter().map(|one| &*one.variable).collect();
                 format!("set {}", names.join(", "))
@@ -169,6 +169,7 @@ impl State {
                     .collect();
                 format!("if {}, else", arms.join(", "))
             }
+            Op::FollowUp { when, to } => format!("if {} → {to}, else", when.text()),
             Op::Switch { on, cases } => {
                 let cases: Vec<String> = cases
                     .iter()
@@ -187,6 +188,7 @@ impl State {
             Op::AwaitSignal(name) => format!("await signal {name}"),
             Op::Expect(_, Expect::Json) => String::from("expect json"),
             Op::Expect(_, Expect::That(that)) => format!("expect {}", that.text()),
+            Op::Expect(_, Expect::NotFailed(failed)) => format!("fail if {}", failed.text()),
             Op::Raise { kind, .. } => format!("raise {kind}"),
             Op::Respond(_) => String::from("respond"),
             Op::Terminate { status, .. } => format!("terminate as {}", status.as_str()),

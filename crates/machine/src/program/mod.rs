@@ -7,20 +7,21 @@ mod display;
 mod ids;
 mod verify;
 
-pub use display::{duration_text, template_text};
+pub use display::{duration_text, retry_title, template_text};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
-pub use windlass_model::model::{Outputs, Sleep};
+pub use windlass_model::hir::{Assignment, Call, RetryPolicy};
+pub use windlass_model::model::{Concurrency, Outputs, STATE_VARIABLE, Sleep};
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use windlass_expression::{Condition, Template, Value};
+use windlass_model::hir::Loop;
 use windlass_model::model::{
-    AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, NamedSpans, OnError,
-    OnLimit, OnMissing, Pages, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger,
-    Unchanged,
+    Expect, Handler, HostRate, Input, InputKind, Link, Name, NamedSpans, OnError, Rules, Schedule,
+    Secured, Status, Trigger,
 };
 use windlass_source::source::Span;
 
@@ -59,6 +60,10 @@ pub struct Program {
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
+    /// Which of its runs exclude each other.
+    pub concurrency: Option<Concurrency>,
+    /// How often its actions call a host, over all runs.
+    pub rates: Vec<HostRate>,
     /// What the caller gives.
     pub inputs: Vec<Input>,
     /// What a run gives.
@@ -67,6 +72,10 @@ pub struct Program {
     pub handlers: Vec<Handler>,
     /// Which values go from where to where, for people.
     pub links: Vec<Link>,
+    /// The values that it has between its runs, and what each is before it is written.
+    pub state_values: Vec<(Name, Value)>,
+    /// Whether it reads its last run that succeeded.
+    pub last_run: bool,
     /// The variables of the environment that are stored with a run, as they were when it began.
     pub environment: Vec<Name>,
     /// Those that only actions read, and nothing keeps.
@@ -85,6 +94,8 @@ pub struct Ending {
     pub failed: StateId,
     /// Where it continues when it did not.
     pub ended: StateId,
+    /// Where it continues when the run is cancelled; none: it ends at once.
+    pub cancelled: Option<StateId>,
 }
 
 /// The most a loop may ask for (docs/reference/loom.md).
@@ -139,8 +150,8 @@ pub struct State {
 /// What a state does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Asks the world for something and waits for it.
-    Call(Call),
+    /// Asks the world for something and waits for it; with the secrets that its inputs hold.
+    Call(Call, Vec<Name>),
     /// Changes variables.
     Assign {
         /// In order.
@@ -152,6 +163,8 @@ pub enum Op {
     Compose(Template),
     /// Goes to the first arm that holds, else to `next`.
     Branch(Vec<(Condition, StateId)>),
+    /// Goes to what follows the call before it as a part of it, else to `next`.
+    FollowUp { when: Condition, to: StateId },
     /// Goes to the case that equals, else to `next`.
     Switch {
         on: Template,
@@ -190,27 +203,6 @@ pub enum Op {
     Succeed,
 }
 
-/// An effect.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    pub executor: Name,
-    pub inputs: Template,
-    /// How long one attempt may take.
-    pub attempt_timeout: Option<Template>,
-    /// Assignments from the variable `result`.
-    pub then: Vec<Assignment>,
-    /// The secrets that its inputs hold.
-    pub secrets: Vec<Name>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Assignment {
-    pub variable: Name,
-    /// How the value gets there.
-    pub op: AssignOp,
-    pub value: Template,
-}
-
 /// A scope: a frame of a cursor is one entry into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
@@ -239,16 +231,18 @@ pub enum ScopeKind {
     Root,
     /// Steps as one.
     Block,
+    /// What follows a call as a part of it.
+    FollowUp,
     /// Nodes and edges; bounded.
     Graph {
         /// How many nodes may be entered.
         max_steps: u32,
     },
-    /// Repeats its body.
-    Loop(LoopSpec),
+    /// Repeats its body; the name is the authored type: `until`, `while`, …
+    Loop(Name, LoopSpec),
     /// Retries and catches.
     Try {
-        retry: Option<Retry>,
+        retry: Option<RetryPolicy>,
         /// The variable for the fault, and where to go with it.
         catch: Option<(Name, StateId)>,
     },
@@ -281,70 +275,7 @@ pub enum ScopeKind {
 }
 
 /// A loop's parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoopSpec {
-    /// The authored type: `until`, `while`, …
-    pub label: Name,
-    /// When the condition is checked.
-    pub test: Test,
-    /// The loop stops when it holds.
-    pub stop_when: Condition,
-    /// What the author wrote.
-    pub condition_text: String,
-    /// Whether the author wrote the opposite of `stop_when`.
-    pub negated: bool,
-    /// How many iterations at most.
-    pub count: Template,
-    /// How long at most.
-    pub timeout: Option<Template>,
-    /// Between iterations.
-    pub delay: Option<Delay>,
-    /// The effect of a missing member in the condition.
-    pub on_missing: OnMissing,
-    /// What a spent count does.
-    pub on_limit: OnLimit,
-    /// What a passed deadline does.
-    pub on_timeout: OnLimit,
-    /// Whether the condition is checked once more when the count is spent.
-    pub test_when_spent: bool,
-    /// Whether a failed body allows the loop to continue.
-    pub survives_failure: bool,
-    /// What is collected of every iteration that succeeded.
-    pub keep: Vec<Keep>,
-    /// What distinguishes its pages, when it reads pages.
-    pub pages: Option<Pages>,
-    /// When it counts as unchanged, which is a limit too.
-    pub unchanged: Option<Unchanged>,
-    /// Whether the next iteration may ask what the condition read: `loopFeedback`.
-    pub feedback: bool,
-}
-
-/// A value that is collected from a loop's iterations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Keep {
-    /// Its name under `kept`.
-    pub name: Name,
-    /// Which iterations'.
-    pub take: Take,
-    /// The action of the body that it comes from.
-    pub of: ActionId,
-    pub value: Template,
-}
-
-/// A retry policy.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
-    /// How the waits grow.
-    pub backoff: Backoff,
-    /// How many attempts beyond the first.
-    pub count: Template,
-    /// Which faults; empty: the transient ones.
-    pub on: Vec<RetryOn>,
-    /// Only while this holds; it alone decides where `on` is empty.
-    pub when: Option<Condition>,
-    /// Whether it applies because the file says nothing.
-    pub is_default: bool,
-}
+pub type LoopSpec = Loop<(), ActionId>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct DagNode {
@@ -367,6 +298,24 @@ impl Program {
             *on_error == OnError::Continue
         };
         self.scopes.iter().any(lists)
+    }
+
+    /// The values between runs as a run begins with them: those that the engine passes, taken out of what it
+    /// passes, and the initial ones, if the program declares any.
+    pub(crate) fn take_state(&self, start: &mut Value) -> Option<Value> {
+        if self.state_values.is_empty() {
+            return None;
+        }
+        let mut rest = start.as_object().cloned().unwrap_or_default();
+        let passed = rest.shift_remove(STATE_VARIABLE).unwrap_or_default();
+        *start = Value::object(rest);
+        let values = self.state_values.iter().map(|(name, initial)| {
+            let passed = passed.get(name).cloned();
+            let first =
+                || Value::from_pairs([("value", initial.clone()), ("version", Value::Int(0))]);
+            (name.clone(), passed.unwrap_or_else(first))
+        });
+        Some(Value::from_pairs(values))
     }
 
     #[must_use]
@@ -423,8 +372,8 @@ impl Program {
     #[must_use]
     pub fn find_scope(&self, name: &str) -> Option<ScopeId> {
         let same = |scope: &Scope| {
-            let own = scope.action.is_some() && !matches!(scope.kind, ScopeKind::Deadline { .. });
-            own && scope.name.eq_ignore_ascii_case(name)
+            let part = matches!(scope.kind, ScopeKind::Deadline { .. } | ScopeKind::FollowUp);
+            scope.action.is_some() && !part && scope.name.eq_ignore_ascii_case(name)
         };
         self.scopes.iter().position(same).map(ScopeId::from_index)
     }

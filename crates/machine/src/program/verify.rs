@@ -38,12 +38,13 @@ pub fn verify(program: &Program) -> Vec<String> {
             }
         }
         let fits = match &state.op {
-            Op::Repeat => matches!(scope.kind, ScopeKind::Loop(_)),
-            Op::Break => matches!(scope.kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. }),
+            Op::Repeat => matches!(scope.kind, ScopeKind::Loop(..)),
+            Op::Break => matches!(scope.kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. }),
             Op::Join => matches!(scope.kind, ScopeKind::Branch),
             Op::Leave => matches!(
                 scope.kind,
                 ScopeKind::Block
+                    | ScopeKind::FollowUp
                     | ScopeKind::Graph { .. }
                     | ScopeKind::Try { .. }
                     | ScopeKind::Deadline { .. }
@@ -72,6 +73,7 @@ fn targets(state: &State) -> Vec<StateId> {
     let mut targets = vec![state.next];
     match &state.op {
         Op::Branch(arms) => targets.extend(arms.iter().map(|(_, to)| *to)),
+        Op::FollowUp { to, .. } => targets.push(*to),
         Op::Switch { cases, .. } => targets.extend(cases.iter().map(|(_, to)| *to)),
         _ => {}
     }

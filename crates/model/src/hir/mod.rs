@@ -2,9 +2,9 @@
 //! branches and calls. It never holds anything unresolved but names, and it never runs.
 
 use crate::model::{
-    AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
-    Name, NamedSpans, OnError, OnLimit, OnMissing, Pages, RetryOn, Rules, Schedule, Secured,
-    Status, Take, Test, Trigger, Unchanged,
+    AssignOp, Backoff, Concurrency, Delay, Dialect, Expect, HANDLER_NAMES, Handler, HostRate,
+    Input, InputKind, Link, Name, NamedSpans, OnError, OnLimit, OnMissing, Pages, RetryOn, Rules,
+    Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
 use windlass_source::source::Span;
@@ -24,6 +24,10 @@ pub struct Workflow {
     pub inputs: Vec<Input>,
     /// Initial values, evaluated in order when the run starts.
     pub variables: Vec<(Name, Template)>,
+    /// Its values between runs, and what each is before it is written.
+    pub state: Vec<(Name, Value)>,
+    /// Whether it reads its last run that succeeded.
+    pub last_run: bool,
     /// What a variable may hold, where that was declared (Azure).
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters with their resolved values (Azure).
@@ -32,12 +36,18 @@ pub struct Workflow {
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
+    /// Which of its runs exclude each other.
+    pub concurrency: Option<Concurrency>,
+    /// How often its actions call a host.
+    pub rates: Vec<HostRate>,
     /// What is done.
     pub body: Block,
     /// What is done when the body failed, and what whenever the body has ended; either may be empty.
     /// Both read the variable [`FAILURE`], and neither changes how the run ends.
     pub on_failure: Block,
     pub on_finish: Block,
+    /// What is done before the two, and also when the run is cancelled: operations that run elsewhere are cancelled.
+    pub cleanup: Block,
     /// A call that is made before the run ends as succeeded, and that makes it fail when it fails.
     pub at_success: Option<Call>,
     /// What the run gives.
@@ -147,8 +157,8 @@ impl HandlerUse<'_> {
 impl Workflow {
     /// All that it does: its body and what is done at its end.
     #[must_use]
-    pub fn blocks(&self) -> [&Block; 3] {
-        [&self.body, &self.on_failure, &self.on_finish]
+    pub fn blocks(&self) -> [&Block; 4] {
+        [&self.body, &self.on_failure, &self.cleanup, &self.on_finish]
     }
 
     /// The handlers that its steps call, in the order of the file.
@@ -199,6 +209,7 @@ impl Step {
     #[must_use]
     pub fn blocks(&self) -> Vec<&Block> {
         let mut blocks = self.kind.blocks();
+        blocks.extend(self.follow_up.iter().map(|follow_up| &follow_up.block));
         blocks.extend(&self.catch);
         blocks
     }
@@ -323,6 +334,11 @@ pub struct Step {
     pub retry: Option<RetryPolicy>,
     /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
     pub timeout: Option<Template>,
+    /// What follows it as a part of it, within its timeout.
+    pub follow_up: Option<Box<FollowUp>>,
+    /// Repeats the earlier step of the same name: it has no action of its own, and its output replaces that of the earlier
+    /// step.
+    pub is_repeat: bool,
     /// What is done when it failed for good, its retries and its timeout behind it. The failure
     /// counts as handled then; its record keeps it.
     pub catch: Option<Block>,
@@ -332,6 +348,15 @@ pub struct Step {
     pub continue_when: Option<Condition>,
     /// Where it is written: the name.
     pub span: Span,
+}
+
+/// What a step does after its call, as a part of it. In lists and diagrams, both are one step.
+#[derive(Clone, Debug)]
+pub struct FollowUp {
+    /// Whether it is done, once the call has ended well.
+    pub when: Condition,
+    /// What is done.
+    pub block: Block,
 }
 
 /// What a step does.
@@ -407,7 +432,7 @@ pub enum StepKind {
 }
 
 /// An effect asked of the outside world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The executor: `http`, `shell`, `activity`, …
     pub executor: Name,
@@ -429,7 +454,7 @@ pub struct Assign {
 }
 
 /// One assignment to a variable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
     /// The variable; empty for what concerns many: `MergeAll`, `ReplaceAll`, `RemoveAll`.
     pub variable: Name,
@@ -441,9 +466,9 @@ pub struct Assignment {
     pub span: Span,
 }
 
-/// A loop: every one has both limits.
-#[derive(Clone, Debug)]
-pub struct Loop {
+/// A loop: every one has both limits. In a compiled program, which holds its body elsewhere, `Of` is an id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loop<Body = Block, Of = Name> {
     /// What it is called in paths, where that is not the name of its step. No other loop of the
     /// workflow is called so.
     pub name: Option<Name>,
@@ -475,26 +500,26 @@ pub struct Loop {
     /// Azure: a failed body does not stop the loop; the last iteration's status counts.
     pub survives_failure: bool,
     /// The values to collect from every iteration that succeeded.
-    pub keep: Vec<Keep>,
+    pub keep: Vec<Keep<Of>>,
     /// What distinguishes its pages, when it reads pages.
     pub pages: Option<Pages>,
     /// When it makes no progress, which is a limit, too.
     pub unchanged: Option<Unchanged>,
     /// Whether the next iteration may ask what the condition read: `loopFeedback`.
     pub feedback: bool,
-    pub body: Block,
+    pub body: Body,
 }
 
 /// A value to collect from the iterations of a loop, for the output of its step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Keep {
+pub struct Keep<Of = Name> {
     /// Its name under `kept`.
     pub name: Name,
     /// Which iterations'.
     pub take: Take,
     /// The step of the body that it comes from: an iteration in which that did not run has no
     /// value, which is null in an array.
-    pub of: Name,
+    pub of: Of,
     /// The value, evaluated at the end of the iteration.
     pub value: Template,
 }
@@ -514,7 +539,7 @@ pub struct ForEach {
 }
 
 /// Retries of a step or a block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// How the waits grow.
     pub backoff: Backoff,

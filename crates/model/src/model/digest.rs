@@ -1,6 +1,7 @@
 //! SHA-256.
 
 use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN};
+use windlass_value::{first_chars, hex};
 
 /// A digest of SHA-256.
 pub type Sha256 = [u8; SHA256_OUTPUT_LEN];
@@ -9,6 +10,12 @@ pub type Sha256 = [u8; SHA256_OUTPUT_LEN];
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Sha256 {
     array(ring::digest::digest(&SHA256, bytes))
+}
+
+/// The first 12 digits of the SHA-256 of a text: a name for what is not shown.
+#[must_use]
+pub fn short_digest(text: &str) -> String {
+    first_chars(&hex(&sha256(text.as_bytes())), 12).to_owned()
 }
 
 /// SHA-256 over these parts, each behind its length: where one ends and the next begins counts.
@@ -20,6 +27,15 @@ pub fn sha256_of_parts(parts: &[&[u8]]) -> Sha256 {
         context.update(part);
     }
     array(context.finish())
+}
+
+/// The digits of a SHA-256 that a text names as `sha256:` and 64 hexadecimal digits, in small letters.
+#[must_use]
+pub fn named_sha256(text: &str) -> Option<String> {
+    let digits = text.trim().strip_prefix("sha256:")?;
+    let is_digest = digits.len() == 2 * SHA256_OUTPUT_LEN
+        && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_digest.then(|| digits.to_ascii_lowercase())
 }
 
 fn array(digest: Digest) -> Sha256 {

@@ -26,7 +26,13 @@ impl Delay {
         match self {
             Self::Every(delay) => format!("every {}", shown_duration(&delay.source_text())),
             Self::Backoff(backoff) => backoff.title(),
-            Self::Server { own, .. } => format!("{}, or as the server says", own.title()),
+            Self::Server { own, interval, .. } => {
+                let own = match interval {
+                    Some(interval) => format!("every {}", interval.source_text()),
+                    None => own.title(),
+                };
+                format!("{own}, or as the server says")
+            }
         }
     }
 }

@@ -1,25 +1,30 @@
 //! The words that every room uses: names, dialects, statuses, policies, requests and faults.
 //! Plain data; nothing here decides anything.
 
+mod concurrency;
 #[cfg_attr(not(feature = "schedule"), path = "cron_off.rs")]
 mod cron;
 mod digest;
 mod display;
 mod path_part;
 mod policy;
+mod rate;
 mod request;
 mod rules;
 mod schedule;
 mod schema;
 mod trace;
 
+pub use concurrency::{Concurrency, ConcurrencyPolicy, TURN_SIGNAL};
 pub use cron::{cron_mistake, next_of_cron};
-pub use digest::{sha256, sha256_of_parts};
+pub use digest::{named_sha256, sha256, sha256_of_parts, short_digest};
 pub use path_part::{name_of_part, path_part};
 pub use policy::{Origin, Policy};
+pub use rate::{HostRate, Rate, check_rate_name, is_host};
 pub use request::{
-    ANSWER_ERRORS, CONNECTOR_HOST, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, NOT_CONNECTED,
-    OWN_KEYS, Request, WHOLE_STATE, fault_kind, overrides_method,
+    ANSWER_ERRORS, ASYNC_PATTERN, BODY_FILE, CONNECTOR_HOST, EVENTS, Fault, HANDLER_NAMES,
+    IF_CHANGED, MODEL_KEYS, MODEL_OPTIONS, NOT_CONNECTED, OWN_KEYS, RATE, Request, SAVE_TO,
+    WHOLE_STATE, WORKFLOW, fault_kind, overrides_method,
 };
 pub use rules::{Rules, UnrunActionValue};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
@@ -204,7 +209,6 @@ pub enum StubAnswer {
     Error {
         /// The fault's kind; none: that of handlers.
         kind: Option<String>,
-        /// Its code.
         code: Option<String>,
         /// What happened.
         message: String,
@@ -316,8 +320,18 @@ pub enum Test {
 /// The variable with the failure of the body, for `on_failure` and `on_finish`; null when it did not fail.
 pub const FAILURE: &str = "failure";
 
+/// The variable with what a run read last of its workflow's state: by name the value and its version.
+pub const STATE_VARIABLE: &str = "$state";
+
+/// The action that writes a value between runs, and the one that reads the newest one.
+pub const SET_STATE: &str = "setState";
+pub const GET_STATE: &str = "getState";
+
 /// What `on_failure` and `on_finish` leave when they fail: a variable with the error, and a label of the run.
 pub const FAILED_ENDINGS: [&str; 2] = ["windlass.on_failure", "windlass.on_finish"];
+
+/// What a cancel of an operation leaves when it fails: a variable of this name and the action's, with the error.
+pub const FAILED_CANCEL: &str = "windlass.cancel.";
 
 /// What is expected of an action's output; else the action has failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -326,6 +340,8 @@ pub enum Expect {
     Json,
     /// This holds.
     That(Condition),
+    /// This does not hold: it says that a long operation has failed.
+    NotFailed(Condition),
 }
 
 /// What an item of a foreach that fails does to the others.
@@ -437,6 +453,8 @@ pub enum Delay {
     Server {
         /// Our own wait.
         own: Backoff,
+        /// Our own wait that is evaluated for each wait.
+        interval: Option<Template>,
         /// A duration, evaluated for each wait.
         asked: Template,
     },

@@ -1,10 +1,12 @@
 //! Whose a workflow is, and what guests may do to the machine and the network around it. It
 //! enforces nothing: the executor and the loader refuse.
 
+use super::request::names_file;
 use bincode::de::Decoder;
 use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
+use windlass_expression::Value;
 
 /// Whose a workflow is. That is all that is stored of its permissions: what a guest may do says the
 /// process that starts its actions.
@@ -57,7 +59,7 @@ pub struct Policy {
     pub shell: bool,
     /// Run scripts in languages that are not confined: Python, Prolog.
     pub scripts: bool,
-    /// Write files of the machine.
+    /// Read and write files of the machine.
     pub files: bool,
     /// Reach addresses that are not on the public internet.
     pub private_network: bool,
@@ -90,5 +92,13 @@ impl Policy {
             "appendFile" | "file.read" | "file.write" if !self.files => Some("--allow-files"),
             _ => None,
         }
+    }
+
+    /// Which permission an executor needs for these inputs and does not have, as the flag that gives it. They may be
+    /// as their author wrote them.
+    #[must_use]
+    pub fn denies_inputs(self, executor: &str, inputs: &Value) -> Option<&'static str> {
+        let needs_files = executor == "http" && names_file(inputs);
+        (needs_files && !self.files).then_some("--allow-files")
     }
 }

@@ -3,6 +3,7 @@
 use super::{Name, Status};
 use bincode::{Decode, Encode};
 use windlass_expression::Value;
+use windlass_value::words;
 
 /// What the machine asks an executor to do: one attempt of one action, fully rendered.
 ///
@@ -25,45 +26,17 @@ pub struct Request {
 }
 
 /// What a question to a model may have that goes to the model as it is (docs/reference/actions.md).
-pub const MODEL_OPTIONS: [&str; 17] = [
-    "max_tokens",
-    "max_completion_tokens",
-    "response_format",
-    "top_p",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "tools",
-    "tool_choice",
-    "reasoning_effort",
-    "top_k",
-    "n",
-    "user",
-    "logprobs",
-    "top_logprobs",
-    "logit_bias",
-];
+pub const MODEL_OPTIONS: [&str; 17] = words! {
+    max_tokens max_completion_tokens response_format top_p stop seed presence_penalty
+    frequency_penalty tools tool_choice reasoning_effort top_k n user logprobs top_logprobs
+    logit_bias
+};
 
 /// What a question to a model may have in addition to [`MODEL_OPTIONS`] (docs/reference/actions.md).
-pub const MODEL_KEYS: [&str; 16] = [
-    "prompt",
-    "messages",
-    "system",
-    "model",
-    "temperature",
-    "provider",
-    "base_url",
-    "api_base",
-    "api_key",
-    "api_key_file",
-    "api_version",
-    "timeout",
-    "max_retries",
-    "command",
-    "args",
-    "shell_provider",
-];
+pub const MODEL_KEYS: [&str; 16] = words! {
+    prompt messages system model temperature provider base_url api_base api_key api_key_file
+    api_version timeout max_retries command args shell_provider
+};
 
 /// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script: the
 /// state is there already, and would be stored again with every script.
@@ -71,7 +44,8 @@ pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
     /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1)
-    /// without a body, which may be a command, and without a header that names another method.
+    /// without a body, which may be a command, and without a header that names another method. It writes no file
+    /// here, either.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
@@ -79,13 +53,51 @@ impl Request {
         let sends = self.inputs.get("body").is_some_and(|body| !body.is_null());
         let headers = self.inputs.get("headers").and_then(Value::as_object);
         let overrides = headers.is_some_and(|all| all.keys().any(|name| overrides_method(name)));
-        &*self.executor == "http" && (is("GET") || is("HEAD")) && !sends && !overrides
+        &*self.executor == "http"
+            && (is("GET") || is("HEAD"))
+            && !sends
+            && !overrides
+            && !self.transfers_file()
+    }
+
+    /// Whether a body of it is a file of this machine, of any size.
+    #[must_use]
+    pub fn transfers_file(&self) -> bool {
+        &*self.executor == "http" && names_file(&self.inputs)
+    }
+
+    /// Whether it reads one event of a stream, for as long as that takes.
+    #[must_use]
+    pub fn reads_events(&self) -> bool {
+        &*self.executor == "http" && self.input(EVENTS).is_some()
     }
 
     /// Whether it appends to a file. It has one outcome, however often it is made again.
     #[must_use]
     pub fn appends(&self) -> bool {
         &*self.executor == "appendFile"
+    }
+
+    /// Whether it starts a workflow as a run of its own, and waits for its end.
+    #[must_use]
+    pub fn calls_workflow(&self) -> bool {
+        &*self.executor == WORKFLOW
+    }
+
+    /// What it names as the rate that it counts against.
+    #[must_use]
+    pub fn rate(&self) -> Option<Value> {
+        let can_have = matches!(&*self.executor, "http" | "ai" | "shell");
+        let named = self.input(RATE).filter(|_| can_have);
+        named.filter(|name| !name.is_null())
+    }
+
+    /// An input; a secure one if all inputs are.
+    fn input(&self, key: &str) -> Option<Value> {
+        match &self.inputs {
+            Value::Secure(_) => self.inputs.revealed().get(key).cloned().map(Value::secure),
+            inputs => inputs.get(key).cloned(),
+        }
     }
 
     /// The request as an executor gets it: [`WHOLE_STATE`] is replaced with the state.
@@ -110,6 +122,36 @@ impl Request {
             ..self.clone()
         }
     }
+}
+
+/// The executor that starts a workflow as a run of its own. Its inputs are `workflow`, which is a file of the bundle or the
+/// name of a saved workflow, and `inputs`.
+pub const WORKFLOW: &str = "workflow";
+
+/// The input of `http`, `ai` and `shell` with the name of the rate that the call counts against, instead of its host's.
+pub const RATE: &str = "rate";
+
+/// The input of `http` that names the file for the body of the answer.
+pub const SAVE_TO: &str = "saveTo";
+
+/// The input of `http` that follows a 202 with a `Location`, the asynchronous pattern of Logic Apps: true for the request
+/// that may start an operation, then the address of the operation.
+pub const ASYNC_PATTERN: &str = "asyncPattern";
+
+/// The input of `http` that names the file with the body of the request.
+pub const BODY_FILE: &str = "bodyFile";
+
+/// The input of `http` that reads an event of a stream. In a loop it is the position after the last event, which a
+/// format takes from the iteration before; null at the beginning.
+pub const EVENTS: &str = "events";
+
+/// The input of `http` with which a request names the version of the last answer.
+pub const IF_CHANGED: &str = "ifChanged";
+
+/// Whether these inputs of `http` name a file of this machine.
+pub(super) fn names_file(inputs: &Value) -> bool {
+    let named = |key| inputs.get(key).is_some_and(|file| !file.is_null());
+    named(SAVE_TO) || named(BODY_FILE)
 }
 
 /// Whether a header may make a server take a GET for another method: `X-HTTP-Method-Override`, `X-HTTP-Method`,
@@ -163,6 +205,8 @@ pub mod fault_kind {
     pub const CONNECTION: &str = "connection";
     /// A long operation that its server reports as failed.
     pub const OPERATION: &str = "operation";
+    /// A workflow that was started as a run of its own did not succeed, or could not be started.
+    pub const WORKFLOW: &str = "workflow";
     /// An attempt, a step or a loop took too long.
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
@@ -185,6 +229,8 @@ pub mod fault_kind {
     pub const AI: &str = "ai";
     /// A handler failed.
     pub const HANDLER: &str = "handler";
+    /// The run was cancelled, and it still cancels what it started elsewhere.
+    pub const CANCELLED: &str = "cancelled";
     /// `terminate`.
     pub const TERMINATED: &str = "terminated";
     /// Something that the operator does not allow this workflow.
@@ -193,6 +239,10 @@ pub mod fault_kind {
     pub const SECRET: &str = "secret";
     /// Something larger than the engine takes.
     pub const TOO_LARGE: &str = "too_large";
+    /// A value between runs that another run has changed meanwhile.
+    pub const CONFLICT: &str = "conflict";
+    /// The store could not be read or written.
+    pub const STORE: &str = "store";
     /// JSON with a number or half a character that no value holds.
     pub const INEXACT: &str = "inexact";
 }
@@ -302,6 +352,8 @@ mod tests {
             r#"{"headers": {"x-http-method": "PUT"}}"#,
             r#"{"headers": {"X-METHOD-OVERRIDE": "PATCH"}}"#,
             r#"{"method": "HEAD", "headers": {"X-Http-Verb": "POST"}}"#,
+            r#"{"saveTo": "a.bin"}"#,
+            r#"{"bodyFile": "a.bin"}"#,
         ];
         for inputs in unsafe_ones {
             assert!(!asks(inputs).is_safe(), "{inputs}");

@@ -57,6 +57,25 @@ pub enum When {
     Recurrence(Recurrence),
 }
 
+impl Overlap {
+    /// Each with its word.
+    pub const WORDS: [(&str, Self); 4] = [
+        ("skip", Self::Skip),
+        ("allow", Self::Allow),
+        ("queue", Self::Queue),
+        ("replace", Self::Replace),
+    ];
+}
+
+impl Missed {
+    /// Each with its word.
+    pub const WORDS: [(&str, Self); 3] = [
+        ("skip", Self::Skip),
+        ("run_once", Self::RunOnce),
+        ("run_all", Self::RunAll),
+    ];
+}
+
 /// What a [`Schedule`] does when the run of an earlier time has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
@@ -66,6 +85,8 @@ pub enum Overlap {
     Allow,
     /// Starts one when it has ended; one at most waits.
     Queue,
+    /// Cancels the run that has not ended, and starts one.
+    Replace,
 }
 
 /// What a [`Schedule`] does about times at which no server was there.
@@ -75,6 +96,8 @@ pub enum Missed {
     Skip,
     /// Starts one run, however many were missed.
     RunOnce,
+    /// Starts a run for each of them, in order.
+    RunAll,
 }
 
 /// When runs start automatically (Logic Apps reference, "Recurrence trigger").

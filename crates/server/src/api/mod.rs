@@ -10,8 +10,8 @@ pub use socket::{NAME as SOCKET_NAME, StateDirectory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass_engine::report::WorkflowSummary;
-use windlass_engine::{HandlerTarget, OutputStream, RunStatus, Value};
+use windlass_engine::report::{StateReport, WorkflowSummary};
+use windlass_engine::{HandlerTarget, OutputStream, RunStatus, StateCondition, Timestamp, Value};
 
 /// A run to be started: of a stored workflow, or of one that comes along.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -46,6 +46,9 @@ pub struct StartRun {
     /// What the run is marked with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The scheduled time of the run, as `schedule('time')` gives it (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_time: Option<Timestamp>,
     /// What is taken over the control socket only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
@@ -107,6 +110,40 @@ pub struct WorkflowList {
     pub workflows: Vec<WorkflowSummary>,
     /// Where the next page begins, when there may be more.
     pub next: Option<String>,
+}
+
+/// Values that workflows have between their runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StateList {
+    /// The values, by workflow and name.
+    pub values: Vec<StateReport>,
+}
+
+/// A value that a workflow gets between its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateValue {
+    /// What it is then.
+    pub value: Value,
+    /// Only if it has this version; 0: only if it was never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_version: Option<u64>,
+    /// Only if it has this value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Value>,
+}
+
+impl StateValue {
+    /// The condition of the write, unless it has two.
+    #[must_use]
+    pub fn condition(&self) -> Option<StateCondition> {
+        match (self.if_version, &self.expect) {
+            (None, None) => Some(StateCondition::Always),
+            (Some(version), None) => Some(StateCondition::Version(version)),
+            (None, Some(value)) => Some(StateCondition::Value(value.clone())),
+            (Some(_), Some(_)) => None,
+        }
+    }
 }
 
 /// What a run does, in a word.

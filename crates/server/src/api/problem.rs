@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_engine::report::{CurrentWorkflow, DiagnosticReport, diagnostics};
+use windlass_engine::report::{CurrentWorkflow, DiagnosticReport, StateReport, diagnostics};
 use windlass_engine::{EngineError, ErrorCode, LoadError};
 
 /// The media type of a problem.
@@ -12,7 +12,7 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 const PREFIX: &str = "urn:windlass:";
 
 /// Problem details (RFC 9457).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// `urn:windlass:` and a word that stays the same: `unknown-run`, `refused-workflow`, …
     #[serde(rename = "type")]
@@ -29,6 +29,9 @@ pub struct Problem {
     /// What is kept there now, when a workflow was to be put in place of another version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Box<CurrentWorkflow>>,
+    /// What is stored now, when a value between runs was to replace another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<StateReport>>,
 }
 
 impl Problem {
@@ -41,6 +44,7 @@ impl Problem {
             detail: detail.into(),
             diagnostics: Vec::new(),
             current: None,
+            state: None,
         }
     }
 
@@ -90,6 +94,10 @@ impl From<EngineError> for Problem {
             EngineError::Load(error) => error.into(),
             EngineError::WorkflowChanged { ref current, .. } => Self {
                 current: current.clone(),
+                ..Self::new(error.code(), error.to_string())
+            },
+            EngineError::StateChanged { ref current, .. } => Self {
+                state: current.clone(),
                 ..Self::new(error.code(), error.to_string())
             },
             error => Self::new(error.code(), error.to_string()),

@@ -19,6 +19,7 @@ pub enum ClientError {
     Refused {
         /// What kind of reason.
         code: ErrorCode,
+        /// In words, as the other process says it.
         message: String,
     },
     /// It is of a version that speaks differently.

@@ -10,8 +10,8 @@ pub use reqwest::Method;
 
 use crate::api::{
     BackupTo, BulkReport, BulkRuns, BulkVerb, LocalStart, Owner, Problem, PruneRuns, Resumed,
-    RetryRun, RunState, SOCKET_NAME, Signal, StartRun, StateDirectory, Ticket, WorkflowList,
-    WorkflowText,
+    RetryRun, RunState, SOCKET_NAME, Signal, StartRun, StateDirectory, StateList, StateValue,
+    Ticket, WorkflowList, WorkflowText,
 };
 use error::chain;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -26,10 +26,11 @@ use std::time::Duration;
 use url::Host;
 use windlass_engine::report::{
     DumpFilter, DumpReport, ExportReport, HistoryFilter, HistoryReport, ListFilter, ListReport,
-    RunSummary, ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
+    RunSummary, ScheduleReport, ScheduledTime, ScheduledTimes, StateReport, StatusReport,
+    VersionsReport, WorkflowReport, WorkflowSummary,
 };
 use windlass_engine::{
-    BackedUp, ErrorCode, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration,
+    BackedUp, ErrorCode, Origin, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration,
 };
 
 /// How long a connection to a server may take to come about.
@@ -392,6 +393,31 @@ impl Client {
         self.get(&of_workflow(name, "/schedule")?, &()).await
     }
 
+    /// The times of its schedule in a range of the past.
+    pub async fn scheduled_times(
+        &self,
+        name: &str,
+        from: &str,
+        to: Option<&str>,
+    ) -> Result<Vec<ScheduledTime>, ClientError> {
+        let mut query = vec![("from", from)];
+        query.extend(to.map(|to| ("to", to)));
+        let path = of_workflow(name, "/schedule/times")?;
+        let found: ScheduledTimes = self.get(&path, &query).await?;
+        Ok(found.times)
+    }
+
+    /// Pauses its schedule.
+    pub async fn pause_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
+        self.post(&of_workflow(name, "/schedule/pause")?, &()).await
+    }
+
+    /// Resumes its schedule.
+    pub async fn resume_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
+        self.post(&of_workflow(name, "/schedule/resume")?, &())
+            .await
+    }
+
     /// Stores a workflow under a name; returns the workflow, and whether the name existed before.
     pub async fn put_workflow(
         &self,
@@ -415,6 +441,60 @@ impl Client {
     pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
         self.send(request).await.map(drop)
+    }
+
+    /// The values between runs: of one workflow, or of all.
+    pub async fn state_values(
+        &self,
+        workflow: Option<&str>,
+    ) -> Result<Vec<StateReport>, ClientError> {
+        let query: Vec<_> = workflow
+            .map(|name| ("workflow", name))
+            .into_iter()
+            .collect();
+        let list: StateList = self.get("/v1/state", &query).await?;
+        Ok(list.values)
+    }
+
+    /// A value between runs.
+    pub async fn state_value(
+        &self,
+        workflow: &str,
+        name: &str,
+        origin: Origin,
+    ) -> Result<StateReport, ClientError> {
+        let guest = [("guest", origin == Origin::Guest)];
+        self.get(&of_state(workflow, name)?, &guest).await
+    }
+
+    /// Writes a value between runs.
+    pub async fn set_state(
+        &self,
+        workflow: &str,
+        name: &str,
+        value: &StateValue,
+        origin: Origin,
+    ) -> Result<StateReport, ClientError> {
+        let request = self.request(Method::PUT, &of_state(workflow, name)?);
+        let request = request.query(&[("guest", origin == Origin::Guest)]);
+        read(self.send(self.timed(with_body(request, value)?)).await?).await
+    }
+
+    /// Deletes a value between runs.
+    pub async fn remove_state(
+        &self,
+        workflow: &str,
+        name: &str,
+        if_version: Option<u64>,
+        origin: Origin,
+    ) -> Result<(), ClientError> {
+        let request = self.request(Method::DELETE, &of_state(workflow, name)?);
+        let request = request.query(&[("guest", origin == Origin::Guest)]);
+        let request = match if_version {
+            Some(version) => request.query(&[("if_version", version)]),
+            None => request,
+        };
+        self.send(self.timed(request)).await.map(drop)
     }
 
     /// A ticket for the console, from the owner.
@@ -557,6 +637,12 @@ fn with_body(
 fn of_workflow(name: &str, what: &str) -> Result<String, ClientError> {
     let part = part(name, ErrorCode::UnknownWorkflow)?;
     Ok(format!("/v1/workflows/{part}{what}"))
+}
+
+fn of_state(workflow: &str, name: &str) -> Result<String, ClientError> {
+    let workflow = part(workflow, ErrorCode::UnknownWorkflow)?;
+    let name = part(name, ErrorCode::UnknownState)?;
+    Ok(format!("/v1/state/{workflow}/{name}"))
 }
 
 fn of_run(run: &str, what: &str) -> Result<String, ClientError> {

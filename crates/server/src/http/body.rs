@@ -141,14 +141,14 @@ fn out_of_range(name: &str, least: usize, most: usize) -> Problem {
     Problem::new(ErrorCode::BadRequest, detail)
 }
 
-/// The one name in a path.
-pub(super) struct PathParam(pub String);
+/// The names in a path: one, or several.
+pub(super) struct PathParam<T = String>(pub T);
 
-impl<S: Send + Sync> FromRequestParts<S> for PathParam {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParam<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Path::<String>::from_request_parts(parts, state)
+        Path::<T>::from_request_parts(parts, state)
             .await
             .map(|Path(name)| Self(name))
             .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))

@@ -101,6 +101,11 @@ impl Metrics {
                  delivered",
                 &of.failed_endings,
             ),
+            (
+                "missed_scheduled_times",
+                "Scheduled times that have no run because no server was there",
+                &of.missed_times,
+            ),
         ] {
             registry.register(name, help, by_workflow.clone());
         }

@@ -22,6 +22,7 @@ mod schema;
 mod session;
 mod sessions;
 mod source;
+mod state;
 mod store;
 mod tickets;
 #[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
@@ -92,10 +93,20 @@ fn router(app: Arc<App>) -> Router {
         .merge(local)
         .merge(language::routes())
         .merge(edits::routes())
+        .merge(state::routes())
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/workflows/{name}/versions", get(workflows::versions))
         .route("/v1/workflows/{name}/schedule", get(workflows::schedule))
+        .route("/v1/workflows/{name}/schedule/times", get(workflows::times))
+        .route(
+            "/v1/workflows/{name}/schedule/pause",
+            post(workflows::pause_schedule),
+        )
+        .route(
+            "/v1/workflows/{name}/schedule/resume",
+            post(workflows::resume_schedule),
+        )
         .route("/v1/validate", post(workflows::validate))
         .route("/v1/runs", get(runs::list).post(runs::start))
         .route("/v1/runs/bulk", post(bulk::bulk))

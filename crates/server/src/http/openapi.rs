@@ -2,7 +2,8 @@
 //! text, and a test holds the two together.
 
 use super::{
-    bulk, edits, events, graph, health, iterations, language, live, runs, session, store, workflows,
+    bulk, edits, events, graph, health, iterations, language, live, runs, session, state, store,
+    workflows,
 };
 use axum::Json;
 use axum::http::header;
@@ -20,7 +21,9 @@ use utoipa::{Modify, OpenApi};
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
-        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::validate,
+        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::times,
+        workflows::pause_schedule, workflows::resume_schedule, workflows::validate,
+        state::list, state::one, state::set, state::remove,
         runs::list, runs::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::printed, runs::dump,
         graph::graph,
         language::complete, language::hover, language::symbols, language::test,

@@ -55,7 +55,16 @@ const MAX_WAIT: u64 = 60;
 
 impl Envelope for StartRun {
     const MEMBERS: &'static [&'static str] = &[
-        "workflow", "text", "file", "files", "dialect", "run", "input", "stubs", "labels",
+        "workflow",
+        "text",
+        "file",
+        "files",
+        "dialect",
+        "run",
+        "input",
+        "stubs",
+        "labels",
+        "scheduled_time",
     ];
     const ANY_TYPE: bool = false;
 
@@ -93,6 +102,10 @@ pub(super) async fn start(
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
         (input, _) => input,
     };
+    let scheduled = |options: StartOptions| match start.scheduled_time {
+        Some(time) => options.scheduled(start.workflow.as_deref(), time),
+        None => options,
+    };
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
             let detail = "a run's id is a key itself: send either `run` or an Idempotency-Key";
@@ -100,8 +113,12 @@ pub(super) async fn start(
         }
         (Some(key), None) => {
             let text = start.text.is_some().then(|| workflow.bundle());
+            let options = scheduled(StartOptions {
+                id: None,
+                labels: start.labels,
+            });
             app.engine
-                .start_once(&workflow, input, &key, start.labels, text)
+                .start_once(&workflow, input, &key, options.labels, text)
                 .await?
         }
         (None, id) => {
@@ -109,10 +126,10 @@ pub(super) async fn start(
                 Some(id) => run_id(id)?,
                 None => new_id(&workflow.program().name),
             };
-            let options = StartOptions {
-                id: Some(id.clone()),
+            let options = scheduled(StartOptions {
+                id: Some(id),
                 labels: start.labels,
-            };
+            });
             let begun = app.engine.launch(&workflow, input, options);
             let run = begun.await?;
             Started { run, fresh: true }
@@ -445,24 +462,13 @@ pub(super) async fn history(
     PathParam(run): PathParam,
     ValidatedQuery(query): ValidatedQuery<HistoryQuery>,
 ) -> Result<axum::Json<HistoryReport>, Problem> {
+    let rows = |name, asked| requested_limit(name, asked, ROWS, MAX_ROWS, caller);
     let filter = HistoryFilter {
         loop_path: query.loop_path,
-        iterations: Some(requested_limit(
-            "iterations",
-            query.iterations,
-            ROWS,
-            MAX_ROWS,
-            caller,
-        )?),
+        iterations: Some(rows("iterations", query.iterations)?),
         events: query.events,
         after: query.after,
-        limit: Some(requested_limit(
-            "limit",
-            query.limit,
-            ROWS,
-            MAX_ROWS,
-            caller,
-        )?),
+        limit: Some(rows("limit", query.limit)?),
     };
     let report = app.inspect(move |store| history_report(store, &run, &filter));
     Ok(axum::Json(report.await?))
@@ -553,15 +559,10 @@ pub(super) async fn dump(
     PathParam(run): PathParam,
     ValidatedQuery(query): ValidatedQuery<DumpQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
+    let last = requested_limit("iterations", query.iterations, 5, MAX_ROWS, caller)?;
     let filter = DumpFilter {
         run: Some(run),
-        iterations: Some(requested_limit(
-            "iterations",
-            query.iterations,
-            5,
-            MAX_ROWS,
-            caller,
-        )?),
+        iterations: Some(last),
         ..DumpFilter::default()
     };
     let report = app.inspect(move |store| dump_report(store, &filter, now()));

@@ -73,15 +73,10 @@ pub(super) async fn dump(
     caller: Caller,
     ValidatedQuery(query): ValidatedQuery<DumpsQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
+    let last = requested_limit("iterations", query.iterations, 5, MAX_ROWS, caller)?;
     let filter = DumpFilter {
         run: None,
-        iterations: Some(requested_limit(
-            "iterations",
-            query.iterations,
-            5,
-            MAX_ROWS,
-            caller,
-        )?),
+        iterations: Some(last),
         after: query.after,
         limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
     };

@@ -166,6 +166,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "guides/polling",
         "guides/retries",
         "guides/schedules",
+        "guides/state",
         "guides/server",
         "guides/temporal",
         "internals/performance",
@@ -188,6 +189,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "reference/monitoring",
         "reference/no-ceiling",
         "reference/operations",
+        "reference/rate-limits",
         "reference/store",
         "reference/tea",
     ]

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use windlass_engine::report::{
-    DiagnosticReport, InputReport, LoopLimits, ScheduleReport, VersionsReport, WorkflowReport,
-    diagnostics, inputs, loop_limits,
+    DiagnosticReport, InputReport, LoopLimits, ScheduleReport, ScheduledTimes, VersionsReport,
+    WorkflowReport, diagnostics, inputs, loop_limits,
 };
 use windlass_engine::{
     Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, graph,
@@ -245,6 +245,65 @@ pub(super) async fn schedule(
 ) -> Result<axum::Json<ScheduleReport>, Problem> {
     let found = app.inspect(move |store| store.workflow_schedule(&name));
     Ok(axum::Json(found.await?))
+}
+
+/// Which times of a schedule.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TimesQuery {
+    /// From this instant (RFC 3339), or from the beginning of this day on the clock of the schedule.
+    from: String,
+    /// To before this one: now when it is left out.
+    to: Option<String>,
+}
+
+/// The times of a schedule in the past, 1,000 at most: those with runs and those without. `POST /v1/runs` with the id
+/// and the time of one starts its run.
+#[utoipa::path(get, path = "/v1/workflows/{name}/schedule/times", operation_id = "list_scheduled_times", tag = "workflows", params(("name" = String, Path, description = "Its name"), TimesQuery),
+    responses(
+        (status = 200, description = "The times, in order", body = ScheduledTimes),
+        (status = "4XX", description = "404: unknown workflow; 422: it has no schedule, or the range is wrong", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn times(
+    State(app): State<Arc<App>>,
+    PathParam(name): PathParam,
+    ValidatedQuery(query): ValidatedQuery<TimesQuery>,
+) -> Result<axum::Json<ScheduledTimes>, Problem> {
+    let TimesQuery { from, to } = query;
+    let found = app.inspect(move |store| store.scheduled_times(&name, &from, to.as_deref()));
+    let times = found.await?;
+    Ok(axum::Json(ScheduledTimes { times }))
+}
+
+/// Pauses the schedule of a workflow: nothing starts until it is resumed, and times meanwhile are not missed.
+#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/pause", operation_id = "pause_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "It is paused", body = ScheduleReport),
+        (status = "4XX", description = "404: unknown workflow; 422: it has no schedule", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn pause_schedule(
+    State(app): State<Arc<App>>,
+    PathParam(name): PathParam,
+) -> Result<axum::Json<ScheduleReport>, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let paused = blocking(move || Ok(engine.pause_schedule(&name)?));
+    Ok(axum::Json(paused.await?))
+}
+
+/// Resumes the schedule of a workflow.
+#[utoipa::path(post, path = "/v1/workflows/{name}/schedule/resume", operation_id = "resume_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "It starts runs", body = ScheduleReport),
+        (status = "4XX", description = "404: unknown workflow; 422: it has no schedule", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn resume_schedule(
+    State(app): State<Arc<App>>,
+    PathParam(name): PathParam,
+) -> Result<axum::Json<ScheduleReport>, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let resumed = blocking(move || Ok(engine.resume_schedule(&name)?));
+    Ok(axum::Json(resumed.await?))
 }
 
 /// Forgets a workflow and its former versions. Its runs go on.

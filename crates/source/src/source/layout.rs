@@ -1,9 +1,9 @@
 //! Where each part of a text begins and ends, and how it is written, so that an edit changes that part
 //! alone. It reads texts that [`super::parse`] has read without a mistake of their syntax.
 
+use super::spans::{self, NodeShape, Spans};
 use super::tree::Style;
-use super::{Bundle, MAX_DEPTH, MAX_NODES};
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use super::{Bundle, MAX_DEPTH};
 use std::ops::Range;
 
 /// A value as it is written.
@@ -50,15 +50,11 @@ pub fn layout(bundle: &Bundle, file: u16) -> Option<(WrittenText, bool)> {
         };
         return Some((json.value(0)?, true));
     }
-    let mut yaml = Yaml {
+    let yaml = Yaml {
         text: content,
-        bytes: content.char_indices().map(|(at, _)| at).collect(),
-        open: Vec::new(),
-        root: None,
-        count: 0,
+        spans: spans::read(content, file).ok()?,
     };
-    yaml.read()?;
-    Some((yaml.root?, false))
+    Some((yaml.value(0, 0, '-')?, false))
 }
 
 struct Json<'t> {
@@ -164,103 +160,84 @@ impl Json<'_> {
     }
 }
 
-/// A collection whose end has not come.
-struct Open {
-    start: usize,
-    flow: bool,
-    items: Vec<WrittenText>,
-    /// Of a map: the keys that have their values, and the one that waits for it.
-    entries: Option<Vec<WrittenEntry>>,
-    key: Option<(String, Range<usize>)>,
-}
-
 struct Yaml<'t> {
     text: &'t str,
-    /// Where each character begins.
-    bytes: Vec<usize>,
-    open: Vec<Open>,
-    root: Option<WrittenText>,
-    count: usize,
+    spans: Spans,
 }
 
 impl Yaml<'_> {
-    fn byte(&self, character: usize) -> usize {
-        let byte = self.bytes.get(character);
-        byte.copied().unwrap_or(self.text.len())
+    /// A value, or a key. `before` is the end of what precedes it: its key, or the value before. One that is left
+    /// out is behind the next `sign`.
+    fn value(&self, id: usize, before: usize, sign: char) -> Option<WrittenText> {
+        let node = self.spans.node_span(id)?;
+        let range = node.start..node.end;
+        let (range, form) = match &node.shape {
+            NodeShape::Scalar(style) => {
+                let range = self.scalar(range, *style, before, sign);
+                (range, Form::Scalar(*style))
+            }
+            NodeShape::Alias(_) => (range, Form::Alias),
+            NodeShape::Sequence(ids) => {
+                let (start, flow) = self.opening(range.start)?;
+                let (mut items, mut last) = (Vec::with_capacity(ids.len()), start);
+                for id in ids {
+                    let item = self.value(*id, last, '-')?;
+                    last = item.range.end;
+                    items.push(item);
+                }
+                let end = if flow || items.is_empty() {
+                    range.end
+                } else {
+                    last
+                };
+                (start..end.max(start), Form::List { flow, items })
+            }
+            NodeShape::Mapping(pairs) => {
+                let (start, flow) = self.opening(range.start)?;
+                let (mut entries, mut last) = (Vec::with_capacity(pairs.len()), start);
+                for (key, value) in pairs {
+                    let written = self.value(*key, last, ':')?;
+                    let value = self.value(*value, written.range.end, ':')?;
+                    last = value.range.end;
+                    entries.push(WrittenEntry {
+                        key: self.key(*key, &written),
+                        key_range: written.range,
+                        value,
+                    });
+                }
+                let end = if flow || entries.is_empty() {
+                    range.end
+                } else {
+                    last
+                };
+                (start..end.max(start), Form::Map { flow, entries })
+            }
+        };
+        Some(WrittenText { range, form })
     }
 
-    fn read(&mut self) -> Option<()> {
-        for next in Parser::new_from_str(self.text) {
-            let (event, at) = next.ok()?;
-            let (start, end) = (self.byte(at.start.index()), self.byte(at.end.index()));
-            self.count += 1;
-            if self.count > MAX_NODES * 3 {
-                return None;
+    /// The text of a key; none of one that is written elsewhere.
+    fn key(&self, id: usize, written: &WrittenText) -> String {
+        let mut range = written.range.clone();
+        match written.form {
+            Form::Scalar(Style::Block) => {
+                range.end = self.spans.node_span(id).map_or(range.end, |node| node.end);
             }
-            match event {
-                Event::Scalar(text, style, ..) => {
-                    let style = match style {
-                        ScalarStyle::Plain => Style::Plain,
-                        ScalarStyle::SingleQuoted => Style::Single,
-                        ScalarStyle::DoubleQuoted => Style::Double,
-                        ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
-                    };
-                    let range = self.scalar(start..end, style);
-                    self.put(
-                        WrittenText {
-                            range,
-                            form: Form::Scalar(style),
-                        },
-                        Some(&text),
-                    );
-                }
-                Event::Alias(_) => self.put(
-                    WrittenText {
-                        range: start..end,
-                        form: Form::Alias,
-                    },
-                    None,
-                ),
-                Event::SequenceStart(..) => self.begin(start, false)?,
-                Event::MappingStart(..) => self.begin(start, true)?,
-                // Of what is in brackets, the closing one.
-                Event::SequenceEnd | Event::MappingEnd => {
-                    let closing = self.text.get(start..).unwrap_or_default();
-                    self.end(if closing.starts_with(['}', ']']) {
-                        start + 1
-                    } else {
-                        end
-                    })?;
-                }
-                _ => {}
-            }
+            Form::Scalar(_) => {}
+            _ => return String::new(),
         }
-        Some(())
+        let text = self.text.get(range).unwrap_or_default();
+        match written.form {
+            Form::Scalar(Style::Plain) if !text.contains('\n') => text.to_owned(),
+            _ => serde_yaml::from_str(text).unwrap_or_default(),
+        }
     }
 
-    /// What precedes the next value: the end of its key and its colon, or of the value before.
-    fn before(&self) -> usize {
-        let Some(open) = self.open.last() else {
-            return 0;
-        };
-        let last = match (&open.key, &open.entries) {
-            (Some((_, key)), _) => return key.end,
-            (None, Some(entries)) => entries.last().map(|entry| entry.value.range.end),
-            (None, None) => open.items.last().map(|item| item.range.end),
-        };
-        last.unwrap_or(open.start)
-    }
-
-    fn scalar(&self, range: Range<usize>, style: Style) -> Range<usize> {
-        let before = self.before();
+    fn scalar(&self, range: Range<usize>, style: Style, before: usize, sign: char) -> Range<usize> {
         let between = |to: usize| self.text.get(before..to).unwrap_or_default();
         match style {
             // A value that is left out is behind its colon or its dash.
             Style::Plain if range.is_empty() => {
-                let sign = match self.open.last().is_some_and(|open| open.entries.is_some()) {
-                    true => ':',
-                    false => '-',
-                };
                 let rest = self.text.get(before..).unwrap_or_default();
                 let at = rest.find(sign).map_or(before, |at| before + at + 1);
                 at..at
@@ -303,8 +280,8 @@ impl Yaml<'_> {
         start + text.trim_end().len()
     }
 
-    fn begin(&mut self, start: usize, map: bool) -> Option<()> {
-        // Anchors and tags are no part of it.
+    /// Where a collection begins, and whether that is a bracket: anchors and tags are no part of it.
+    fn opening(&self, start: usize) -> Option<(usize, bool)> {
         let mut at = start;
         while let Some(rest) = self.text.get(at..)
             && rest.starts_with(['&', '!'])
@@ -313,56 +290,6 @@ impl Yaml<'_> {
             let after = rest.get(word..).unwrap_or_default();
             at += word + after.len() - after.trim_start().len();
         }
-        let flow = self.text.get(at..)?.starts_with(['{', '[']);
-        self.open.push(Open {
-            start: at,
-            flow,
-            items: Vec::new(),
-            entries: map.then(Vec::new),
-            key: None,
-        });
-        (self.open.len() <= MAX_DEPTH).then_some(())
-    }
-
-    fn end(&mut self, end: usize) -> Option<()> {
-        let open = self.open.pop()?;
-        let last = match &open.entries {
-            Some(entries) => entries.last().map(|entry| entry.value.range.end),
-            None => open.items.last().map(|item| item.range.end),
-        };
-        let end = match (open.flow, last) {
-            (false, Some(last)) => last,
-            _ => end,
-        };
-        let (range, flow) = (open.start..end.max(open.start), open.flow);
-        let form = match open.entries {
-            Some(entries) => Form::Map { flow, entries },
-            None => Form::List {
-                flow,
-                items: open.items,
-            },
-        };
-        self.put(WrittenText { range, form }, None);
-        Some(())
-    }
-
-    /// Puts a value, or a key with this text, where it belongs.
-    fn put(&mut self, written: WrittenText, text: Option<&str>) {
-        let Some(open) = self.open.last_mut() else {
-            self.root = Some(written);
-            return;
-        };
-        let Some(entries) = &mut open.entries else {
-            open.items.push(written);
-            return;
-        };
-        match open.key.take() {
-            Some((key, key_range)) => entries.push(WrittenEntry {
-                key,
-                key_range,
-                value: written,
-            }),
-            None => open.key = Some((text.unwrap_or_default().to_owned(), written.range)),
-        }
+        Some((at, self.text.get(at..)?.starts_with(['{', '['])))
     }
 }

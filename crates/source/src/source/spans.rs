@@ -23,6 +23,8 @@ pub(super) struct NodeSpan {
     pub span: Span,
     /// Byte of the content at which it begins.
     pub start: usize,
+    /// Byte behind it: of what is in brackets, behind the closing one.
+    pub end: usize,
     pub shape: NodeShape,
     /// A tag says what it is.
     tagged: bool,
@@ -163,8 +165,7 @@ impl Builder<'_> {
                 Ok((Event::StreamEnd, _)) => return Ok(()),
                 Ok((event, at)) => {
                     self.event(event, at)?;
-                    self.span(at.end, at.end);
-                    ahead.event(self.byte_index);
+                    ahead.event(self.byte(at.end));
                 }
                 Err(error) => {
                     let span = self.span(*error.marker(), *error.marker());
@@ -236,7 +237,15 @@ impl Builder<'_> {
                 self.open(id)?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                self.open.pop();
+                let start = self.byte(at.start);
+                let closing = self.content.get(start..).unwrap_or_default();
+                let end = match closing.starts_with(['}', ']']) {
+                    true => start + 1,
+                    false => self.byte(at.end),
+                };
+                let ended = self.open.pop();
+                let ended = ended.and_then(|open| self.spans.nodes.get_mut(open.id));
+                ended.into_iter().for_each(|node| node.end = end);
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
         }
@@ -261,7 +270,7 @@ impl Builder<'_> {
         at: saphyr_parser::Span,
     ) -> Result<usize, Mistake> {
         let span = self.span(at.start, at.end);
-        let start = self.byte_index;
+        let start = self.byte(at.start);
         let id = self.spans.nodes.len();
         if id >= MAX_NODES {
             return Err(super::mistakes::too_much(span, false));
@@ -278,9 +287,11 @@ impl Builder<'_> {
             }
         }
         let tagged = tag.is_some();
+        let end = self.byte(at.end);
         self.spans.nodes.push(NodeSpan {
             span,
             start,
+            end,
             shape,
             tagged,
         });
@@ -315,9 +326,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// From the parser's spans to a span; moves to the byte at `start`.
-    fn span(&mut self, start: Marker, end: Marker) -> Span {
-        while self.char_index < start.index() {
+    /// Moves to the byte of a place.
+    fn byte(&mut self, at: Marker) -> usize {
+        while self.char_index < at.index() {
             let rest = self.content.get(self.byte_index..).unwrap_or_default();
             let Some(char) = rest.chars().next() else {
                 break;
@@ -325,7 +336,7 @@ impl Builder<'_> {
             self.byte_index += char.len_utf8();
             self.char_index += 1;
         }
-        while self.char_index > start.index() {
+        while self.char_index > at.index() {
             let before = self.content.get(..self.byte_index).unwrap_or_default();
             let Some(char) = before.chars().next_back() else {
                 break;
@@ -333,6 +344,11 @@ impl Builder<'_> {
             self.byte_index -= char.len_utf8();
             self.char_index -= 1;
         }
+        self.byte_index
+    }
+
+    /// From the parser's spans to a span.
+    fn span(&self, start: Marker, end: Marker) -> Span {
         let length = if start.line() == end.line() {
             end.col().saturating_sub(start.col()).max(1)
         } else {

@@ -164,11 +164,12 @@ impl<K: Kv> Rows<K> {
         Ok(marked.unwrap_or(0))
     }
 
-    /// The checksum of workflows, headers and indexes, counted, without those of one run.
+    /// The checksum of workflows, their state, headers and indexes, counted, without those of one run.
     pub(crate) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let mut root = Root::default();
         for family in [
             Family::Workflow,
+            Family::State,
             Family::Header,
             Family::Due,
             Family::Runnable,
@@ -181,7 +182,9 @@ impl<K: Kv> Rows<K> {
                     continue;
                 }
                 root.add(match family {
-                    Family::Workflow | Family::Header => codec::crc_of(value.as_ref()),
+                    Family::Workflow | Family::State | Family::Header => {
+                        codec::crc_of(value.as_ref())
+                    }
                     _ => codec::crc_of_key(key),
                 });
             }

@@ -5,13 +5,14 @@ use crate::script::MAX_OUTPUT;
 use mlua::Table;
 use mlua::prelude::{Lua as State, LuaResult, LuaValue};
 use windlass_expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};
+use windlass_value::first_chars;
 
 /// Doubles up to here are exact integers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A value that JSON cannot hold.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` {what}", path.chars().take(200).collect::<String>())]
+#[error("`{}` {what}", first_chars(path, 200))]
 pub(super) struct ConversionError {
     path: String,
     what: ConversionErrorKind,

@@ -15,6 +15,7 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_expression::{Object, Value};
+use windlass_value::first_chars;
 
 /// A worker that has held so much memory is not used again, in KiB.
 const MAX_RESIDENT: i64 = 256 << 10;
@@ -263,7 +264,7 @@ fn fault(error: &LuaError) -> Failure {
     Failure {
         failed: Failed::Raised,
         class: class.to_owned(),
-        message: words.chars().take(2000).collect(),
+        message: first_chars(words, 2000).to_owned(),
         line,
     }
 }

@@ -4,10 +4,7 @@
 mod state;
 mod types;
 
-pub use types::{
-    ChecksumsDump, CursorDump, DumpReport, FrameKindDump, HeaderDump, RecordDump, RunDump,
-    SizesDump, StateDump, Unreadable, WaitDump,
-};
+pub use types::{ChecksumsDump, DumpReport, HeaderDump, RunDump, SizesDump, StateDump, Unreadable};
 
 use super::view::{RunView, shown};
 use crate::{EngineError, Inspector};

@@ -3,25 +3,29 @@
 
 use super::super::view::{RunView, shown};
 use super::super::{ErrorReport, OutcomeReport, PauseReport, PausedSince};
-use super::types::{
-    BranchDump, CursorDump, EffectDump, FaultDump, FrameDump, FrameKindDump, LinkDump, RecordDump,
-    SignalDump, StateDump, TimerDump, WaitDump,
-};
+use super::types::{LinkDump, StateDump};
+use serde::Serialize;
 use windlass_expression::Value;
 use windlass_machine::program::ActionId;
 use windlass_machine::{
-    ActionRecord, BranchState, Cursor, CursorId, DeadlineState, Frame, FrameKind, GraphState,
+    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
     IsolatedState, ItemState, LoopState, Output, PendingEffect, Records, RunState, TimerPurpose,
     Wait,
 };
 use windlass_model::model::{LinkKind, sha256};
+use windlass_value::hex;
+
+/// The members of an object, in this order.
+macro_rules! members {
+    ($($name:ident: $value:expr),* $(,)?) => {
+        vec![$((stringify!($name), Value::from($value))),*]
+    };
+}
 
 /// SHA-256 over the encoded state.
 pub(super) fn checksum(state: &RunState) -> Option<String> {
     let bytes = bincode::encode_to_vec(state, bincode::config::standard()).ok()?;
-    let digest = sha256(&bytes);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(format!("sha256:{digits}"))
+    Some(format!("sha256:{}", hex(&sha256(&bytes))))
 }
 
 // ── a run's state ───────────────────────────────────────────────────────────────────────────────
@@ -41,44 +45,40 @@ pub(super) fn state(view: &RunView, loops: &[LoopState]) -> StateDump {
             .outcome
             .as_ref()
             .map(|outcome| OutcomeReport::new(outcome, view.bundle(), loops, Some(run))),
-        cursors: run
-            .cursors
-            .iter()
-            .map(|(id, one)| cursor(view, *id, one))
-            .collect(),
-        effects: run
-            .effects
-            .iter()
-            .map(|(id, one)| effect(id.0, one))
-            .collect(),
-        timers: run
-            .timers
-            .iter()
-            .map(|(id, timer)| {
-                let (purpose, scope) = match timer.purpose {
-                    TimerPurpose::Delay => ("delay", None),
-                    TimerPurpose::Retry => ("retry", None),
-                    TimerPurpose::Sleep | TimerPurpose::SleepSince(_) => ("sleep", None),
-                    TimerPurpose::Deadline(scope) => ("deadline", Some(view.scope_name(scope))),
-                };
-                TimerDump {
-                    id: id.0,
-                    cursor: timer.cursor.0,
-                    due_at: timer.due_at,
-                    purpose: purpose.to_owned(),
-                    scope,
-                }
+        cursors: list(&run.cursors, |(id, one)| cursor(view, *id, one)),
+        effects: list(&run.effects, |(id, one)| effect(*id, one)),
+        timers: list(&run.timers, |(id, timer)| {
+            let (purpose, scope) = match timer.purpose {
+                TimerPurpose::Delay => ("delay", None),
+                TimerPurpose::Retry => ("retry", None),
+                TimerPurpose::Sleep | TimerPurpose::SleepSince(_) => ("sleep", None),
+                TimerPurpose::Deadline(scope) => ("deadline", Some(view.scope_name(scope))),
+            };
+            Value::from_pairs(members! {
+                id: number(id.0),
+                cursor: number(timer.cursor.0),
+                due_at: timer.due_at.to_string(),
+                purpose: purpose,
+                scope: scope,
             })
-            .collect(),
-        signals: run
-            .signals
-            .iter()
-            .map(|(name, payload)| SignalDump {
-                name: name.to_string(),
-                payload: shown(payload),
-            })
-            .collect(),
+        }),
+        signals: list(&run.signals, |(name, payload)| {
+            Value::from_pairs(members! { name: &**name, payload: shown(payload) })
+        }),
     }
+}
+
+fn list<T>(all: impl IntoIterator<Item = T>, dump: impl FnMut(T) -> Value) -> Value {
+    Value::array(all.into_iter().map(dump).collect())
+}
+
+fn number(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// A report as it is serialised.
+fn encoded(report: impl Serialize + 'static) -> Value {
+    Value::encode(report).unwrap_or_default()
 }
 
 /// Which values go from where to where, as its program says.
@@ -102,169 +102,159 @@ pub(super) fn links(view: &RunView) -> Vec<LinkDump> {
         .collect()
 }
 
-fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> CursorDump {
-    CursorDump {
-        id: id.0,
+fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> Value {
+    let wait = match &cursor.wait {
+        Wait::Ready => members! { for: "nothing" },
+        Wait::Effect(id) => members! { for: "effect", id: number(id.0) },
+        Wait::Timer(id) => members! { for: "timer", id: number(id.0) },
+        Wait::Signal(name) => members! { for: "signal", name: &**name },
+        Wait::Branches => members! { for: "branches" },
+        Wait::Budget => members! { for: "budget" },
+        Wait::Faulted { error, .. } => members! { for: "fault", message: &*error.fault.message },
+    };
+    Value::from_pairs(members! {
+        id: number(id.0),
         at: cursor.at.0,
-        step: view.state_of(cursor.at).map(|state| state.name.to_string()),
-        parent: cursor.parent.map(|parent| parent.0),
-        wait: match &cursor.wait {
-            Wait::Ready => WaitDump::Nothing,
-            Wait::Effect(id) => WaitDump::Effect { id: id.0 },
-            Wait::Timer(id) => WaitDump::Timer { id: id.0 },
-            Wait::Signal(name) => WaitDump::Signal {
-                name: name.to_string(),
-            },
-            Wait::Branches => WaitDump::Branches,
-            Wait::Budget => WaitDump::Budget,
-            Wait::Faulted { error, .. } => WaitDump::Fault {
-                message: error.fault.message.clone(),
-            },
-        },
-        frames: cursor.frames.iter().map(|one| frame(view, one)).collect(),
+        step: view.state_of(cursor.at).map(|state| &*state.name),
+        parent: cursor.parent.map(|parent| number(parent.0)),
+        wait: Value::from_pairs(wait),
+        frames: list(&cursor.frames, |one| frame(view, one)),
         records: records(view, &cursor.records),
         owns_records: cursor.owns_records,
-    }
+    })
 }
 
-fn frame(view: &RunView, frame: &Frame) -> FrameDump {
+fn frame(view: &RunView, frame: &Frame) -> Value {
     let kind = match &frame.kind {
-        FrameKind::Plain => FrameKindDump::Plain,
-        FrameKind::Graph(GraphState { steps, visit, .. }) => FrameKindDump::Graph {
-            steps: *steps,
-            visit: *visit,
-        },
-        FrameKind::Loop(state) => FrameKindDump::Loop {
-            state: Box::new(state.row()),
+        FrameKind::Plain => members! { frame: "plain" },
+        FrameKind::Graph(GraphState { steps, visit, .. }) => {
+            members! { frame: "graph", steps: *steps, visit: *visit }
+        }
+        FrameKind::Loop(state) => members! {
+            frame: "loop",
+            state: encoded(state.row()),
             last: records(view, &state.last),
             kept: shown(&state.collected),
         },
-        FrameKind::Try(state) => FrameKindDump::Try {
+        FrameKind::Try(state) => members! {
+            frame: "try",
             attempt: state.attempt,
             max_attempts: state.max_attempts,
-            last_fault: state.last_fault.as_deref().map(|(fault, at)| FaultDump {
-                kind: fault.kind.to_string(),
-                code: fault.code.as_ref().map(ToString::to_string),
-                message: fault.message.clone(),
-                at: *at,
+            last_fault: state.last_fault.as_deref().map(|(fault, at)| {
+                Value::from_pairs(members! {
+                    kind: &*fault.kind,
+                    code: fault.code.as_deref(),
+                    message: &*fault.message,
+                    at: at.to_string(),
+                })
             }),
-            next_due_at: state.next_due_at,
+            next_due_at: state.next_due_at.map(|at| at.to_string()),
         },
-        FrameKind::Deadline(DeadlineState { timer, after_ms }) => FrameKindDump::Deadline {
-            timer: timer.0,
-            after_ms: *after_ms,
+        FrameKind::Deadline(DeadlineState { timer, after_ms }) => members! {
+            frame: "deadline", timer: number(timer.0), after_ms: number(*after_ms)
         },
-        FrameKind::Fork(fork) => FrameKindDump::Fork {
+        FrameKind::Fork(fork) => members! {
+            frame: "fork",
             items: shown(&fork.items),
-            branches: fork.branches.iter().map(|one| branch(view, one)).collect(),
+            branches: list(&fork.branches, |one| branch(view, one)),
             started: fork.started,
             running: fork.running,
             closed: fork.closed,
         },
-        FrameKind::Branch(ItemState { index, item }) => FrameKindDump::Branch {
-            index: *index,
-            item: shown(item),
-        },
-        FrameKind::Root { environment } => FrameKindDump::Root {
-            environment: shown(environment),
-        },
-        FrameKind::Isolated(IsolatedState { index, variables }) => FrameKindDump::Apart {
-            index: *index,
-            variables: shown(variables),
-        },
+        FrameKind::Branch(ItemState { index, item }) => {
+            members! { frame: "branch", index: *index, item: shown(item) }
+        }
+        FrameKind::Root { environment } => {
+            members! { frame: "root", environment: shown(environment) }
+        }
+        FrameKind::Isolated(IsolatedState { index, variables }) => {
+            members! { frame: "apart", index: *index, variables: shown(variables) }
+        }
     };
-    FrameDump {
+    let mut all = members! {
         scope: frame.scope.0,
         name: view.scope_name(frame.scope),
-        entered_at: frame.entered_at,
-        kind,
-    }
+        entered_at: frame.entered_at.to_string(),
+    };
+    all.extend(kind);
+    Value::from_pairs(all)
 }
 
-fn branch(view: &RunView, branch: &BranchState) -> BranchDump {
-    match branch {
-        BranchState::Pending => BranchDump::Pending,
-        BranchState::Running(cursor) => BranchDump::Running { cursor: cursor.0 },
-        BranchState::Ended(outcome) => BranchDump::Ended {
-            status: outcome.status,
-            error: outcome
-                .error
-                .as_ref()
-                .map(|error| ErrorReport::new(error, view.bundle())),
+fn branch(view: &RunView, branch: &BranchState) -> Value {
+    let error = |error| encoded(ErrorReport::new(error, view.bundle()));
+    Value::from_pairs(match branch {
+        BranchState::Pending => members! { branch: "pending" },
+        BranchState::Running(cursor) => members! { branch: "running", cursor: number(cursor.0) },
+        BranchState::Ended(outcome) => members! {
+            branch: "ended",
+            status: outcome.status.as_str(),
+            error: outcome.error.as_ref().map(error),
             records: records(view, &outcome.records),
         },
-    }
+    })
 }
 
-fn records(view: &RunView, records: &Records) -> Vec<RecordDump> {
-    let dump = |action: &ActionId, record: &ActionRecord| RecordDump {
-        action: view.action_name(*action),
-        status: record.status,
-        inputs: shown(&record.inputs),
-        output: stored_output(view, &record.output),
-        error: record.error.as_ref().map(|fault| fault.message.clone()),
-        started_at: record.started_at,
-        ended_at: record.ended_at,
-        attempts: record.attempts,
-    };
-    let all = records.iter();
-    all.map(|(action, record)| dump(action, record)).collect()
+fn records(view: &RunView, records: &Records) -> Value {
+    list(records.iter(), |(action, record)| {
+        Value::from_pairs(members! {
+            action: view.action_name(*action),
+            status: record.status.as_str(),
+            inputs: shown(&record.inputs),
+            output: stored_output(view, &record.output),
+            error: record.error.as_ref().map(|fault| &*fault.message),
+            started_at: record.started_at.to_string(),
+            ended_at: record.ended_at.to_string(),
+            attempts: record.attempts,
+        })
+    })
 }
 
 /// An output as it is stored: `{value}`, or where it is read from: `{variable, appended}`,
 /// `{actions}`,
 /// `{iterations, status, reason, actions}`, `{items, actions}`, `{branches}`.
 fn stored_output(view: &RunView, output: &Output) -> Value {
-    let names = |actions: &[ActionId]| {
-        let names = actions.iter().map(|id| Value::from(view.action_name(*id)));
-        Value::array(names.collect())
-    };
-    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-    match output {
-        Output::Value(value) => Value::from_pairs([("value", shown(value))]),
-        Output::Variable(name) | Output::LastOf(name) => {
-            Value::from_pairs([("variable", Value::from(&**name))])
+    let names =
+        |actions: &[ActionId]| list(actions, |action| Value::from(view.action_name(*action)));
+    Value::from_pairs(match output {
+        Output::Value(value) => members! { value: shown(value) },
+        Output::Variable(name) | Output::LastOf(name) => members! { variable: &**name },
+        Output::Appended { variable, more } => {
+            members! { variable: &**variable, appended: shown(more) }
         }
-        Output::Appended { variable, more } => Value::from_pairs([
-            ("variable", Value::from(&**variable)),
-            ("appended", shown(more)),
-        ]),
-        Output::Actions(actions) => Value::from_pairs([("actions", names(actions))]),
+        Output::Actions(actions) => members! { actions: names(actions) },
         Output::Loop {
             iterations,
             status,
             end,
             body,
-        } => Value::from_pairs([
-            ("iterations", number(*iterations)),
-            ("status", Value::from(status.as_str())),
-            ("reason", Value::from(end.as_str())),
-            ("actions", names(body)),
-        ]),
-        Output::Iterations { records, body } => Value::from_pairs([
-            ("items", number(records.len() as u64)),
-            ("actions", names(body)),
-        ]),
-        Output::Branches(branches) => {
-            let pairs = branches
-                .iter()
-                .map(|(name, actions)| (name.clone(), names(actions)));
-            Value::from_pairs([("branches", Value::from_pairs(pairs))])
+        } => members! {
+            iterations: number(*iterations),
+            status: status.as_str(),
+            reason: end.as_str(),
+            actions: names(body),
+        },
+        Output::Iterations { records, body } => {
+            members! { items: number(records.len() as u64), actions: names(body) }
         }
-    }
+        Output::Branches(branches) => {
+            let pairs = branches.iter();
+            let pairs = pairs.map(|(name, actions)| (name.clone(), names(actions)));
+            members! { branches: Value::from_pairs(pairs) }
+        }
+    })
 }
 
-fn effect(id: u64, effect: &PendingEffect) -> EffectDump {
+fn effect(id: EffectId, effect: &PendingEffect) -> Value {
     let request = &effect.request;
-    EffectDump {
-        id,
-        cursor: effect.cursor.0,
-        action: request.action.to_string(),
-        executor: request.executor.to_string(),
-        key: request.key.clone(),
+    Value::from_pairs(members! {
+        id: number(id.0),
+        cursor: number(effect.cursor.0),
+        action: &*request.action,
+        executor: &*request.executor,
+        key: &*request.key,
         attempt: request.attempt,
-        timeout_ms: request.timeout_ms,
-        requested_at: effect.requested_at,
+        timeout_ms: request.timeout_ms.map(number),
+        requested_at: effect.requested_at.to_string(),
         inputs: shown(&request.inputs),
-    }
+    })
 }

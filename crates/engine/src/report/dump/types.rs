@@ -1,11 +1,10 @@
 //! The JSON of `dump`, field by field. `docs/dump.schema.json` describes the same.
 
-use super::super::{ErrorReport, OutcomeReport, PausedSince};
+use super::super::{OutcomeReport, PausedSince};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use windlass_expression::Value;
 use windlass_machine::{IterationRow, LoopState, RunStatus};
-use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
 /// A store's runs as they lie in it.
@@ -15,7 +14,6 @@ pub struct DumpReport {
     pub format: u32,
     /// When this was made.
     pub at: Timestamp,
-    /// The runs.
     pub runs: Vec<RunDump>,
     /// What could not be read.
     pub unreadable: Vec<Unreadable>,
@@ -34,7 +32,6 @@ pub struct Unreadable {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDump {
-    /// Its head.
     pub header: HeaderDump,
     /// Its state; none where it cannot be read.
     pub state: Option<StateDump>,
@@ -70,7 +67,6 @@ pub struct LinkDump {
 /// A run's head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeaderDump {
-    /// The run.
     pub run: String,
     /// The workflow's name.
     pub workflow: String,
@@ -96,273 +92,24 @@ pub struct HeaderDump {
     pub labels: BTreeMap<String, String>,
 }
 
-/// A run's state.
+/// A run's state. What it has of cursors, effects, timers and signals is as `docs/dump.schema.json` says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateDump {
     /// What the caller gave.
     pub input: Value,
     /// The next cursor, effect or timer gets this number.
     pub next_id: u64,
-    /// Its variables.
     pub variables: Value,
     /// What `Response` recorded.
     pub response: Value,
-    /// Since when and why it is paused.
     pub pause: Option<PausedSince>,
-    /// How it ended.
     pub outcome: Option<OutcomeReport>,
-    /// Its cursors.
-    pub cursors: Vec<CursorDump>,
+    pub cursors: Value,
     /// What it asked of the world and has not heard of.
-    pub effects: Vec<EffectDump>,
-    /// What it sleeps on.
-    pub timers: Vec<TimerDump>,
+    pub effects: Value,
+    pub timers: Value,
     /// Signals that nothing has waited for yet.
-    pub signals: Vec<SignalDump>,
-}
-
-/// One thread of control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CursorDump {
-    /// Its number.
-    pub id: u64,
-    /// The number of its current state.
-    pub at: u32,
-    /// Its current step.
-    pub step: Option<String>,
-    /// The cursor that forked it.
-    pub parent: Option<u64>,
-    /// What it waits for.
-    pub wait: WaitDump,
-    /// The scopes it is in, outermost first.
-    pub frames: Vec<FrameDump>,
-    /// What the actions it ran left behind.
-    pub records: Vec<RecordDump>,
-    /// Whether its records are its own; else they lie with the cursor it was forked from.
-    pub owns_records: bool,
-}
-
-/// What a cursor waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "for", rename_all = "snake_case")]
-pub enum WaitDump {
-    /// Nothing.
-    Nothing,
-    /// An effect.
-    Effect {
-        /// Its number.
-        id: u64,
-    },
-    /// A timer.
-    Timer {
-        /// Its number.
-        id: u64,
-    },
-    /// A signal.
-    Signal {
-        /// Its name.
-        name: String,
-    },
-    /// Its branches.
-    Branches,
-    /// A new budget for the loop on top.
-    Budget,
-    /// Nothing; it continues by raising this fault, which occurred while the run was paused.
-    Fault {
-        /// What happened.
-        message: String,
-    },
-}
-
-/// A scope a cursor is in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FrameDump {
-    /// The scope's number.
-    pub scope: u32,
-    /// Its name.
-    pub name: String,
-    /// When it was entered.
-    pub entered_at: Timestamp,
-    /// What is stored for it.
-    #[serde(flatten)]
-    pub kind: FrameKindDump,
-}
-
-/// What is stored for a scope.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "frame", rename_all = "snake_case")]
-pub enum FrameKindDump {
-    /// Nothing.
-    Plain,
-    /// A graph.
-    Graph {
-        /// How many nodes were entered.
-        steps: u32,
-        /// Which visit of its node the current one is, from 1.
-        visit: u32,
-    },
-    /// A loop.
-    Loop {
-        /// All of its state.
-        state: Box<LoopState>,
-        /// What the iteration before the current one left behind.
-        last: Vec<RecordDump>,
-        /// What is collected of its iterations for its outputs, by their names (canvas).
-        kept: Value,
-    },
-    /// A retry or a catch.
-    Try {
-        /// Which attempt runs or is waited for, from 1.
-        attempt: u32,
-        /// How many there may be.
-        max_attempts: u32,
-        /// The last attempt's fault: kind and message.
-        last_fault: Option<FaultDump>,
-        /// When the next attempt begins, while it waits.
-        next_due_at: Option<Timestamp>,
-    },
-    /// A deadline.
-    Deadline {
-        /// The timer that cuts it.
-        timer: u64,
-        /// How long it may take, in milliseconds.
-        after_ms: u64,
-    },
-    /// Branches.
-    Fork {
-        /// A foreach's items.
-        items: Value,
-        /// How far each branch is.
-        branches: Vec<BranchDump>,
-        /// Number of branches that have started.
-        started: u32,
-        /// Number of branches that run.
-        running: u32,
-        /// No further branch starts.
-        closed: bool,
-    },
-    /// The bottom of a branch.
-    Branch {
-        /// Its index in the fork.
-        index: u32,
-        /// A foreach's item.
-        item: Value,
-    },
-    /// The bottom of a run that reads the environment.
-    Root {
-        /// What that was when it began, without what is secret.
-        environment: Value,
-    },
-    /// The bottom of a branch that works on variables of its own.
-    Apart {
-        /// Its index in the fork.
-        index: u32,
-        /// Its variables.
-        variables: Value,
-    },
-}
-
-/// A fault and when it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FaultDump {
-    /// Its kind.
-    pub kind: String,
-    /// A status or exit code, when there is one.
-    pub code: Option<String>,
-    /// What happened, in one line.
-    pub message: String,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// How far a branch is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "branch", rename_all = "snake_case")]
-pub enum BranchDump {
-    /// It has not started.
-    Pending,
-    /// It runs.
-    Running {
-        /// Its cursor.
-        cursor: u64,
-    },
-    /// It ended.
-    Ended {
-        /// How.
-        status: Status,
-        /// Why it failed.
-        error: Option<ErrorReport>,
-        /// What its actions left behind.
-        records: Vec<RecordDump>,
-    },
-}
-
-/// What an action left behind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordDump {
-    /// The action.
-    pub action: String,
-    /// How it ended.
-    pub status: Status,
-    /// What it was given.
-    pub inputs: Value,
-    /// What it gave, or where that lies: `{value}`, `{variable}`, `{actions}`, ….
-    pub output: Value,
-    /// Why it failed.
-    pub error: Option<String>,
-    /// When it started.
-    pub started_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Timestamp,
-    /// How many attempts it took.
-    pub attempts: u32,
-}
-
-/// An effect that was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EffectDump {
-    /// Its number.
-    pub id: u64,
-    /// The cursor that waits for it.
-    pub cursor: u64,
-    /// The action.
-    pub action: String,
-    /// What carries it out.
-    pub executor: String,
-    /// Its idempotency key.
-    pub key: String,
-    /// Which attempt it is, from 1.
-    pub attempt: u32,
-    /// How long it may take, in milliseconds; none: the executor's default.
-    pub timeout_ms: Option<u64>,
-    /// When it was asked for.
-    pub requested_at: Timestamp,
-    /// Its rendered inputs.
-    pub inputs: Value,
-}
-
-/// A timer that was armed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TimerDump {
-    /// Its number.
-    pub id: u64,
-    /// Whose it is.
-    pub cursor: u64,
-    /// When it fires.
-    pub due_at: Timestamp,
-    /// What it is for: `delay`, `retry`, `sleep` or `deadline`.
-    pub purpose: String,
-    /// The scope that a deadline cuts.
-    pub scope: Option<String>,
-}
-
-/// A signal that was stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SignalDump {
-    /// Its name.
-    pub name: String,
-    /// What it carries.
-    pub payload: Value,
+    pub signals: Value,
 }
 
 /// How much room a run takes, in bytes.

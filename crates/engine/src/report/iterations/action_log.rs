@@ -17,7 +17,6 @@ use windlass_value::time::Timestamp;
 pub enum Progress {
     /// It is under way.
     Running,
-    /// It ended.
     #[serde(untagged)]
     Ended(Status),
 }

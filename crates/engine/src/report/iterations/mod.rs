@@ -30,6 +30,7 @@ use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{IterationRow, forks};
 use windlass_model::model::path_part;
 use windlass_store::{EndedIteration, LoopIterations, RowLocation, RunHeader};
+use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
 /// A longer value is shown by its beginning, in bytes of JSON.
@@ -67,7 +68,8 @@ struct LoopView {
 
 impl LoopView {
     fn load(inspector: &Inspector, run: &str, path: &str) -> Result<Self, EngineError> {
-        let of = inspector.iterations_of(run, path)?;
+        let of = inspector.entire(run)?;
+        let of = of.durable(|store| store.iterations_of(run, path))?;
         let header = inspector.header(run)?;
         let source = inspector.source(header.program).ok();
         let program = source.and_then(|source| inspector.program(header.program, &source).ok());
@@ -137,7 +139,9 @@ impl LoopView {
     ) -> Result<Vec<IterationRow>, EngineError> {
         let places = wanted.iter().map(|one| (one.iteration, one.row));
         let places: Vec<(u64, RowLocation)> = places.collect();
-        let mut rows = inspector.whole_rows(&self.header.id, &self.path, &places)?;
+        let (run, path) = (&self.header.id, &self.path);
+        let rows = inspector.entire(run)?;
+        let mut rows = rows.durable(|store| store.whole_rows(run, path, &places))?;
         // A loop that was entered again has another iteration of that number.
         let is_of = |one: &EndedIteration, row: &IterationRow| {
             (one.iteration, one.started_at) == (row.iteration, row.started_at)
@@ -155,7 +159,7 @@ impl LoopView {
 }
 
 fn is_loop(kind: &ScopeKind) -> bool {
-    matches!(kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. })
+    matches!(kind, ScopeKind::Loop(..) | ScopeKind::ForEach { .. })
 }
 
 /// Whether an action is in no loop and no foreach.
@@ -218,8 +222,7 @@ fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
     if text.len() <= LARGE {
         return value;
     }
-    let end = (0..=LARGE).rfind(|at| text.is_char_boundary(*at));
-    let preview = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    let preview = first_bytes(&text, LARGE);
     let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
     let large = Value::from_pairs([
         ("bytes", Value::from(bytes)),

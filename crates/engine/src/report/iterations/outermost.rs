@@ -15,7 +15,8 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
     let (header, state) = (&view.stored.header, view.state());
     let since = header.started_at;
     let wanted = |event: &_| ActionLogScope::Outermost.includes(event);
-    let records = inspector.commits_between(run, since, None, &wanted)?;
+    let records = inspector.entire(run)?;
+    let records = records.durable(|store| store.commits_between(run, since, None, &wanted))?;
     let program = view.program.as_deref();
     let mut acted = ActionLog::new(program, ActionLogScope::Outermost);
     acted.read(&records);

@@ -30,7 +30,6 @@ pub struct IterationsFilter {
     pub changed: Option<String>,
     /// Only those with this in their result or error, in whatever case.
     pub text: Option<String>,
-    /// The newest first.
     pub newest_first: bool,
     /// So many at most.
     pub limit: usize,

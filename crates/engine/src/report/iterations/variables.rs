@@ -43,7 +43,9 @@ pub fn variables(
     let mut earlier = EarlierState::new(&start.variables, at, item);
     let mut last = header.snapshot;
     for _ in 0..MOST / READ {
-        let commits = inspector.changes_back(&header.id, last, READ)?;
+        let commits = inspector
+            .entire(&header.id)?
+            .durable(|store| store.changes_back(&header.id, last, READ))?;
         let Some((first, _)) = commits.last() else {
             break;
         };

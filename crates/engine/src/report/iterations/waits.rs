@@ -63,7 +63,6 @@ pub fn waits(
     waits
 }
 
-/// Between the attempts of actions.
 pub fn between_attempts(actions: &[ActionReport]) -> Vec<WaitReport> {
     let mut waits = Vec::new();
     for action in actions {

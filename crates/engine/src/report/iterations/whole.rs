@@ -176,7 +176,9 @@ pub(super) fn whole(
     let of = ActionLogScope::Iteration(&view.path, number, ended);
     let records = match last {
         Some(0) => Vec::new(),
-        last => inspector.commits_between(run, since, last, &|event| of.includes(event))?,
+        last => inspector.entire(run)?.durable(|store| {
+            store.commits_between(run, since, last, &|event| of.includes(event))
+        })?,
     };
     let mut acted = ActionLog::new(view.program.as_deref(), of);
     acted.read(&records);

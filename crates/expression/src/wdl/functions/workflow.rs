@@ -1,10 +1,10 @@
 //! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs
 //! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
-//! env, secret, serverDelay. They read the environment and nothing else.
+//! env, schedule, secret, state, lastRun, serverDelay. They read the environment and nothing else.
 
 use super::{Args, Function, passing};
 use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
-use crate::{Lookup, Mode, Value};
+use crate::{Lookup, Mode, SCHEDULE_MEMBERS, Value};
 use windlass_value::time::format_duration;
 use windlass_value::{LONGEST_REQUESTED_WAIT, Timestamp, did_you_mean, requested_wait};
 
@@ -55,6 +55,11 @@ pub(super) const TABLE: &[Function] = &[
             .map(Value::Int)
             .ok_or_else(missing)
     }),
+    passing("lastRun", 0, 0, |ctx, _| {
+        let last = ctx.env.last_run();
+        ctx.made(&last)?;
+        Ok(last)
+    }),
     passing("outputs", 1, 1, outputs),
     passing("parameters", 1, 1, |ctx, args| {
         let name = args.text(0)?;
@@ -68,12 +73,20 @@ pub(super) const TABLE: &[Function] = &[
         ctx.made(&found)?;
         Ok(found)
     }),
+    passing("schedule", 1, 1, schedule),
     passing("secret", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let missing = || Fail::argument(0, format!("unknown secret `{name}`"));
         ctx.env.secret(name).ok_or_else(missing)
     }),
     passing("serverDelay", 1, 1, server_delay),
+    passing("state", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        ctx.env.state(name).ok_or_else(|| {
+            let known = ctx.env.state_names();
+            Fail::argument(0, unknown("state", name, &known))
+        })
+    }),
     passing("trigger", 0, 0, |ctx, _| {
         let trigger = ctx.env.trigger();
         ctx.made(&trigger)?;
@@ -93,6 +106,17 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
+
+/// What a run's scheduled time is; null in a run that no schedule started.
+fn schedule(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let name = args.text(0)?;
+    let known = SCHEDULE_MEMBERS.iter().find(|known| **known == name);
+    let known = known.ok_or_else(|| {
+        let known = SCHEDULE_MEMBERS.map(str::to_owned);
+        Fail::argument(0, unknown("member of the schedule", name, &known))
+    })?;
+    Ok(ctx.env.schedule().get(known).cloned().unwrap_or_default())
+}
 
 /// The wait that the last answer asks for among outputs, or the results of a loop's actions: a duration.
 fn server_delay(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {

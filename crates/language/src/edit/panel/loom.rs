@@ -2,7 +2,8 @@
 
 use super::schema::{object_of, schema};
 use super::{Section, View, section};
-use crate::edit::fields::{Field, FieldKind};
+use crate::edit::fields::Field;
+use crate::edit::fields::FieldKind::{Choice, Code, Condition, Duration, Expression, Number};
 use regex::Regex;
 use serde_json::Value;
 use windlass_engine::Dialect;
@@ -31,31 +32,25 @@ impl View<'_> {
             "while" => "Continue while",
             _ => "Until",
         };
-        let condition = self.field(
-            "condition",
-            label,
-            FieldKind::Condition,
-            &format!("{under}/{test}"),
-        );
+        let condition = self.field("condition", label, Condition, &format!("{under}/{test}"));
         let mut first = vec![condition];
         if loom {
-            let kind = Field::new("type", "Type", FieldKind::Choice)
-                .choices(["until", "while", "doUntil"]);
+            let kind = Field::new("type", "Type", Choice).choices(["until", "while", "doUntil"]);
             first.insert(0, self.at(kind, "/type"));
         }
-        let count = Field::new("count", "Max iterations", FieldKind::Number).usual(60);
-        let timeout = Field::new("timeout", "Timeout", FieldKind::Duration).usual("PT1H");
+        let count = Field::new("count", "Max iterations", Number).usual(60);
+        let timeout = Field::new("timeout", "Timeout", Duration).usual("PT1H");
         let mut limits = vec![
             self.count(self.at(count, &format!("{under}/limit/count"))),
             self.at(timeout, &format!("{under}/limit/timeout")),
         ];
         let mut further = Vec::new();
         if loom {
-            let limit = Field::new("on_limit", "When a limit is reached", FieldKind::Choice)
+            let limit = Field::new("on_limit", "When a limit is reached", Choice)
                 .choices(["fail", "continue", "pause"])
                 .usual("fail");
             limits.push(self.at(limit, &format!("{under}/on_limit")));
-            let missing = Field::new("on_missing", "When a member is missing", FieldKind::Choice)
+            let missing = Field::new("on_missing", "When a member is missing", Choice)
                 .choices(["fail", "wait"])
                 .usual("fail");
             further.push(self.at(missing, &format!("{under}/on_missing")));
@@ -63,36 +58,26 @@ impl View<'_> {
             let is_map = self.own.pointer(&delay).is_some_and(Value::is_object);
             match is_map {
                 false => limits.push(
-                    self.field("delay", "Delay", FieldKind::Duration, &delay)
+                    self.field("delay", "Delay", Duration, &delay)
                         .help("Between two iterations"),
                 ),
                 true => {
-                    let kind = Field::new("delay_type", "Delay", FieldKind::Choice)
-                        .choices(["fixed", "exponential"]);
+                    let kind =
+                        Field::new("delay_type", "Delay", Choice).choices(["fixed", "exponential"]);
                     limits.push(self.at(kind, &format!("{delay}/type")));
                     for (id, label, key) in [
                         ("delay_interval", "First delay", "interval"),
                         ("delay_max", "Longest delay", "maxInterval"),
                     ] {
-                        limits.push(self.field(
-                            id,
-                            label,
-                            FieldKind::Duration,
-                            &format!("{delay}/{key}"),
-                        ));
+                        limits.push(self.field(id, label, Duration, &format!("{delay}/{key}")));
                     }
                 }
             }
             further.push(
-                self.field(
-                    "page",
-                    "Page",
-                    FieldKind::Expression,
-                    &format!("{under}/page"),
-                )
-                .help("The next page: the loop reads none twice"),
+                self.field("page", "Page", Expression, &format!("{under}/page"))
+                    .help("The next page: the loop reads none twice"),
             );
-            let repeat = Field::new("on_repeat", "If a page is repeated", FieldKind::Choice)
+            let repeat = Field::new("on_repeat", "If a page is repeated", Choice)
                 .choices(["fail", "stop"])
                 .usual("fail");
             further.push(self.at(repeat, &format!("{under}/on_repeat")));
@@ -110,18 +95,18 @@ impl View<'_> {
             Dialect::Loom => "/retry",
             _ => return Vec::new(),
         };
-        let kind = Field::new("retry_type", "Retry", FieldKind::Choice)
+        let kind = Field::new("retry_type", "Retry", Choice)
             .choices(["none", "fixed", "exponential"])
             .usual("none");
-        let count = Field::new("retry_count", "Retries", FieldKind::Number).usual(3);
-        let interval = Field::new("retry_interval", "First wait", FieldKind::Duration).usual("5s");
-        let most = Field::new("retry_max", "Longest wait", FieldKind::Duration).usual("1m");
+        let count = Field::new("retry_count", "Retries", Number).usual(3);
+        let interval = Field::new("retry_interval", "First wait", Duration).usual("5s");
+        let most = Field::new("retry_max", "Longest wait", Duration).usual("1m");
         vec![
             self.at(kind, &format!("{under}/type")),
             self.at(count, &format!("{under}/count")),
             self.at(interval, &format!("{under}/interval")),
             self.at(most, &format!("{under}/maxInterval")),
-            self.field("retry_on", "On", FieldKind::Code, &format!("{under}/on"))
+            self.field("retry_on", "On", Code, &format!("{under}/on"))
                 .help("Faults: timeout, connection, 5xx, 429, …"),
         ]
     }
@@ -170,7 +155,7 @@ impl View<'_> {
                 self.by_schema(&schema, under, Some(inputs), "/inputs", &[])
             }
             None if under.is_some() => self.by_schema(&schema, under, None, "/inputs", &[]),
-            _ => vec![self.field("inputs", "Inputs", FieldKind::Code, "/inputs")],
+            _ => vec![self.field("inputs", "Inputs", Code, "/inputs")],
         };
         vec![
             section("Inputs", inputs),

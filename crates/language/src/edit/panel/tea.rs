@@ -2,7 +2,8 @@
 
 use super::schema::schema;
 use super::{Section, View, section};
-use crate::edit::fields::{Choice, Field, FieldKind};
+use crate::edit::fields::FieldKind::{self, Code, Expression, Number, Text};
+use crate::edit::fields::{Choice, Field};
 use serde_json::Value;
 use windlass_engine::Dialect;
 
@@ -11,18 +12,13 @@ impl View<'_> {
         let most = self.field(
             "max_iterations",
             "Max iterations",
-            FieldKind::Number,
+            Number,
             "/max_iterations",
         );
         vec![section(
             "Loop",
             vec![
-                self.field(
-                    "condition",
-                    "Continue while",
-                    FieldKind::Expression,
-                    "/condition",
-                ),
+                self.field("condition", "Continue while", Expression, "/condition"),
                 self.count(most),
             ],
         )]
@@ -38,37 +34,27 @@ impl View<'_> {
         let nodes = self.document.nodes();
         let others = nodes.iter().filter(|node| node.name != self.found.name);
         let choices = others.map(|node| Choice::of(node.name.clone())).collect();
-        let retries = Field::new("max_retries", "Max corrections", FieldKind::Number).usual(1);
+        let retries = Field::new("max_retries", "Max corrections", Number).usual(1);
         vec![section(
             "Retry loop",
             vec![
-                self.field(
-                    "validate",
-                    "Validate with",
-                    FieldKind::Text,
-                    "/with/validate",
-                ),
-                self.field(
-                    "validate_args",
-                    "Arguments",
-                    FieldKind::Code,
-                    "/with/validate_args",
-                ),
+                self.field("validate", "Validate with", Text, "/with/validate"),
+                self.field("validate_args", "Arguments", Code, "/with/validate_args"),
                 Field { choices, ..correct },
                 self.count(self.at(retries, "/with/max_retries")),
                 self.field(
                     "retry_delay",
                     "Delay in seconds",
-                    FieldKind::Number,
+                    Number,
                     "/with/retry_delay",
                 ),
-                self.field("output", "Output key", FieldKind::Text, "/output"),
+                self.field("output", "Output key", Text, "/output"),
             ],
         )]
     }
 
     pub(super) fn reflection_loop(&self) -> Vec<Section> {
-        let rounds = Field::new("max_iterations", "Max rounds", FieldKind::Number).usual(3);
+        let rounds = Field::new("max_iterations", "Max rounds", Number).usual(3);
         let failed = Field::new("on_failure", "When none is valid", FieldKind::Choice)
             .choices(["return_best", "return_last", "raise"])
             .usual("return_best");
@@ -85,15 +71,10 @@ impl View<'_> {
             section(
                 "Parts",
                 vec![
-                    self.field("generator", "Generator", FieldKind::Code, "/with/generator"),
+                    self.field("generator", "Generator", Code, "/with/generator"),
                     self.at(judge, "/with/evaluator/type"),
-                    self.field(
-                        "evaluator",
-                        "Evaluator's settings",
-                        FieldKind::Code,
-                        "/with/evaluator",
-                    ),
-                    self.field("corrector", "Corrector", FieldKind::Code, "/with/corrector"),
+                    self.field("evaluator", "Evaluator's settings", Code, "/with/evaluator"),
+                    self.field("corrector", "Corrector", Code, "/with/corrector"),
                 ],
             ),
         ]

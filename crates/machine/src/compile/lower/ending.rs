@@ -2,9 +2,9 @@
 
 use super::Lowerer;
 use crate::program::{Ending, Op, ScopeId, ScopeKind, StateId};
-use windlass_expression::Template;
+use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, Step, Workflow};
-use windlass_model::model::{FAILED_ENDINGS, FAILURE, Name};
+use windlass_model::model::{FAILED_ENDINGS, FAILURE, Name, Status, fault_kind};
 
 impl Lowerer<'_> {
     /// The body, and what is done before it has succeeded.
@@ -32,6 +32,8 @@ impl Lowerer<'_> {
         let [on_failure, on_finish] = FAILED_ENDINGS;
         let ended = self.lower_guarded(&self.workflow.on_finish, on_finish, root, end);
         let failed = self.lower_guarded(&self.workflow.on_failure, on_failure, root, ended);
+        let cleanup = self.lower_cleanup(root, [failed, ended, end]);
+        let [failed, ended] = cleanup.map_or([failed, ended], |cleanup| [cleanup; 2]);
         let kind = ScopeKind::Try {
             retry: None,
             catch: Some((Name::from(FAILURE), failed)),
@@ -51,8 +53,53 @@ impl Lowerer<'_> {
             body,
             failed,
             ended,
+            cancelled: cleanup,
         };
         (self.set_next(enter, ended), Some(ending))
+    }
+
+    /// What is done first at the end, also of a run that was cancelled, which has no other ending.
+    fn lower_cleanup(
+        &mut self,
+        root: ScopeId,
+        [failed, ended, end]: [StateId; 3],
+    ) -> Option<StateId> {
+        let Workflow {
+            cleanup,
+            name,
+            span,
+            ..
+        } = self.workflow;
+        let first = cleanup.steps().next()?;
+        let failure = Template::binding(Binding::Root(Name::from("variables"))).part(FAILURE);
+        let is = |key: &str, value: &str| {
+            let value = Template::constant(Value::text(value));
+            Template::call("equals", vec![failure.clone().part(key), value])
+        };
+        // An action may fail with any kind.
+        let was_cancelled = || {
+            let both = vec![
+                is("status", Status::Cancelled.as_str())?,
+                is("kind", fault_kind::CANCELLED)?,
+            ];
+            Template::call("and", both)
+        };
+        let arms = [
+            (was_cancelled(), end),
+            (is("status", Status::Failed.as_str()), failed),
+            (is("status", Status::TimedOut.as_str()), failed),
+        ];
+        let arms = arms.into_iter().filter_map(|(is, to)| {
+            let is = is.and_then(Condition::from_template);
+            Some((is.ok()?, to))
+        });
+        let op = Op::Branch(arms.collect());
+        let choice = self.state(name, root, op, *span);
+        self.set_next(choice, ended);
+        self.in_cleanup = true;
+        let entry = self.lower_handler(cleanup, first, root, choice, ScopeKind::Block);
+        self.in_cleanup = false;
+        Some(entry)
     }
 
     /// Steps whose failure changes nothing but a variable, which has the error then.

@@ -1,0 +1,537 @@
+//! The keys of the rows of a file, so that `appendFile` with `key` drops a row whose key the file has. They are on
+//! disk and need constant memory. It never decides which rows are appended.
+//!
+//! `FILE.keys` is a list with one record per row: the hash of its key, and where the row ends in the file. Its last
+//! record ends where the file does, or rows were written without keys. It is synced before the rows are, so of every
+//! row that the file has, the key is there; a record that ends behind the committed end of the file does not count,
+//! and is cut off by the next append. `FILE.keys.index` is a hash table of positions in that list. Each position is
+//! compared with the list when it is found, so the table may have stale ones, and it is built again from the list when
+//! it is missing.
+
+use crate::sink;
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use windlass_expression::Value;
+use windlass_model::model::sha256;
+
+/// The first bytes of a list.
+const LIST_HEADER: [u8; RECORD] = *b"windlass keys of rows 1\n";
+
+/// Where the hash of the expression of the keys is, behind the header, and how many records both are long.
+const EXPRESSION: u64 = RECORD as u64;
+const HEADERS: u64 = 2;
+
+/// Bytes of a record: a hash and an end.
+const RECORD: usize = HASH + 8;
+
+/// Bytes of the hash of a key: of ten million keys, two are equal by chance in one of 10^24 files.
+const HASH: usize = 16;
+
+/// The first bytes of a table.
+const TABLE_MAGIC: u64 = u64::from_be_bytes(*b"wl-idx-1");
+
+/// Bytes before the slots of a table: the magic, the number of slots, the number of records in it.
+const TABLE_HEADER: usize = 24;
+
+/// Slots of a new table; a power of two, like [`GROWTH`].
+const FIRST_SLOTS: u64 = 1 << 12;
+const GROWTH: u64 = 8;
+
+/// Slots that are read at once.
+const CHUNK: usize = 8;
+
+/// A slot is the position of a record plus one, and above that some bits of its hash.
+const POSITION_BITS: u32 = 40;
+const POSITION: u64 = (1 << POSITION_BITS) - 1;
+
+/// Number of records that are put into the table until it is synced: at most these are put in again after a crash.
+const UNSYNCED: u64 = 1 << 16;
+
+/// The hash of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KeyHash([u8; HASH]);
+
+impl KeyHash {
+    /// Of an end without a row: behind the header of a file.
+    pub(super) const NONE: Self = Self([0; HASH]);
+
+    /// Of a key, by its JSON: `1` and `"1"` are two keys.
+    pub(super) fn of(key: &Value) -> Self {
+        let mut hash = [0; HASH];
+        let digest = sha256(key.to_json().as_bytes());
+        hash.iter_mut()
+            .zip(digest)
+            .for_each(|(to, from)| *to = from);
+        Self(hash)
+    }
+
+    fn number(self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+
+    /// The slot at which the search begins.
+    fn home(self, slots: u64) -> u64 {
+        let low = self.number() & u128::from(slots - 1);
+        u64::try_from(low).unwrap_or_default()
+    }
+
+    fn slot(self, position: u64) -> u64 {
+        let tag = u64::try_from(self.number() >> 104).unwrap_or_default();
+        (tag << POSITION_BITS) | (position + 1)
+    }
+}
+
+/// Whether each key is the first of its kind in the list.
+pub(super) fn first_of_each(keys: &[KeyHash]) -> Vec<bool> {
+    let mut seen = HashSet::new();
+    keys.iter().map(|key| seen.insert(*key)).collect()
+}
+
+/// The keys of the rows of a file, up to its committed end.
+pub(super) struct KeyIndex {
+    list: File,
+    list_path: PathBuf,
+    table: Table,
+    /// How many records count.
+    count: u64,
+}
+
+impl KeyIndex {
+    /// The keys of the file at `real`, which has `end` bytes for certain, by the expression `key`. `inserted` is the
+    /// number of records that this process put into the table. None, where the engine's own store has a file of that
+    /// name.
+    ///
+    /// # Errors
+    /// The file has rows and no list, or the list is not one, or not that of these rows and of this expression.
+    pub(super) fn open(
+        real: &Path,
+        end: u64,
+        key: &str,
+        inserted: u64,
+        state: Option<&Path>,
+    ) -> io::Result<Option<Self>> {
+        let list_path = list_path(real);
+        if end > 0 && !list_path.exists() {
+            let what = format!(
+                "it has rows already, and {}, which has their keys, does not exist: write to a new file, or leave out \
+                 `key`",
+                list_path.display()
+            );
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let Some(list) = sink::open(&list_path, state, true)? else {
+            return Ok(None);
+        };
+        let first = first_bytes(&list)?;
+        // New, or what a power cut left of a new one.
+        let is_new = end == 0
+            && first
+                .iter()
+                .zip(LIST_HEADER)
+                .all(|(is, of)| *is == of || *is == 0);
+        if first != LIST_HEADER && !is_new {
+            let what = format!("{} is not a list of keys", list_path.display());
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        if first != LIST_HEADER {
+            list.set_len(0)?;
+            list.write_all_at(&LIST_HEADER, 0)?;
+            sink::sync_name(&list_path)?;
+        }
+        let expression = KeyHash::of(&Value::text(key));
+        if end == 0 {
+            list.write_all_at(&expression.0, EXPRESSION)?;
+        } else if hash_at_offset(&list, EXPRESSION)? != expression {
+            let what = format!("{} has keys of another `key`", list_path.display());
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let count = committed(&list, end)?;
+        let last = match count.checked_sub(1) {
+            None => 0,
+            Some(last) => u64_at(&list, offset(last) + HASH as u64)?,
+        };
+        if last != end {
+            let what = format!(
+                "it has rows that were written without `key`, or {} is of another file: write to a new file",
+                list_path.display()
+            );
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let mut keys = Self {
+            table: Table::open(&table_path(real), inserted)?,
+            list,
+            list_path,
+            count,
+        };
+        keys.insert_from(keys.table.inserted.min(count))?;
+        Ok(Some(keys))
+    }
+
+    /// How many records are in the table for certain as long as this process lives.
+    pub(super) fn inserted(&self) -> u64 {
+        self.table.inserted
+    }
+
+    /// Which of these keys are new: not in the file, and not earlier in the list.
+    pub(super) fn new_keys(&self, keys: &[KeyHash]) -> io::Result<Vec<bool>> {
+        let first = first_of_each(keys).into_iter().zip(keys);
+        let is_new = |(first, key): (bool, &KeyHash)| Ok(first && !self.contains(*key)?);
+        first.map(is_new).collect()
+    }
+
+    fn contains(&self, key: KeyHash) -> io::Result<bool> {
+        self.table.probe(key, |position| {
+            Ok(position < self.count && hash_at(&self.list, position)? == key)
+        })
+    }
+
+    /// Adds the keys of rows that end there in the file, durably: before the rows are written.
+    pub(super) fn add(&mut self, rows: &[(KeyHash, u64)]) -> io::Result<()> {
+        let end = offset(self.count);
+        if self.list.metadata()?.len() > end {
+            // Of an append that was cut. Their positions get other keys.
+            self.table.limit(self.count)?;
+            self.list.set_len(end)?;
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let bytes = rows
+            .iter()
+            .flat_map(|(KeyHash(hash), end)| hash.iter().copied().chain(end.to_be_bytes()));
+        self.list.write_all_at(&bytes.collect::<Vec<u8>>(), end)?;
+        self.list.sync_data()?;
+        let first = self.count;
+        self.count += rows.len() as u64;
+        self.insert_from(first)
+    }
+
+    /// Puts the records from this position on into the table.
+    fn insert_from(&mut self, first: u64) -> io::Result<()> {
+        let first = match self.table.has_room_for(self.count) {
+            true => first,
+            false => {
+                self.table = self.table.grown(self.count, &self.list)?;
+                self.count
+            }
+        };
+        for position in first..self.count {
+            let key = hash_at(&self.list, position)?;
+            self.table.insert(key, position)?;
+        }
+        self.table.inserted = self.count;
+        self.table.sync_sometimes()
+    }
+}
+
+impl std::fmt::Debug for KeyIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("KeyIndex").field(&self.list_path).finish()
+    }
+}
+
+/// A hash table on disk, with open addressing.
+struct Table {
+    file: File,
+    path: PathBuf,
+    slots: u64,
+    /// The number of records in it.
+    inserted: u64,
+    /// As many as its header says: they are there after a power cut, too.
+    synced: u64,
+}
+
+impl Table {
+    /// The table at a path, or an empty one.
+    fn open(path: &Path, inserted: u64) -> io::Result<Self> {
+        let file = options().open(path)?;
+        let slots = u64_at(&file, 8).unwrap_or_default();
+        let size = slots
+            .checked_mul(8)
+            .map(|bytes| bytes + TABLE_HEADER as u64);
+        let is_whole = slots.is_power_of_two() && size == Some(file.metadata()?.len());
+        if !is_whole || u64_at(&file, 0)? != TABLE_MAGIC {
+            return Self::create(path, file, FIRST_SLOTS);
+        }
+        let synced = u64_at(&file, 16)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            slots,
+            inserted: synced.max(inserted),
+            synced,
+        })
+    }
+
+    fn create(path: &Path, file: File, slots: u64) -> io::Result<Self> {
+        file.set_len(0)?;
+        file.set_len(TABLE_HEADER as u64 + 8 * slots)?;
+        let header = [TABLE_MAGIC, slots, 0].map(u64::to_be_bytes);
+        file.write_all_at(header.as_flattened(), 0)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            slots,
+            inserted: 0,
+            synced: 0,
+        })
+    }
+
+    fn has_room_for(&self, count: u64) -> bool {
+        count < self.slots / 10 * 7
+    }
+
+    /// A larger one with the first records of a list, in its place.
+    fn grown(&self, count: u64, list: &File) -> io::Result<Self> {
+        let mut slots = self.slots;
+        while count >= slots / 10 * 7 {
+            slots *= GROWTH;
+        }
+        let new = added(&self.path, ".new");
+        let mut table = Self::create(&new, options().open(&new)?, slots)?;
+        for position in 0..count {
+            table.insert(hash_at(list, position)?, position)?;
+        }
+        table.inserted = count;
+        table.sync()?;
+        fs::rename(&new, &self.path)?;
+        table.path.clone_from(&self.path);
+        Ok(table)
+    }
+
+    /// Whether a position with the key's bits is the one that is searched for.
+    fn probe(
+        &self,
+        key: KeyHash,
+        mut is_it: impl FnMut(u64) -> io::Result<bool>,
+    ) -> io::Result<bool> {
+        self.walk(key, |_, slot| {
+            let position = (slot & POSITION).checked_sub(1);
+            match position {
+                None => Ok(Some(false)),
+                Some(position) if slot == key.slot(position) && is_it(position)? => Ok(Some(true)),
+                Some(_) => Ok(None),
+            }
+        })
+    }
+
+    fn insert(&mut self, key: KeyHash, position: u64) -> io::Result<()> {
+        let wanted = key.slot(position);
+        let free = self.walk(key, |at, slot| {
+            Ok(match slot {
+                0 => Some(Some(at)),
+                slot if slot == wanted => Some(None),
+                _ => None,
+            })
+        })?;
+        match free {
+            Some(at) => self
+                .file
+                .write_all_at(&wanted.to_be_bytes(), slot_offset(at)),
+            None => Ok(()),
+        }
+    }
+
+    /// The slots of a key, in the order of the search, until `found` gives something.
+    fn walk<T>(
+        &self,
+        key: KeyHash,
+        mut found: impl FnMut(u64, u64) -> io::Result<Option<T>>,
+    ) -> io::Result<T> {
+        let mut at = key.home(self.slots);
+        let mut chunk = [0; 8 * CHUNK];
+        for _ in 0..=self.slots {
+            let slots = (self.slots - at).min(CHUNK as u64);
+            let bytes = usize::try_from(8 * slots).unwrap_or_default();
+            let bytes = chunk.get_mut(..bytes).unwrap_or_default();
+            self.file.read_exact_at(bytes, slot_offset(at))?;
+            for slot in bytes.as_chunks().0 {
+                if let Some(found) = found(at, u64::from_be_bytes(*slot))? {
+                    return Ok(found);
+                }
+                at += 1;
+            }
+            at %= self.slots;
+        }
+        Err(io::Error::new(
+            ErrorKind::InvalidData,
+            format!("{} has no empty slot: remove it", self.path.display()),
+        ))
+    }
+
+    /// Counts no more records than these as inserted, durably.
+    fn limit(&mut self, count: u64) -> io::Result<()> {
+        self.inserted = self.inserted.min(count);
+        if self.synced > count {
+            self.write_synced(count)?;
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn sync_sometimes(&mut self) -> io::Result<()> {
+        match self.inserted.saturating_sub(self.synced) >= UNSYNCED {
+            true => self.sync(),
+            false => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.write_synced(self.inserted)
+    }
+
+    fn write_synced(&mut self, synced: u64) -> io::Result<()> {
+        self.synced = synced;
+        self.file.write_all_at(&synced.to_be_bytes(), 16)
+    }
+}
+
+/// Copies the keys of a file to another of the same rows, if it has some. The table is built again.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::copy(list_path(from), list_path(to)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => sink::remove_if_there(&table_path(to)),
+    }
+}
+
+/// Removes the keys of a file that gets no more rows.
+pub(super) fn remove(real: &Path) -> io::Result<()> {
+    sink::remove_if_there(&table_path(real))?;
+    sink::remove_if_there(&list_path(real))
+}
+
+fn list_path(real: &Path) -> PathBuf {
+    added(real, ".keys")
+}
+
+fn table_path(real: &Path) -> PathBuf {
+    added(real, ".keys.index")
+}
+
+fn added(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// How many records are of rows up to the committed end. Ends grow from record to record; what a power cut left
+/// unwritten reads as zeros.
+fn committed(list: &File, end: u64) -> io::Result<u64> {
+    let records = (list.metadata()?.len() / RECORD as u64).saturating_sub(HEADERS);
+    let (mut low, mut high) = (0, records);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let ends = u64_at(list, offset(middle) + HASH as u64)?;
+        match ends > 0 && ends <= end {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+fn hash_at(list: &File, position: u64) -> io::Result<KeyHash> {
+    hash_at_offset(list, offset(position))
+}
+
+fn hash_at_offset(list: &File, at: u64) -> io::Result<KeyHash> {
+    let mut hash = [0; HASH];
+    list.read_exact_at(&mut hash, at)?;
+    Ok(KeyHash(hash))
+}
+
+/// The bytes at the beginning of a list; zeros where it is shorter.
+fn first_bytes(list: &File) -> io::Result<[u8; RECORD]> {
+    let mut record = [0; RECORD];
+    let mut length = 0;
+    while let Some(rest) = record.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match list.read_at(rest, length as u64)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    Ok(record)
+}
+
+fn u64_at(file: &File, at: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+/// Where a record is in a list.
+fn offset(position: u64) -> u64 {
+    (position + HEADERS) * RECORD as u64
+}
+
+/// Where a slot is in a table.
+fn slot_offset(slot: u64) -> u64 {
+    TABLE_HEADER as u64 + 8 * slot
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600).create(true).truncate(false);
+    options.read(true).write(true);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashes(numbers: std::ops::Range<i64>) -> Vec<KeyHash> {
+        numbers.map(|n| KeyHash::of(&Value::Int(n))).collect()
+    }
+
+    /// Adds rows of ten bytes each with these keys behind `from`; gives the file's new end.
+    fn add(path: &Path, from: u64, inserted: u64, numbers: std::ops::Range<i64>) -> (u64, u64) {
+        let mut keys = KeyIndex::open(path, from, "id", inserted, None)
+            .unwrap()
+            .unwrap();
+        let hashes = hashes(numbers);
+        assert!(keys.new_keys(&hashes).unwrap().iter().all(|new| *new));
+        let ends = (1..).map(|n: u64| from + 10 * n);
+        let rows: Vec<(KeyHash, u64)> = hashes.into_iter().zip(ends).collect();
+        keys.add(&rows).unwrap();
+        let end = rows.last().map_or(from, |(_, end)| *end);
+        (end, keys.inserted())
+    }
+
+    fn count_new(path: &Path, from: u64, numbers: std::ops::Range<i64>) -> usize {
+        let keys = KeyIndex::open(path, from, "id", 0, None).unwrap().unwrap();
+        let new = keys.new_keys(&hashes(numbers)).unwrap();
+        new.iter().filter(|new| **new).count()
+    }
+
+    #[test]
+    fn keys_are_found_again_by_every_process_and_after_each_growth() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        let (mut end, mut inserted) = (0, 0);
+        for from in (0..40_000).step_by(1_000) {
+            (end, inserted) = add(&path, end, inserted, from..from + 1_000);
+        }
+        assert_eq!(count_new(&path, end, 0..40_500), 500);
+        fs::remove_file(table_path(&path)).unwrap();
+        assert_eq!(count_new(&path, end, 0..40_500), 500);
+    }
+
+    #[test]
+    fn keys_of_rows_that_were_cut_are_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        let (end, _) = add(&path, 0, 0, 0..100);
+        // Never committed: the next process cuts the file, and writes other rows.
+        let _ = add(&path, end, 100, 100..200);
+        assert_eq!(count_new(&path, end, 0..200), 100);
+        let (end, _) = add(&path, end, 0, 300..350);
+        assert_eq!(count_new(&path, end, 100..350), 200);
+        assert_eq!(count_new(&path, end, 0..100), 0);
+        assert_eq!(count_new(&path, end, 300..350), 0);
+    }
+}

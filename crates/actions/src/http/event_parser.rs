@@ -1,0 +1,268 @@
+//! Server-sent events in the bytes of a stream (WHATWG HTML, 9.2.5 and 9.2.6). It knows no connection.
+
+use bytes::Bytes;
+use std::mem;
+use std::time::Duration;
+
+/// Maximum bytes of an event, and of a line.
+pub(super) const MAX_EVENT: usize = 16 << 20;
+
+/// The server's wait before the next connection is within these.
+const MIN_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(3600);
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// An event as it was sent.
+#[derive(Debug, PartialEq)]
+pub(super) struct Event {
+    /// Its type.
+    pub name: String,
+    pub data: String,
+}
+
+/// An event or a line has more than [`MAX_EVENT`] bytes.
+#[derive(Debug, PartialEq)]
+pub(super) struct TooLarge;
+
+/// One connection of a stream.
+#[derive(Default)]
+pub(super) struct EventParser {
+    /// The line so far.
+    line: Vec<u8>,
+    /// An LF now belongs to the CR before it.
+    after_cr: bool,
+    has_first_line: bool,
+    name: String,
+    data: String,
+    /// The id of the next event.
+    id: String,
+    /// The id of the last block.
+    last_id: String,
+    retry: Option<Duration>,
+}
+
+impl EventParser {
+    /// The parser of a connection that continues after the event with this id.
+    pub fn after(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            last_id: id.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The parser of the next connection: a block that has begun is dropped.
+    pub fn reconnected(&self) -> Self {
+        Self {
+            retry: self.retry,
+            ..Self::after(&self.last_id)
+        }
+    }
+
+    /// The id that the next connection names; empty without one.
+    pub fn last_id(&self) -> &str {
+        &self.last_id
+    }
+
+    /// How long the server asks to wait before the next connection.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// Whether a part of an event has arrived.
+    pub fn is_within_event(&self) -> bool {
+        let is_comment = self.line.first() == Some(&b':');
+        !self.line.is_empty() && !is_comment
+            || !self.data.is_empty()
+            || !self.name.is_empty()
+            || self.id != self.last_id
+    }
+
+    /// Takes bytes up to the end of an event; without one, all of them.
+    pub fn next_event(&mut self, bytes: &mut Bytes) -> Result<Option<Event>, TooLarge> {
+        while let Some(first) = bytes.first() {
+            if mem::take(&mut self.after_cr) && *first == b'\n' {
+                let _ = bytes.split_to(1);
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let part = bytes.split_to(end.unwrap_or(bytes.len()));
+            if self.line.len() + self.data.len() + part.len() > MAX_EVENT {
+                return Err(TooLarge);
+            }
+            self.line.extend_from_slice(&part);
+            if end.is_none() {
+                break;
+            }
+            self.after_cr = *bytes.split_to(1) == *b"\r";
+            if let Some(event) = self.end_line() {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = mem::take(&mut self.line);
+        let line = match mem::replace(&mut self.has_first_line, true) {
+            true => &*line,
+            false => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line),
+        };
+        if line.is_empty() {
+            return self.end_block();
+        }
+        let line = String::from_utf8_lossy(line);
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.name),
+            "data" => {
+                self.data.push_str(value);
+                self.data.push('\n');
+            }
+            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
+            "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let wait = value.parse().ok().map(Duration::from_millis);
+                let wait = wait.or_else(|| (!value.is_empty()).then_some(MAX_RETRY));
+                self.retry = wait.map_or(self.retry, |wait| Some(wait.clamp(MIN_RETRY, MAX_RETRY)));
+            }
+            // A comment, or an unknown field.
+            _ => {}
+        }
+        None
+    }
+
+    /// An empty line ends a block. Without data the block is dropped, but its id counts.
+    fn end_block(&mut self) -> Option<Event> {
+        self.last_id.clone_from(&self.id);
+        let (name, mut data) = (mem::take(&mut self.name), mem::take(&mut self.data));
+        data.pop()?;
+        let name = match name.is_empty() {
+            true => String::from("message"),
+            false => name,
+        };
+        Some(Event { name, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The events of a stream, each with the last id, which arrives in parts of this size.
+    fn events(stream: &[u8], size: usize) -> (Vec<(String, String, String)>, EventParser) {
+        let mut parser = EventParser::default();
+        let mut found = Vec::new();
+        for part in stream.chunks(size) {
+            let mut bytes = Bytes::copy_from_slice(part);
+            while let Some(event) = parser.next_event(&mut bytes).unwrap() {
+                found.push((parser.last_id().to_owned(), event.name, event.data));
+            }
+        }
+        (found, parser)
+    }
+
+    #[test]
+    fn a_stream_is_read_as_the_standard_says() {
+        for (stream, expected) in [
+            // The examples of the standard.
+            (
+                "data: YHOO\ndata: +2\ndata: 10\n\n",
+                vec![("", "message", "YHOO\n+2\n10")],
+            ),
+            (
+                ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event",
+                vec![
+                    ("1", "message", "first event"),
+                    ("", "message", "second event"),
+                ],
+            ),
+            (
+                "data\n\ndata\ndata\n\ndata:",
+                vec![("", "message", ""), ("", "message", "\n")],
+            ),
+            (
+                "data:test\n\ndata: test\n\n",
+                vec![("", "message", "test"), ("", "message", "test")],
+            ),
+            // Each end of a line, and a mark of the byte order.
+            (
+                "\u{FEFF}event: add\rdata: 1\r\rdata: 2\r\n\r\ndata: 3\n\r\n",
+                vec![("", "add", "1"), ("", "message", "2"), ("", "message", "3")],
+            ),
+            // The mark is one at the beginning only.
+            ("\n\u{FEFF}data: 1\n\n", vec![]),
+            // An id stays, moves without data, and has no NUL.
+            (
+                "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\nid: 3\0\ndata: c\n\n",
+                vec![
+                    ("1", "message", "a"),
+                    ("1", "message", "b"),
+                    ("2", "message", "c"),
+                ],
+            ),
+            // A name without data is not that of the next event.
+            ("event: x\n\ndata: 1\n\n", vec![("", "message", "1")]),
+            ("unknown: 1\nDATA: 2\nda ta: 3\n\n", vec![]),
+        ] {
+            for size in [1, 2, 3, 1_000] {
+                let (found, _) = events(stream.as_bytes(), size);
+                let found: Vec<_> = found
+                    .iter()
+                    .map(|(id, name, data)| (&**id, &**name, &**data))
+                    .collect();
+                assert_eq!(found, expected, "{stream:?} in parts of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        let (found, _) = events(b"data: \xFF\n\n", 1);
+        assert_eq!(found.first().unwrap().2, "\u{FFFD}");
+    }
+
+    #[test]
+    fn a_wait_is_within_its_bounds() {
+        let milliseconds = |number| Some(Duration::from_millis(number));
+        for (stream, expected) in [
+            ("", None),
+            ("retry: 2500\n", milliseconds(2500)),
+            ("retry: 2500\nretry: 1s\nretry\n", milliseconds(2500)),
+            ("retry: 0\n", Some(MIN_RETRY)),
+            ("retry: 99999999999999999999999\n", Some(MAX_RETRY)),
+        ] {
+            assert_eq!(events(stream.as_bytes(), 2).1.retry(), expected, "{stream}");
+        }
+    }
+
+    #[test]
+    fn half_an_event_is_dropped() {
+        for (stream, is_within) in [
+            ("", false),
+            ("id: 1\ndata: a\n\n", false),
+            (": comm", false),
+            (": comment\n", false),
+            ("retry: 5\n", false),
+            ("id: 1\n", true),
+            ("data", true),
+            ("event: x\n", true),
+            ("data: a\n", true),
+        ] {
+            let (_, parser) = events(stream.as_bytes(), 100);
+            assert_eq!(parser.is_within_event(), is_within, "{stream}");
+            assert!(!parser.reconnected().is_within_event());
+        }
+        let (_, parser) = events(b"id: 1\ndata: a\n\nid: 2\ndata: b\n", 100);
+        assert_eq!(parser.reconnected().last_id(), "1");
+    }
+
+    #[test]
+    fn an_event_has_a_maximum_size() {
+        let mut parser = EventParser::default();
+        let half = vec![b'x'; MAX_EVENT / 2];
+        let mut bytes = Bytes::from([b"data:", &*half, b"\ndata:", &*half].concat());
+        assert_eq!(parser.next_event(&mut bytes), Err(TooLarge));
+    }
+}

@@ -1,0 +1,80 @@
+//! What an action in a loop keeps of an output for its request in the next iteration. It is a member of the output, and
+//! the format passes it on. It belongs to one address, and no other one receives it.
+
+use crate::inputs::{Inputs, mismatch};
+use crate::secrets::MASK;
+use windlass_expression::{Value, shared_key};
+use windlass_model::model::Fault;
+
+/// The member with the address that a value belongs to.
+pub(super) const URI: &str = "uri";
+
+/// What the output before had, if it is of the same address. `what` describes it.
+pub(super) fn previous_value<'a>(
+    inputs: Inputs<'a>,
+    key: &str,
+    what: &str,
+    uri: &Value,
+) -> Result<Option<&'a Value>, Fault> {
+    let Some(previous) = inputs.get(key) else {
+        return Ok(None);
+    };
+    if previous.as_object().is_none() {
+        return Err(mismatch(key, what, previous));
+    }
+    let known = previous.get(URI).and_then(Value::as_str);
+    let is_of_address = known.zip(uri.as_str()).is_some_and(|(a, b)| is_same(a, b));
+    Ok(is_of_address.then_some(previous))
+}
+
+/// The output with one more member, if there is one.
+pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Value {
+    match (member, output.as_object()) {
+        (Some(member), Some(members)) => {
+            let mut members = members.clone();
+            members.insert(shared_key(key), member);
+            Value::object(members)
+        }
+        _ => output,
+    }
+}
+
+/// Whether an address is the one of an output, in which secrets are masked.
+fn is_same(known: &str, uri: &str) -> bool {
+    let mut parts = known.split(MASK);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = uri.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn an_address_is_known_again_where_secrets_are_masked() {
+        for (known, uri, expected) in [
+            ("http://h/a", "http://h/a", true),
+            ("http://h/a", "http://h/ab", false),
+            ("http://h/a", "http://h/", false),
+            ("http://h/***/a", "http://h/token/a", true),
+            ("http://h/***/a", "http://h/token/b", false),
+            ("http://h/***/a?k=***", "http://h/token/a?k=key", true),
+            ("http://h/***/a?k=***", "http://h/token/b?k=key", false),
+        ] {
+            assert_eq!(is_same(known, uri), expected, "{known} {uri}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The workflows that a workflow starts as runs of their own (`type: workflow`): their files, which are part of its
+//! bundle, and the input and result of a call.
+
+use super::load::Workflows;
+use std::collections::BTreeSet;
+use std::path::Path;
+use windlass_expression::Value;
+use windlass_machine::Outcome;
+use windlass_model::hir;
+use windlass_model::model::{Fault, Name, Request, Status, WORKFLOW, fault_kind};
+use windlass_source::diagnostic::Diagnostics;
+use windlass_source::source::{Bundle, SourceFile};
+
+/// The workflow that a request names.
+pub(super) fn called_name(request: &Request) -> String {
+    let inputs = request.inputs.revealed();
+    inputs.get(WORKFLOW).map(Value::to_text).unwrap_or_default()
+}
+
+/// What the run of a request is started with. What is secure stays so.
+pub(super) fn input(request: &Request) -> Value {
+    let is_secure = matches!(request.inputs, Value::Secure(_));
+    let inputs = request.inputs.revealed();
+    let input = inputs.get("inputs").cloned().unwrap_or_default();
+    match input.as_object() {
+        Some(members) if is_secure => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| (name.clone(), value.clone().secure()));
+            Value::from_pairs(members)
+        }
+        _ => input,
+    }
+}
+
+/// The result of a call whose run has ended.
+pub(super) fn result(run: &Name, outcome: Outcome) -> Result<Value, Fault> {
+    let Outcome { status, error, .. } = outcome;
+    if status == Status::Succeeded {
+        return Ok(outcome.output);
+    }
+    let fault = error.map(|error| error.fault);
+    let why = fault.as_ref().map(|fault| format!(": {}", fault.message));
+    let message = format!(
+        "run {run} ended as {}{}",
+        status.as_str(),
+        why.unwrap_or_default()
+    );
+    let kind = fault.as_ref().map(|fault| Value::text(&*fault.kind));
+    let output = [
+        ("run", Value::text(&**run)),
+        ("status", Value::text(status.as_str())),
+        ("kind", kind.unwrap_or_default()),
+    ];
+    Err(Fault::new(fault_kind::WORKFLOW, message).output(Value::from_pairs(output)))
+}
+
+/// The bundle of a workflow that is a file of another bundle, if it is one.
+pub(super) fn bundle_of(bundle: &Bundle, name: &str) -> Option<Bundle> {
+    let file = bundle.named_by(0, name)?;
+    Some(part_of(bundle, file)?.0)
+}
+
+/// A file of a bundle as a workflow of its own, with the files that it names; and which files of the bundle these are.
+fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
+    let first = bundle.file(file)?;
+    let folder = match file {
+        0 => Path::new(""),
+        _ => Path::new(&first.path).parent()?,
+    };
+    let mut part = Bundle {
+        files: vec![first.clone()],
+    };
+    let mut from = vec![file];
+    loop {
+        let before = part.files.len();
+        for reference in windlass_formats::references(&part, None) {
+            let Some(path) = part.resolve_sibling(reference.span.file, &reference.path) else {
+                continue;
+            };
+            let outer = folder.join(&path);
+            let outer = outer.to_str().and_then(|path| bundle.named(path));
+            if part.named(&path).is_none()
+                && let Some(outer) = outer
+                && let Some(SourceFile { text, .. }) = bundle.file(outer)
+            {
+                let text = text.clone();
+                part.files.push(SourceFile { path, text });
+                from.push(outer);
+            }
+        }
+        if part.files.len() == before {
+            return Some((part, from));
+        }
+    }
+}
+
+impl Workflows {
+    /// Reports the mistakes of the files that a workflow starts runs of, and of those that these name.
+    pub(super) fn check_called(
+        &self,
+        workflow: &hir::Workflow,
+        bundle: &Bundle,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let mut checked = BTreeSet::from([0]);
+        let mut open: Vec<u16> = called_files(workflow, bundle).collect();
+        while let Some(file) = open.pop() {
+            if !checked.insert(file) {
+                continue;
+            }
+            let Some((part, from)) = part_of(bundle, file) else {
+                continue;
+            };
+            let (called, found) = self.read_checked(&part, None);
+            let of_bundle = |file: u16| from.get(usize::from(file)).copied().unwrap_or_default();
+            for mistake in found.sorted() {
+                let mut mistake = mistake.clone();
+                mistake.span.file = of_bundle(mistake.span.file);
+                diagnostics.push(mistake);
+            }
+            let inner = called.iter();
+            let inner = inner.flat_map(|called| called_files(called, &part));
+            open.extend(inner.map(of_bundle));
+        }
+    }
+}
+
+/// The files of a bundle that a workflow starts runs of.
+fn called_files<'a>(
+    workflow: &'a hir::Workflow,
+    bundle: &'a Bundle,
+) -> impl Iterator<Item = u16> + 'a {
+    let calls = workflow.calls();
+    let calls = calls
+        .into_iter()
+        .filter(|(_, call)| &*call.executor == WORKFLOW);
+    calls.filter_map(|(_, call)| {
+        let name = call.inputs.source().get(WORKFLOW).map(Value::to_text)?;
+        bundle.named_by(0, &name)
+    })
+}

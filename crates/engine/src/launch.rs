@@ -1,0 +1,351 @@
+//! Starts runs: of a workflow at hand, and of the workflows that `workflow` actions name.
+
+use super::load::{Workflow, Workflows};
+use super::turns::{CONCURRENCY_LABEL, Turns};
+use super::{
+    Bundle, Dialect, EngineError, Inspector, LoadOptions, RunBackend, StartOptions, called, new_id,
+};
+use crate::scheduler::{
+    CallWorkflow, ChildCall, PARENT_LABEL, ScheduleError, Start, Update, Watcher, child_id, watch,
+};
+use futures_util::future::BoxFuture;
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak};
+use std::time::Duration;
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_machine::program::{Op, Program, ProgramHash};
+use windlass_machine::{Event, Outcome, RunStatus};
+use windlass_model::model::{Fault, Name, WORKFLOW, fault_kind};
+use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
+
+/// How many runs may be around a run that wait for it.
+const MAX_DEPTH: usize = 16;
+
+/// The label of a child with the number of runs around it.
+const DEPTH_LABEL: &str = "windlass.depth";
+
+/// Between two tries while the engine has no room, or the store refuses writes.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Maximum number of workflows from files that stay compiled.
+const MAX_CALLED: usize = 256;
+
+/// Number of headers read at a time.
+const PAGE: usize = 1_000;
+
+/// What an engine has to read runs, to start and to change them, on one store.
+pub(super) struct Launcher {
+    pub inspector: Inspector,
+    pub runs: Arc<dyn RunBackend>,
+    /// None where others carry the runs out.
+    pub turns: Option<Arc<Turns>>,
+    pub workflows: Arc<Workflows>,
+    pub store: Arc<dyn Store>,
+    /// Saved workflows that were compiled. Locked for as long as one is put, compiled or removed, so that it never says
+    /// anything else than the store.
+    pub compiled: RwLock<HashMap<Name, Arc<Workflow>>>,
+    /// Those from files, by the program that names them and the name.
+    pub called: Mutex<HashMap<(ProgramHash, String), Arc<Workflow>>>,
+}
+
+/// Whether runs of a program start runs of other workflows.
+pub(super) fn calls_workflows(program: &Program) -> bool {
+    let mut states = program.states.iter();
+    states.any(|state| matches!(&state.op, Op::Call(call, _) if &*call.executor == WORKFLOW))
+}
+
+/// What is to be done about a page of all runs.
+struct RunPage {
+    last: Option<Name>,
+    /// Whether an unfinished run has a concurrency key.
+    has_key: bool,
+    /// The unfinished runs that no parent waits for.
+    orphans: Vec<Name>,
+}
+
+impl Launcher {
+    pub async fn start(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+        watcher: Option<Watcher>,
+    ) -> Result<Name, EngineError> {
+        let input = workflow.accept(input)?;
+        let id = options
+            .id
+            .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
+        let run = Name::from(id);
+        let mut labels = options.labels;
+        let permit = match &self.turns {
+            Some(turns) => turns.permit(workflow, &input).await?,
+            None => {
+                refuse_on_temporal(&workflow.loaded.program)?;
+                None
+            }
+        };
+        if let Some(permit) = &permit {
+            labels.extend([permit.label.clone()]);
+        }
+        let mut loaded = workflow.loaded.clone();
+        // It may have been loaded without an engine.
+        loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
+        let start = Start {
+            run: run.clone(),
+            loaded,
+            source: workflow.source.clone(),
+            input,
+            from: None,
+            environment: self.start_values(workflow, &labels).await?,
+            labels,
+            watcher,
+        };
+        self.runs.start(start).await?;
+        if let (Some(_), Some(turns)) = (&permit, &self.turns) {
+            turns.give().await?;
+        }
+        Ok(run)
+    }
+
+    /// The workflow of a name, ready to be started, if it exists. Blocks.
+    pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
+        let mut compiled = self.compiled();
+        if let Some(workflow) = compiled.get(name) {
+            return Ok(Some(Arc::clone(workflow)));
+        }
+        let Some(stored) = self.store.workflow(name)? else {
+            return Ok(None);
+        };
+        let source = &stored.source;
+        let workflow = self.compile(source.bundle.clone(), Some(source.dialect), source)?;
+        compiled.insert(stored.name, Arc::clone(&workflow));
+        Ok(Some(workflow))
+    }
+
+    /// A workflow from the text of a source.
+    fn compile(
+        &self,
+        bundle: Bundle,
+        dialect: Option<Dialect>,
+        source: &ProgramSource,
+    ) -> Result<Arc<Workflow>, EngineError> {
+        let options = LoadOptions {
+            origin: source.origin,
+            folder: source.folder.clone(),
+            ..LoadOptions::default()
+        };
+        let workflows = self.workflows.with(&options);
+        Ok(Arc::new(workflows.load_bundle(bundle, None, dialect)?))
+    }
+
+    pub fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {
+        let compiled = self.compiled.write();
+        compiled.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The unfinished runs that a run waits for.
+    pub fn children_of(&self, run: &str) -> Result<Vec<Name>, EngineError> {
+        let header = self.inspector.header(run)?;
+        let program = self.inspector.program_of(header.program);
+        if !program.is_some_and(|program| calls_workflows(&program)) {
+            return Ok(Vec::new());
+        }
+        self.inspector.run_index(|index| {
+            let children = index.all().filter(|child| {
+                let parent = child.labels.get(PARENT_LABEL);
+                !child.status.is_final() && parent.is_some_and(|parent| *parent == *header.id)
+            });
+            children.map(|child| child.id.clone()).collect()
+        })
+    }
+
+    /// Continues the work of earlier processes: lets waiting runs have their turns, and cancels runs whose
+    /// parents no longer wait for them. It searches in the background, since a store may have many runs, and holds no
+    /// store meanwhile.
+    pub fn recover(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        let launcher = Arc::downgrade(self);
+        async move {
+            let (mut after, mut has_keys) = (None, false);
+            loop {
+                let (Some(this), from) = (launcher.upgrade(), after.take()) else {
+                    return;
+                };
+                let looked = tokio::task::spawn_blocking(move || this.page(from.as_deref()));
+                let (Ok(Ok(page)), Some(this)) = (looked.await, launcher.upgrade()) else {
+                    return;
+                };
+                for orphan in page.orphans {
+                    tracing::info!(run = %orphan, "cancelled: no run waits for it any more");
+                    // It may have ended.
+                    let _ = this.runs.deliver(&orphan, Event::CancelRequested).await;
+                }
+                if let Some(turns) = this.turns.as_ref().filter(|_| page.has_key && !has_keys)
+                    && let Err(error) = turns.give().await
+                {
+                    tracing::warn!(%error, "runs that wait for their turn are not known");
+                }
+                has_keys |= page.has_key;
+                if page.last.is_none() {
+                    return;
+                }
+                after = page.last;
+            }
+        }
+    }
+
+    /// What is to be done about a page of all runs.
+    fn page(&self, after: Option<&str>) -> Result<RunPage, EngineError> {
+        let page = self.inspector.list(after, PAGE)?;
+        let unfinished = || page.iter().filter(|header| !header.status.is_final());
+        let orphans = unfinished().filter(|child| self.is_orphan(child));
+        Ok(RunPage {
+            last: page.last().map(|header| header.id.clone()),
+            has_key: unfinished().any(|header| header.labels.contains_key(CONCURRENCY_LABEL)),
+            orphans: orphans.map(|child| child.id.clone()).collect(),
+        })
+    }
+
+    /// Whether no run waits for an unfinished run that another one has started, as far as that can be read.
+    fn is_orphan(&self, child: &RunHeader) -> bool {
+        let Some(parent) = child.labels.get(PARENT_LABEL) else {
+            return false;
+        };
+        match self.inspector.load(parent) {
+            Ok(parent) => {
+                let mut effects = parent.state.effects.values();
+                let run = &parent.header.id;
+                !effects.any(|effect| child_id(run, &effect.request) == child.id)
+            }
+            // One that was removed had ended.
+            Err(EngineError::Store(StoreError::UnknownRun(_))) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Starts the run of a call, unless it was started before.
+    async fn start_child(self: &Arc<Self>, call: &ChildCall) -> Result<(), Fault> {
+        let failed = |message: String| Fault::new(fault_kind::WORKFLOW, message);
+        let name = called::called_name(&call.request);
+        loop {
+            if let Ok(header) = self.inspector.header(&call.child) {
+                let parent = header.labels.get(PARENT_LABEL);
+                return match parent.is_some_and(|parent| *parent == *call.parent) {
+                    true => Ok(()),
+                    false => Err(failed(format!("there is a run {} already", call.child))),
+                };
+            }
+            let (this, asked) = (Arc::clone(self), name.clone());
+            let parent = call.parent.clone();
+            let looked = tokio::task::spawn_blocking(move || this.load_called(&parent, &asked));
+            let loaded = looked.await.unwrap_or(Err(ScheduleError::Stopped.into()));
+            let started = match loaded {
+                Ok((workflow, depth)) if depth > MAX_DEPTH => {
+                    let called = &workflow.program().name;
+                    let message = format!(
+                        "`{called}` was not started: {MAX_DEPTH} runs wait for each other already"
+                    );
+                    return Err(failed(message));
+                }
+                Ok((workflow, depth)) => {
+                    let options = StartOptions::default()
+                        .id(&*call.child)
+                        .label(PARENT_LABEL, &*call.parent)
+                        .label(DEPTH_LABEL, depth.to_string());
+                    let input = called::input(&call.request);
+                    self.start(&workflow, input, options, None).await
+                }
+                Err(error) => Err(error),
+            };
+            match started {
+                Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => return Ok(()),
+                // The engine has no room or is stopping, or the store refuses writes.
+                Err(EngineError::Schedule(
+                    ScheduleError::Busy | ScheduleError::Stopped | ScheduleError::Store(_),
+                )) => tokio::time::sleep(PAUSE).await,
+                Err(error) => return Err(failed(format!("`{name}` was not started: {error}"))),
+            }
+        }
+    }
+
+    /// The workflow that a run names, and how many runs are around one of it. Blocks.
+    fn load_called(
+        &self,
+        parent: &Name,
+        name: &str,
+    ) -> Result<(Arc<Workflow>, usize), EngineError> {
+        let header = self.inspector.header(parent)?;
+        let depth = header.labels.get(DEPTH_LABEL);
+        let depth = depth.and_then(|depth| depth.parse::<usize>().ok());
+        let depth = depth.unwrap_or_default() + 1;
+        let key = (header.program, name.to_owned());
+        let mut known = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workflow) = known.get(&key) {
+            return Ok((Arc::clone(workflow), depth));
+        }
+        let source = self.inspector.source(header.program)?;
+        let Some(bundle) = called::bundle_of(&source.bundle, name) else {
+            drop(known);
+            let saved = self.workflow(name)?;
+            let saved = saved.ok_or_else(|| self.inspector.no_workflow(name))?;
+            return Ok((saved, depth));
+        };
+        let workflow = self.compile(bundle, None, &source)?;
+        if known.len() >= MAX_CALLED {
+            known.clear();
+        }
+        known.insert(key, Arc::clone(&workflow));
+        Ok((workflow, depth))
+    }
+}
+
+impl CallWorkflow for Launcher {
+    fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>> {
+        Box::pin(async move {
+            self.start_child(&call).await?;
+            let launcher = Arc::downgrade(&self);
+            // A wait does not keep the engine alive.
+            drop(self);
+            let outcome = end_of(launcher, &call.child).await;
+            called::result(&call.child, outcome)
+        })
+    }
+}
+
+/// How a run ended, once it has.
+async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
+    loop {
+        let Some(this) = launcher.upgrade() else {
+            // The engine is going down: the call is repeated later.
+            return pending().await;
+        };
+        let (watcher, mut updates) = watch();
+        updates.only_end();
+        if let Ok(header) = this.runs.follow(run, watcher).await {
+            let ended = RunStatus::is_final(header.status).then(|| this.inspector.load(run));
+            if let Some(Ok(stored)) = ended
+                && let Some(outcome) = stored.state.outcome
+            {
+                return *outcome;
+            }
+            drop(this);
+            while let Some(update) = updates.next().await {
+                if let Update::Finished(outcome) = update {
+                    return outcome;
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn refuse_on_temporal(program: &Program) -> Result<(), EngineError> {
+    let what = match () {
+        () if program.concurrency.is_some() => "`concurrency`",
+        () if calls_workflows(program) => "an action of the type `workflow`",
+        () => return Ok(()),
+    };
+    let message = format!("{what} is not supported for runs on Temporal");
+    Err(EngineError::Input(message))
+}

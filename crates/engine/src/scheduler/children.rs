@@ -1,0 +1,71 @@
+//! Runs that other runs start and wait for (`type: workflow`). A child has an id made of its call, so a repetition after
+//! a crash finds the run that was started before.
+
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, OnceLock, Weak};
+use windlass_expression::Value;
+use windlass_model::model::{Fault, Name, Request, fault_kind, short_digest};
+use windlass_store::MAX_RUN_ID;
+use windlass_value::first_chars;
+
+/// The label of a child with the run that waits for it.
+pub const PARENT_LABEL: &str = "windlass.parent";
+
+/// A `workflow` action that is carried out.
+pub struct ChildCall {
+    pub parent: Name,
+    /// The id of the run that it starts.
+    pub child: Name,
+    pub request: Request,
+}
+
+impl ChildCall {
+    pub fn new(parent: &Name, request: Request) -> Self {
+        Self {
+            parent: parent.clone(),
+            child: child_id(parent, &request),
+            request,
+        }
+    }
+}
+
+/// The id of the run that a request starts: another one for each place, iteration and attempt.
+pub fn child_id(parent: &str, request: &Request) -> Name {
+    let Request { key, attempt, .. } = request;
+    let digest = short_digest(&format!("{key} {attempt}"));
+    let room = MAX_RUN_ID.saturating_sub(digest.len() + 2);
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let action = request.action.replace(|letter| !fits(letter), "-");
+    let action = first_chars(&action, 40);
+    let parent = first_chars(parent, room.saturating_sub(action.len()));
+    Name::from(format!("{parent}.{action}-{digest}"))
+}
+
+/// Starts the runs of `workflow` actions, and waits for their ends.
+pub trait CallWorkflow: Send + Sync {
+    /// The output of the run. A second call finds the run of the first.
+    fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;
+}
+
+/// What starts runs, once an engine has said so. It does not keep the engine alive.
+#[derive(Clone, Default)]
+pub struct WorkflowCaller(Arc<OnceLock<Weak<dyn CallWorkflow>>>);
+
+impl WorkflowCaller {
+    pub fn set(&self, caller: &Arc<dyn CallWorkflow>) {
+        // An engine is assembled once.
+        let _ = self.0.set(Arc::downgrade(caller));
+    }
+
+    pub async fn call(&self, call: ChildCall) -> Result<Value, Fault> {
+        match self.0.get().map(Weak::upgrade) {
+            Some(Some(caller)) => caller.call(call).await,
+            // The engine is going down: the call is repeated later.
+            Some(None) => std::future::pending().await,
+            None => {
+                let message = "this engine cannot start workflows of other workflows";
+                Err(Fault::new(fault_kind::WORKFLOW, message))
+            }
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The calls to one host that count for its rate limit, and how the limit is learned from the answers. Pure: the time
+//! is passed in, in milliseconds.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use windlass_model::model::Rate;
+use windlass_value::LONGEST_REQUESTED_WAIT;
+
+/// Answers that are remembered to learn a rate.
+const REMEMBERED: usize = 4_096;
+
+/// A server counts a request when it arrives. What the fastest answers take is on the way for all requests, so only
+/// what an answer took longer may be a late arrival, and counts as one up to this part of the rate's time, which is
+/// bounded in milliseconds.
+const LATE_PART: i64 = 4;
+const LATEST: i64 = 250;
+
+/// Number of answers of which the fastest is known.
+const COMPARED: u32 = 64;
+
+/// Number of the last calls among which an answer is found.
+const SEARCHED: usize = 1_024;
+
+/// The shortest stretch for which a rate is learned, in milliseconds.
+const LEAST_LEARNED: u64 = 100;
+
+/// Fewer accepted calls say nothing about a rate.
+const LEAST_COUNT: u32 = 5;
+
+/// How long all calls wait after a refusal that does not say how long, in milliseconds: doubled with each further one
+/// in a row, up to the longest.
+const FIRST_WAIT: u64 = 1_000;
+const LONGEST_WAIT: u64 = 60_000;
+
+/// After this time without a refusal, a learned rate is forgotten.
+pub(super) const FORGOTTEN_AFTER: i64 = 600_000;
+
+/// What the answer to a call says about the quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuotaAnswer {
+    Accepted,
+    /// It was refused for this time, if the server says so.
+    Refused(Option<Duration>),
+    /// It was accepted as the last one, until then.
+    LastOne(Duration),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RateWindow {
+    /// Configured; no answer changes it.
+    declared: Option<Rate>,
+    learned: Option<Rate>,
+    /// When the last calls began, the oldest first, and later by what their requests were late: as many as the rate
+    /// allows.
+    arrivals: VecDeque<i64>,
+    /// When calls were accepted, while nothing is configured.
+    accepted: VecDeque<i64>,
+    blocked_until: i64,
+    refused_at: i64,
+    /// How many refusals in a row did not say how long to wait.
+    refusals: u32,
+    latency: Latency,
+    /// When the next call begins while calls begin at even distances, in microseconds.
+    next_slot: i64,
+    /// Until then they do: the rate is used up, and a burst would only be slower.
+    paced_until: i64,
+}
+
+/// How long the fastest of the last answers took, in milliseconds.
+#[derive(Debug, Default)]
+struct Latency {
+    /// Of the answers that are compared now, and of those before.
+    current: Option<i64>,
+    before: Option<i64>,
+    compared: u32,
+}
+
+impl Latency {
+    /// Counts an answer; gives how much longer it took than the fastest.
+    fn excess(&mut self, latency: i64) -> i64 {
+        self.current = Some(self.current.map_or(latency, |fastest| fastest.min(latency)));
+        let fastest = self.before.into_iter().chain(self.current).min();
+        self.compared += 1;
+        if self.compared == COMPARED {
+            self.before = self.current.take();
+            self.compared = 0;
+        }
+        latency - fastest.unwrap_or(latency)
+    }
+}
+
+impl RateWindow {
+    /// The window that a process left.
+    pub fn restored(
+        arrivals: impl IntoIterator<Item = i64>,
+        (blocked_until, learned): (i64, Option<Rate>),
+    ) -> Self {
+        let mut arrivals: Vec<i64> = arrivals.into_iter().collect();
+        arrivals.sort_unstable();
+        Self {
+            arrivals: arrivals.into(),
+            blocked_until,
+            learned,
+            // It is not known, and no refusal was long ago.
+            refused_at: blocked_until,
+            ..Self::default()
+        }
+    }
+
+    /// What holds without a configuration: until when all calls wait, and the learned rate.
+    pub fn limits(&self) -> (i64, Option<Rate>) {
+        (self.blocked_until, self.learned)
+    }
+
+    pub fn declare(&mut self, rate: Rate) {
+        let slower = self.declared.map_or(rate, |declared| declared.slower(rate));
+        self.declared = Some(slower);
+    }
+
+    pub fn rate(&self) -> Option<Rate> {
+        self.declared.or(self.learned)
+    }
+
+    /// When the last calls arrived at the latest.
+    pub fn latest_arrivals(&self) -> impl Iterator<Item = i64> {
+        let latest = self.rate().map_or(0, latest);
+        self.arrivals
+            .iter()
+            .map(move |began| began.saturating_add(latest))
+    }
+
+    /// Whether calls may begin at any time.
+    pub fn is_open(&self, now: i64) -> bool {
+        self.rate().is_none() && self.blocked_until <= now
+    }
+
+    /// When the call begins before which `ahead` others wait.
+    pub fn begins_at(&self, now: i64, ahead: usize) -> i64 {
+        // Times in the future are of a clock that was set back.
+        let longest = now.saturating_add(millis(LONGEST_REQUESTED_WAIT));
+        let from = self.blocked_until.min(longest).max(now);
+        let Some(rate) = self.rate() else {
+            return from;
+        };
+        let (count, per) = (rate.count() as usize, millis(rate.per()));
+        let latest = now.saturating_add(latest(rate));
+        let rounds = i64::try_from(ahead / count).unwrap_or(i64::MAX);
+        let freed = (self.arrivals.len() + ahead % count).checked_sub(count);
+        let freed = freed.and_then(|at| self.arrivals.get(at));
+        let from = match now < self.paced_until {
+            true => from.max(self.slot(now, rate, ahead % count)),
+            false => from,
+        };
+        let first = freed.map_or(from, |arrival| {
+            // One millisecond for the rounding of the times.
+            from.max(arrival.min(&latest).saturating_add(per).saturating_add(1))
+        });
+        first.saturating_add(rounds.saturating_mul(per))
+    }
+
+    /// A call has to wait.
+    pub fn wait(&mut self, now: i64) {
+        if let Some(rate) = self.rate() {
+            self.paced_until = now.saturating_add(2 * millis(rate.per()));
+        }
+    }
+
+    /// When the call begins before which `ahead` others wait, while calls begin at even distances.
+    fn slot(&self, now: i64, rate: Rate, ahead: usize) -> i64 {
+        let ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
+        // A clock that was set back delays nothing for long.
+        let next = self
+            .next_slot
+            .min(now.saturating_mul(1_000).saturating_add(gap(rate)));
+        let slot = next.saturating_add(gap(rate).saturating_mul(ahead));
+        slot.saturating_add(999) / 1_000
+    }
+
+    /// A call begins; gives when it arrives at the latest, as far as that is known.
+    pub fn begin(&mut self, now: i64) -> i64 {
+        let Some(rate) = self.rate() else {
+            return now;
+        };
+        // A call that began late lets the next ones begin earlier, as long as it was a little late.
+        let late = millis(rate.per()) * 1_000 / LATE_PART;
+        let slot = now.saturating_mul(1_000).saturating_sub(late);
+        self.next_slot = self.next_slot.max(slot).saturating_add(gap(rate));
+        let room = (rate.count() as usize).saturating_sub(1);
+        let old = self.arrivals.len().saturating_sub(room);
+        self.arrivals.drain(..old);
+        self.arrivals.push_back(now);
+        now.saturating_add(latest(rate))
+    }
+
+    /// A call that began then was answered.
+    pub fn arrived(&mut self, began: i64, now: i64) {
+        let excess = self.latency.excess(now.saturating_sub(began).max(0));
+        let Some(rate) = self.rate() else {
+            return;
+        };
+        let mut last = self.arrivals.iter_mut().rev().take(SEARCHED);
+        if let Some(found) = last.find(|known| **known == began) {
+            *found = began.saturating_add(excess.min(latest(rate)));
+        }
+    }
+
+    /// Learns from an answer; `policy` is a rate that the server states.
+    pub fn learn(&mut self, now: i64, answer: QuotaAnswer, policy: Option<Rate>) {
+        if policy.is_some() {
+            self.learned = policy;
+        } else if now.saturating_sub(self.refused_at) > FORGOTTEN_AFTER {
+            self.learned = None;
+        }
+        if !matches!(answer, QuotaAnswer::Refused(_)) {
+            self.refusals = 0;
+        }
+        match answer {
+            QuotaAnswer::Accepted if self.declared.is_some() => {}
+            QuotaAnswer::Accepted => {
+                if self.accepted.len() >= REMEMBERED {
+                    self.accepted.pop_front();
+                }
+                self.accepted.push_back(now);
+            }
+            QuotaAnswer::LastOne(wait) => self.block(now, wait),
+            QuotaAnswer::Refused(stated) => {
+                self.refused_at = now;
+                // Of several that were in flight, the first one says it all.
+                let is_first = self.blocked_until <= now;
+                let wait = match stated {
+                    Some(wait) => wait,
+                    None if is_first => self.unstated_wait(),
+                    None => return,
+                };
+                if is_first && policy.is_none() {
+                    self.learn_refusal(now, wait);
+                }
+                self.block(now, wait);
+            }
+        }
+    }
+
+    /// How long to wait after a refusal that does not say it.
+    fn unstated_wait(&mut self) -> Duration {
+        let factor = 1_u64.checked_shl(self.refusals).unwrap_or(LONGEST_WAIT);
+        self.refusals = self.refusals.saturating_add(1);
+        Duration::from_millis(FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT))
+    }
+
+    fn block(&mut self, now: i64, wait: Duration) {
+        let wait = millis(wait.min(LONGEST_REQUESTED_WAIT));
+        self.blocked_until = self.blocked_until.max(now.saturating_add(wait));
+    }
+
+    /// As many as were accepted in a stretch of that length may be accepted in the next one; if that was too fast,
+    /// fewer.
+    fn learn_refusal(&mut self, now: i64, wait: Duration) {
+        let stretch = wait.clamp(Duration::from_millis(LEAST_LEARNED), LONGEST_REQUESTED_WAIT);
+        let since = now.saturating_sub(millis(stretch));
+        let accepted = self.accepted.iter().rev().take_while(|at| **at > since);
+        let count = accepted.count();
+        // How many there were before those that are remembered is not known.
+        let count = u32::try_from(count).ok().filter(|_| count < REMEMBERED);
+        let seen = count.filter(|count| *count >= LEAST_COUNT);
+        let seen = seen.and_then(|count| Rate::new(count, stretch));
+        let slower = self
+            .learned
+            .and_then(|old| Rate::new(old.count(), old.per() * 5 / 4));
+        self.learned = match (seen, slower) {
+            (Some(seen), Some(slower)) => Some(seen.slower(slower)),
+            (seen, slower) => seen.or(slower).or(self.learned),
+        };
+    }
+}
+
+/// The distance of calls that begin evenly, in microseconds: somewhat more than the rate allows, so that a request that
+/// is late does not meet a full quota.
+fn gap(rate: Rate) -> i64 {
+    let per = millis(rate.per()).saturating_mul(1_000) / i64::from(rate.count());
+    per.saturating_add(per / 200)
+}
+
+/// How much longer than the fastest a request may be on its way.
+fn latest(rate: Rate) -> i64 {
+    (millis(rate.per()) / LATE_PART).clamp(1, LATEST)
+}
+
+pub(super) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn rate(count: u32) -> Rate {
+        Rate::new(count, SECOND).unwrap()
+    }
+
+    /// The times of the next calls, as early as they may begin.
+    fn times(window: &mut RateWindow, from: i64, calls: usize) -> Vec<i64> {
+        let mut now = from;
+        let mut begin = || {
+            now = window.begins_at(now, 0);
+            window.begin(now);
+            now
+        };
+        (0..calls).map(|_| begin()).collect()
+    }
+
+    #[test]
+    fn no_stretch_has_more_calls_than_the_rate() {
+        let mut window = RateWindow::default();
+        window.declare(rate(3));
+        assert_eq!(
+            times(&mut window, 0, 7),
+            [0, 0, 0, 1_001, 1_001, 1_001, 2_002]
+        );
+        // After a quiet time a burst, and then the rate again.
+        assert_eq!(times(&mut window, 9_000, 3), [9_000, 9_000, 9_000]);
+        let mut restored = RateWindow::restored(window.latest_arrivals(), (0, None));
+        restored.declare(rate(3));
+        assert_eq!(restored.begins_at(9_005, 0), 10_251);
+        assert_eq!(restored.begins_at(9_005, 3), 11_251);
+    }
+
+    #[test]
+    fn a_request_that_was_late_counts_from_then_and_a_slow_server_costs_nothing() {
+        let mut window = RateWindow::default();
+        window.declare(rate(1));
+        for (began, answered, next) in [
+            (0, 400, 1_001),
+            (2_000, 2_430, 3_031),
+            (9_000, 9_999, 10_251),
+        ] {
+            assert_eq!(times(&mut window, began, 1), [began]);
+            window.arrived(began, answered);
+            assert_eq!(window.begins_at(answered, 0), next);
+        }
+    }
+
+    #[test]
+    fn calls_that_had_to_wait_begin_at_even_distances() {
+        let mut window = RateWindow::default();
+        window.declare(rate(100));
+        times(&mut window, 0, 100);
+        assert_eq!(window.begins_at(0, 0), 1_001);
+        window.wait(0);
+        let all = times(&mut window, 0, 1_000);
+        // It is used almost fully.
+        assert_eq!(all.last(), Some(&11_009));
+        assert!(all.windows(2).all(|two| two[1] - two[0] <= 11));
+        // One that begins late is made up for.
+        let mut window = RateWindow::default();
+        window.declare(rate(100));
+        window.wait(0);
+        let first = times(&mut window, 0, 50);
+        let next = times(&mut window, first[49] + 40, 50);
+        assert!((990..1_000).contains(&next[49]), "{next:?}");
+    }
+
+    #[test]
+    fn a_rate_is_learned_from_a_refusal() {
+        let mut window = RateWindow::default();
+        assert!(window.is_open(0));
+        for at in 0..100 {
+            window.learn(at, QuotaAnswer::Accepted, None);
+        }
+        for at in 100..140 {
+            window.learn(at, QuotaAnswer::Refused(Some(SECOND)), None);
+        }
+        assert_eq!(window.rate(), Some(rate(100)));
+        assert_eq!(window.begins_at(200, 0), 1_139);
+        assert_eq!(times(&mut window, 1_200, 101).last(), Some(&2_201));
+        // It was too fast all the same.
+        window.learn(3_000, QuotaAnswer::Refused(Some(SECOND)), None);
+        assert!(window.rate().unwrap().per() > SECOND);
+        window.learn(4_000, QuotaAnswer::Accepted, Some(rate(7)));
+        assert_eq!(window.rate(), Some(rate(7)));
+    }
+
+    #[test]
+    fn a_refusal_that_says_no_time_blocks_for_a_growing_one() {
+        let refused = QuotaAnswer::Refused(None);
+        let mut window = RateWindow::default();
+        let mut now = 0;
+        for wait in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
+            // Those that were in flight count as one.
+            for at in 0..12 {
+                window.learn(now + at, refused, None);
+            }
+            assert!(!window.is_open(now + 20));
+            assert_eq!(window.begins_at(now + 20, 0), now + wait);
+            now += wait;
+        }
+        window.learn(now, QuotaAnswer::Accepted, None);
+        window.learn(now, refused, None);
+        assert_eq!(window.begins_at(now, 0), now + 1_000);
+        // One that says a time is believed.
+        window.learn(now, QuotaAnswer::Refused(Some(5 * SECOND)), None);
+        assert_eq!(window.begins_at(now, 0), now + 5_000);
+    }
+
+    #[test]
+    fn a_rate_is_learned_from_a_refusal_that_says_no_time() {
+        let mut window = RateWindow::default();
+        for at in 0..24 {
+            window.learn(at, QuotaAnswer::Accepted, None);
+        }
+        window.learn(30, QuotaAnswer::Refused(None), None);
+        assert_eq!(window.rate(), Some(rate(24)));
+        assert_eq!(window.limits().0, 1_030);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_blocks_nothing_for_long() {
+        let mut window = RateWindow::restored([1_000_000, 1_000_001], (0, None));
+        window.declare(rate(2));
+        assert_eq!(window.begins_at(5, 0), 1_256);
+    }
+}

@@ -1,0 +1,673 @@
+//! Rate limits of calls, over all runs of a store: configured for a host or a name, or learned from the answers of one;
+//! and hosts that are down. A call that may not begin yet waits in a line, first come, first served. Nothing of it is
+//! part of a run. What has begun is in a file of the state directory, so that a process that continues after a crash
+//! does not spend the quota again.
+
+use super::breaker::{Breaker, BreakerTurn};
+use super::clock::now;
+use super::rate_window::{FORGOTTEN_AFTER, QuotaAnswer, RateWindow, millis};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use utoipa::ToSchema;
+use windlass_actions::Registry;
+use windlass_expression::Value;
+use windlass_model::model::{Fault, HostRate, Name, Origin, Rate, Request, is_host, short_digest};
+use windlass_value::time::Timestamp;
+use windlass_value::{first_chars, has_spent_quota, requested_wait, stated_rate};
+
+/// With more lines than this, those without a call are forgotten: their files have what they know.
+const REMEMBERED: usize = 1_024;
+
+/// The length of a name up to which a file has it as it is.
+const LONGEST_NAME: usize = 100;
+
+/// After this time without a call, a file is removed if its limits are over.
+const QUIET: Duration = Duration::from_secs(3_600);
+
+/// The folder of the files, within the state directory.
+const FOLDER: &str = "rates";
+
+/// The rate limits of an engine.
+#[derive(Clone, Default)]
+pub struct Rates(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Those of the command line.
+    configured: Vec<HostRate>,
+    folder: Option<PathBuf>,
+    lines: Mutex<HashMap<Name, Arc<Line>>>,
+}
+
+/// The calls to one host, or where nothing is configured to one account of a host; or those that name a rate.
+struct Line {
+    /// The host, or the name of the rate.
+    host: Name,
+    /// Held by the call that is next.
+    next: tokio::sync::Mutex<()>,
+    state: Mutex<LineState>,
+    /// A try of a host that was down has ended.
+    tried: Notify,
+}
+
+#[derive(Default)]
+struct LineState {
+    window: RateWindow,
+    breaker: Breaker,
+    file: Option<ArrivalsFile>,
+    /// Where the window is stored, once it has a rate.
+    path: Option<PathBuf>,
+    /// The numbers of those that wait.
+    waiting: BTreeSet<u64>,
+    last_number: u64,
+}
+
+/// The turn of one call.
+#[derive(Clone)]
+pub struct RateTurn {
+    line: Arc<Line>,
+    /// Whether it goes to a host, and so says whether that is down.
+    has_host: bool,
+    is_named: bool,
+    at: Arc<Mutex<TurnState>>,
+}
+
+impl fmt::Debug for RateTurn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("RateTurn").field(&self.line.host).finish()
+    }
+}
+
+#[derive(Default)]
+struct TurnState {
+    /// Its place in the line, while it waits there.
+    number: Option<u64>,
+    /// When the call began, if it is counted.
+    began: Option<i64>,
+}
+
+/// A place in the line of the calls to a host, for its rate limit or because it is down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RateLimitWait {
+    /// The host and its port, or the name that the action has as `rate`.
+    pub host: String,
+    /// The place, from 1.
+    pub position: usize,
+    /// When the call begins, as far as that is known.
+    pub begins_at: Timestamp,
+    /// How many calls to the host failed in a row, if it counts as down. Then one call at a time tries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u32>,
+}
+
+impl Rates {
+    /// Those of the command line, and the state directory in which the calls are remembered. What no longer limits
+    /// anything is removed there.
+    #[must_use]
+    pub fn new(configured: Vec<HostRate>, state: Option<&Path>) -> Self {
+        if let Some(state) = state {
+            remove_old_rates(state, now());
+        }
+        Self(Arc::new(Inner {
+            configured,
+            folder: state.map(|state| state.join(FOLDER)),
+            lines: Mutex::default(),
+        }))
+    }
+
+    /// The turn of a request: of the rate that it names, or of its host. The rates of a guest's file hold for guests,
+    /// and only where the operator has configured none. The name of a guest's rate counts unless the operator has
+    /// configured a rate of the host or of that name.
+    pub(super) fn turn(
+        &self,
+        host: Option<&Name>,
+        registry: &Registry,
+        request: &Request,
+    ) -> Option<RateTurn> {
+        let lowest = |rates: &[HostRate], of: &str| {
+            let rates = rates.iter().filter(|rate| rate.applies_to(of));
+            rates.map(|rate| rate.rate).reduce(Rate::slower)
+        };
+        let is_guest = registry.origin() == Origin::Guest;
+        let is_bound =
+            is_guest && host.is_some_and(|host| lowest(&self.0.configured, host).is_some());
+        // Else a guest's server could make calls of the operator wait.
+        let is_own =
+            |name: &Name| !is_guest || !is_host(name) && lowest(&self.0.configured, name).is_none();
+        let named = registry.rate_name(request);
+        let named = named.filter(|name| !is_bound && is_own(name));
+        let (of, is_name) = match (named, host) {
+            (Some(name), _) => named_host(&name),
+            (None, host) => (host?.clone(), false),
+        };
+        let configured = lowest(&self.0.configured, &of);
+        let declared = lowest(registry.rates(), &of);
+        let (key, rate) = match (registry.origin(), configured, declared) {
+            (Origin::Operator, None, None) if is_name => (of.clone(), None),
+            (_, None, None) if !is_name => (account(&of, request), None),
+            (Origin::Guest, None, declared) => (Name::from(format!("{of}-guests")), declared),
+            (Origin::Guest, configured, _) => (of.clone(), configured),
+            (Origin::Operator, configured, declared) => {
+                let both = configured.into_iter().chain(declared);
+                (of.clone(), both.reduce(Rate::slower))
+            }
+        };
+        let file = file_name(&key, is_name);
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= REMEMBERED {
+            lines.retain(|_, line| Arc::strong_count(line) > 1 || line.state().is_only_here());
+        }
+        let made = || Arc::new(self.line(&file, &of));
+        let line = Arc::clone(lines.entry(file.clone()).or_insert_with(made));
+        drop(lines);
+        if let Some(rate) = rate {
+            line.state().window.declare(rate);
+        }
+        Some(RateTurn {
+            line,
+            has_host: host.is_some(),
+            is_named: is_name,
+            at: Arc::default(),
+        })
+    }
+
+    fn line(&self, file: &Name, host: &Name) -> Line {
+        let path = self.0.folder.as_ref().map(|folder| folder.join(&**file));
+        let stored = path.as_deref().and_then(|path| fs::read(path).ok());
+        let window = stored.map(|bytes| restored(&bytes));
+        Line {
+            host: host.clone(),
+            next: tokio::sync::Mutex::default(),
+            tried: Notify::new(),
+            state: Mutex::new(LineState {
+                window: window.unwrap_or_default(),
+                path,
+                ..LineState::default()
+            }),
+        }
+    }
+}
+
+/// The line of a rate's name, and whether it is only a name: a host has its port, by default 443.
+fn named_host(name: &str) -> (Name, bool) {
+    match (is_host(name), name.contains(':')) {
+        (false, _) => (Name::from(name.to_lowercase()), true),
+        (true, true) => (Name::from(name.to_ascii_lowercase()), false),
+        (true, false) => (
+            Name::from(format!("{}:443", name.to_ascii_lowercase())),
+            false,
+        ),
+    }
+}
+
+/// The file of a line, which is also its name: other lines have other files.
+fn file_name(key: &str, is_name: bool) -> Name {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
+    let plain = key.replace(|letter| !is_plain(letter), "_");
+    Name::from(match is_name {
+        false => plain,
+        true if plain == key && key.len() <= LONGEST_NAME => format!("={key}"),
+        true => format!(
+            "={}={}",
+            first_chars(&plain, LONGEST_NAME),
+            short_digest(key)
+        ),
+    })
+}
+
+impl RateTurn {
+    /// Whether the rate is that of a name, and not of a host.
+    pub(super) fn is_named(&self) -> bool {
+        self.is_named
+    }
+
+    fn at(&self) -> MutexGuard<'_, TurnState> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its place in the line, if it has to wait there. Calls with a place begin in its order.
+    pub(super) fn line_up(&self) -> Option<PlaceInLine<'_>> {
+        let mut state = self.line.state();
+        if state.is_open(now().0) {
+            return None;
+        }
+        state.last_number += 1;
+        let number = state.last_number;
+        state.waiting.insert(number);
+        drop(state);
+        self.at().number = Some(number);
+        Some(PlaceInLine { turn: self, number })
+    }
+
+    /// Waits until the call may begin, and counts it; gives what is held while it tries a host that was down.
+    pub(super) async fn begin(&self) -> Option<HostTry> {
+        if self.line.state().is_open(now().0) {
+            return None;
+        }
+        let _next = self.line.next.lock().await;
+        loop {
+            let tried = self.line.tried.notified();
+            // The lock is not held while it waits.
+            let begun = self.line.state().begin(now().0);
+            match begun {
+                Begun::Yes(at) => {
+                    self.at().began = Some(at);
+                    return None;
+                }
+                Begun::Try(number) => {
+                    let line = Arc::clone(&self.line);
+                    return Some(HostTry { line, number });
+                }
+                Begun::NotBefore(wait) => {
+                    let _ = tokio::time::timeout(wait, tried).await;
+                }
+            }
+        }
+    }
+
+    /// Learns from the answer of the call.
+    pub(super) fn learn(&self, run: &Name, result: &Result<Value, Fault>) {
+        let now = now();
+        let (answer, policy) = quota(result, now);
+        let began = self.at().began;
+        let mut state = self.line.state();
+        if let Some(began) = began {
+            state.window.arrived(began, now.0);
+        }
+        state.learn(now.0, answer, policy);
+        let was_closed = state.breaker.is_closed();
+        // A command says nothing about a host.
+        if self.has_host {
+            state.breaker.learn(now.0, run, result.as_ref().err());
+        }
+        if !was_closed && state.breaker.is_closed() {
+            drop(state);
+            self.line.tried.notify_one();
+        }
+    }
+
+    /// What it waits for, if it waits for its turn.
+    pub(super) fn wait(&self) -> Option<RateLimitWait> {
+        let number = self.at().number;
+        let state = self.line.state();
+        let number = number.filter(|number| state.waiting.contains(number))?;
+        let ahead = state.waiting.range(..number).count();
+        Some(RateLimitWait {
+            host: self.line.host.to_string(),
+            position: ahead + 1,
+            begins_at: Timestamp(state.begins_at(now().0, ahead)),
+            failures: state.breaker.failures(),
+        })
+    }
+}
+
+/// A call that tries whether a host is up again; the next one may when this is dropped.
+pub(super) struct HostTry {
+    line: Arc<Line>,
+    number: u64,
+}
+
+impl Drop for HostTry {
+    fn drop(&mut self) {
+        self.line.state().breaker.give_back(self.number);
+        self.line.tried.notify_one();
+    }
+}
+
+/// Whether a call begins now.
+enum Begun {
+    /// At this time.
+    Yes(i64),
+    /// As a try of a host that was down.
+    Try(u64),
+    NotBefore(Duration),
+}
+
+/// A place in the line, which is left when this is dropped.
+pub(super) struct PlaceInLine<'a> {
+    turn: &'a RateTurn,
+    number: u64,
+}
+
+impl Drop for PlaceInLine<'_> {
+    fn drop(&mut self) {
+        self.turn.line.state().waiting.remove(&self.number);
+    }
+}
+
+impl Line {
+    fn state(&self) -> MutexGuard<'_, LineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LineState {
+    /// Whether a call begins without waiting in the line.
+    fn is_open(&self, now: i64) -> bool {
+        self.breaker.is_closed() && self.window.is_open(now)
+    }
+
+    /// Whether it has a rate that no file has.
+    fn is_only_here(&self) -> bool {
+        self.path.is_none() && self.window.rate().is_some()
+    }
+
+    fn begins_at(&self, now: i64, ahead: usize) -> i64 {
+        let window = self.window.begins_at(now, ahead);
+        window.max(self.breaker.begins_at(now))
+    }
+
+    /// Counts a call that begins now.
+    fn begin(&mut self, now: i64) -> Begun {
+        let after = |at: i64| {
+            let wait = u64::try_from(at.saturating_sub(now)).unwrap_or_default();
+            Begun::NotBefore(Duration::from_millis(wait))
+        };
+        let at = self.window.begins_at(now, 0);
+        if at > now {
+            self.window.wait(now);
+            return after(at);
+        }
+        let tries = match self.breaker.turn(now) {
+            BreakerTurn::Begin => None,
+            BreakerTurn::Try(number) => Some(number),
+            BreakerTurn::WaitUntil(at) => return after(at),
+        };
+        let arrival = self.window.begin(now);
+        let stored = match (&mut self.file, self.window.rate()) {
+            (_, None) => Ok(()),
+            (Some(file), rate) if file.rate == rate && file.is_linked() => file.add(arrival),
+            (_, Some(_)) => self.create_file(),
+        };
+        log(stored);
+        tries.map_or(Begun::Yes(now), Begun::Try)
+    }
+
+    fn learn(&mut self, now: i64, answer: QuotaAnswer, policy: Option<Rate>) {
+        let before = self.window.limits();
+        self.window.learn(now, answer, policy);
+        if self.window.limits() == before {
+            return;
+        }
+        log(match &self.file {
+            Some(file) if file.is_linked() => file.write_limits(&self.window),
+            _ => self.create_file(),
+        });
+    }
+
+    fn create_file(&mut self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            self.file = Some(ArrivalsFile::create(path, &self.window)?);
+        }
+        Ok(())
+    }
+}
+
+/// Without the file a limit holds as long as the process lives.
+fn log(stored: io::Result<()>) {
+    if let Err(error) = stored {
+        tracing::debug!("a rate limit is not stored: {error}");
+    }
+}
+
+/// The limits of a host, and behind them when its last calls arrived: a ring of as many times as the rate allows.
+/// All are milliseconds.
+struct ArrivalsFile {
+    file: File,
+    rate: Option<Rate>,
+    next: u64,
+}
+
+/// The numbers before the times: until when all calls wait, the count and the time of the learned rate, and the time of
+/// the rate that holds.
+const LIMITS: usize = 4;
+
+impl ArrivalsFile {
+    fn create(path: &Path, window: &RateWindow) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        let mut options = OpenOptions::new();
+        let options = options.mode(0o600).create(true).truncate(true).write(true);
+        let file = options.open(&new)?;
+        let times: Vec<u8> = window
+            .latest_arrivals()
+            .flat_map(i64::to_be_bytes)
+            .collect();
+        file.write_all_at(&times, 8 * LIMITS as u64)?;
+        let rate = window.rate();
+        let made = Self {
+            file,
+            rate,
+            next: (times.len() / 8) as u64 % slots(rate),
+        };
+        made.write_limits(window)?;
+        fs::rename(&new, path)?;
+        Ok(made)
+    }
+
+    fn write_limits(&self, window: &RateWindow) -> io::Result<()> {
+        let (blocked_until, learned) = window.limits();
+        let count = learned.map_or(0, |rate| i64::from(rate.count()));
+        let per = |rate: Option<Rate>| rate.map_or(0, |rate| millis(rate.per()));
+        let numbers = [blocked_until, count, per(learned), per(window.rate())];
+        let numbers = numbers.map(i64::to_be_bytes);
+        self.file.write_all_at(numbers.as_flattened(), 0)
+    }
+
+    /// Whether nothing has removed it, such as `prune` after a quiet time.
+    fn is_linked(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() > 0)
+    }
+
+    /// No sync: a process that ends loses nothing, and after a power cut most quotas are full again.
+    fn add(&mut self, arrival: i64) -> io::Result<()> {
+        let at = 8 * (LIMITS as u64 + self.next);
+        self.next = (self.next + 1) % slots(self.rate);
+        self.file.write_all_at(&arrival.to_be_bytes(), at)
+    }
+}
+
+/// How many times the file of a rate has.
+fn slots(rate: Option<Rate>) -> u64 {
+    rate.map_or(1, |rate| u64::from(rate.count()))
+}
+
+/// The window of a file. What is not a time counts as none.
+fn restored(bytes: &[u8]) -> RateWindow {
+    let numbers = bytes.as_chunks().0.iter();
+    let mut numbers = numbers.map(|number| i64::from_be_bytes(*number));
+    let [blocked_until, count, per, _] = [(); LIMITS].map(|()| numbers.next().unwrap_or_default());
+    let per = Duration::from_millis(u64::try_from(per).unwrap_or_default());
+    let learned = u32::try_from(count).ok();
+    let learned = learned.and_then(|count| Rate::new(count, per));
+    RateWindow::restored(numbers.filter(|time| *time > 0), (blocked_until, learned))
+}
+
+/// Removes the files of a state directory whose limits were over an hour ago, and what a crash left of others. Those that
+/// changed since then are not read.
+pub fn remove_old_rates(state: &Path, now: Timestamp) {
+    let files = fs::read_dir(state.join(FOLDER)).into_iter();
+    for entry in files.flatten().flatten() {
+        let path = entry.path();
+        let changed = entry.metadata().and_then(|data| data.modified());
+        let quiet = changed.ok().and_then(|at| at.elapsed().ok());
+        if quiet.is_none_or(|quiet| quiet < QUIET) {
+            continue;
+        }
+        let is_part = path.extension().is_some_and(|end| end == "new");
+        let ends_at = || fs::read(&path).map(|bytes| ends_at(&bytes));
+        let is_over = |end: i64| end.saturating_add(millis(QUIET)) < now.0;
+        if is_part || ends_at().is_ok_and(is_over) {
+            log(fs::remove_file(&path));
+        }
+    }
+}
+
+/// When nothing in a file limits a call any more.
+fn ends_at(bytes: &[u8]) -> i64 {
+    let numbers: Vec<i64> = bytes
+        .as_chunks()
+        .0
+        .iter()
+        .copied()
+        .map(i64::from_be_bytes)
+        .collect();
+    let [blocked_until, count, _, per, times @ ..] = numbers.as_slice() else {
+        return 0;
+    };
+    let learned = match count {
+        0 => *blocked_until,
+        _ => blocked_until.saturating_add(FORGOTTEN_AFTER),
+    };
+    let last = times.iter().max().copied().unwrap_or_default();
+    learned.max(last.saturating_add(*per))
+}
+
+/// A host with what identifies the caller there: another token has another quota.
+fn account(host: &Name, request: &Request) -> Name {
+    const HEADERS: [&str; 5] = [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "cookie",
+        "x-goog-api-key",
+    ];
+    let inputs = &request.inputs;
+    let authentication = inputs
+        .get("authentication")
+        .filter(|value| !value.is_null());
+    let headers = inputs.get("headers").and_then(Value::as_object);
+    let headers = headers.into_iter().flat_map(|headers| headers.iter());
+    let is_account = |name: &str| HEADERS.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let headers = headers.filter(|(name, _)| is_account(name));
+    let parts = authentication
+        .into_iter()
+        .chain(headers.map(|(_, value)| value));
+    let text: String = parts.map(Value::to_json).collect();
+    match text.is_empty() {
+        true => host.clone(),
+        false => Name::from(format!("{host}-{}", short_digest(&text))),
+    }
+}
+
+/// What an answer says about a quota, and the rate that its server states.
+fn quota(result: &Result<Value, Fault>, now: Timestamp) -> (QuotaAnswer, Option<Rate>) {
+    let output = match result {
+        Ok(output) => Some(output),
+        Err(fault) => fault.output.as_ref(),
+    };
+    let headers = output.and_then(|output| output.get("headers")?.as_object());
+    let header = |name: &str| headers?.get(name)?.as_str();
+    let policy = stated_rate(header).and_then(|(count, per)| Rate::new(count, per));
+    let is_spent = has_spent_quota(header);
+    let refused = result.as_ref().err().and_then(|fault| {
+        let is_quota = match fault.code.as_deref() {
+            Some("429") => true,
+            Some("403") => is_spent,
+            _ => false,
+        };
+        is_quota.then(|| fault.retry_after_ms.map(Duration::from_millis))
+    });
+    let answer = match refused {
+        Some(wait) => QuotaAnswer::Refused(wait),
+        None if is_spent => {
+            let wait = requested_wait(header, now);
+            wait.map_or(QuotaAnswer::Accepted, QuotaAnswer::LastOne)
+        }
+        None => QuotaAnswer::Accepted,
+    };
+    (answer, policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_model::model::{Dialect, fault_kind};
+
+    /// What the limits of a call to a host are of, and the rate, for a file with rates.
+    fn line(
+        origin: Origin,
+        by_flag: &[&str],
+        in_file: &[&str],
+        name: &str,
+    ) -> (String, Option<u32>) {
+        let rates = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let (by_flag, in_file): (Vec<HostRate>, Vec<HostRate>) = (rates(by_flag), rates(in_file));
+        let registry = Registry::new()
+            .of(origin, Dialect::Loom)
+            .with_rates(&in_file);
+        let request = Request {
+            executor: Name::from("http"),
+            action: Name::from("call"),
+            inputs: Value::from_pairs([("rate", Value::text(name))]),
+            key: String::new(),
+            attempt: 1,
+            timeout_ms: None,
+        };
+        let host = Name::from("api.example.com:443");
+        let turn = Rates::new(by_flag, None).turn(Some(&host), &registry, &request);
+        let line = turn.unwrap().line;
+        let rate = line.state().window.rate().map(Rate::count);
+        (line.host.to_string(), rate)
+    }
+
+    #[test]
+    fn a_name_replaces_the_host_but_not_for_guests_of_a_limited_host() {
+        let (file, flag) = (["a=1/s"], ["api.example.com=2/s"]);
+        let operator = line(Origin::Operator, &flag, &file, "A");
+        assert_eq!(operator, ("a".to_owned(), Some(1)));
+        let host = ("api.example.com:443".to_owned(), Some(2));
+        assert_eq!(line(Origin::Guest, &flag, &file, "a"), host);
+        assert_eq!(
+            line(Origin::Guest, &[], &file, "a"),
+            ("a".to_owned(), Some(1))
+        );
+        assert_eq!(
+            line(Origin::Operator, &flag, &file, "api.example.com"),
+            host
+        );
+        assert_eq!(
+            line(Origin::Operator, &["b=3/s"], &[], "b"),
+            ("b".to_owned(), Some(3))
+        );
+    }
+
+    #[test]
+    fn each_name_has_a_file_of_its_own() {
+        let long = "x".repeat(300);
+        let names = ["a", "../a", ".._a", "a b", "a_b", &*long, &long[1..]];
+        let files: BTreeSet<Name> = names.iter().map(|name| file_name(name, true)).collect();
+        assert_eq!(files.len(), names.len());
+        assert!(
+            files
+                .iter()
+                .all(|file| file.starts_with('=') && file.len() < 200)
+        );
+    }
+
+    #[test]
+    fn a_refusal_counts_without_a_time_to_wait() {
+        let answer = |fault: Fault| quota(&Err(fault), Timestamp(0)).0;
+        let fault = |code: &str| Fault::new(fault_kind::HTTP, "no").code(code);
+        assert_eq!(answer(fault("429")), QuotaAnswer::Refused(None));
+        assert_eq!(answer(fault("403")), QuotaAnswer::Accepted);
+        assert_eq!(answer(fault("500")), QuotaAnswer::Accepted);
+        let timed = Fault {
+            retry_after_ms: Some(7),
+            ..fault("429")
+        };
+        let wait = Duration::from_millis(7);
+        assert_eq!(answer(timed), QuotaAnswer::Refused(Some(wait)));
+    }
+}

@@ -1,0 +1,444 @@
+//! Values of workflows between their runs: what a run starts with, what its actions read and write, and what people
+//! read and write.
+
+use super::launch::Launcher;
+use super::schedule::scheduled_time;
+use super::{Engine, EngineError, Inspector, SimulationSpec, Value, Workflow, now};
+use crate::report::StateReport;
+use crate::scheduler::Loaded;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use windlass_actions::SharedState;
+use windlass_expression::{LAST_RUN, Object};
+use windlass_machine::RunStatus;
+use windlass_model::model::{Fault, GET_STATE, Name, Origin, Request, STATE_VARIABLE, fault_kind};
+use windlass_source::diagnostic::did_you_mean;
+use windlass_store::{
+    RunHeader, StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
+    Store, StoreError,
+};
+use windlass_value::time::Timestamp;
+
+/// The largest value, in bytes of JSON: more belongs into a file.
+const MAX_VALUE: usize = 1 << 20;
+
+/// When a person changes a value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum StateCondition {
+    /// Whatever is there.
+    #[default]
+    Always,
+    /// When it has this version; 0: it was never written.
+    Version(u64),
+    /// When it has this value.
+    Value(Value),
+}
+
+impl From<StateCondition> for StateExpectation {
+    fn from(condition: StateCondition) -> Self {
+        match condition {
+            StateCondition::Always => Self::Anything,
+            StateCondition::Version(version) => Self::Version(version),
+            StateCondition::Value(value) => Self::Value(Some(value)),
+        }
+    }
+}
+
+/// What the actions of runs do with a store. A workflow that is still at hand when its engine has gone does not keep the
+/// store open.
+pub(super) struct StoreState(pub Weak<dyn Store>);
+
+impl SharedState for StoreState {
+    fn execute(&self, origin: Origin, request: &Request) -> Result<Value, Fault> {
+        let Some(store) = self.0.upgrade() else {
+            let what = "the engine has stopped";
+            return Err(Fault::new(fault_kind::STORE, what).transient());
+        };
+        execute(&*store, origin, request, now())
+    }
+}
+
+/// Carries out `getState` or `setState`.
+pub(super) fn execute(
+    store: &dyn Store,
+    origin: Origin,
+    request: &Request,
+    at: Timestamp,
+) -> Result<Value, Fault> {
+    let text = |key: &str| {
+        request
+            .inputs
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let owner = StateOwner::new(origin, Name::from(text("workflow")));
+    let name = Name::from(text("name"));
+    let given = |key: &str| request.inputs.get(key).cloned().unwrap_or_default();
+    if &*request.executor == GET_STATE {
+        let all = store
+            .state(Some(&owner))
+            .map_err(|error| store_fault(&error))?;
+        let found = all.into_iter().find(|entry| entry.name == name);
+        return Ok(shown(&name, found.as_ref(), &given("initial")));
+    }
+    let value = given("value");
+    check_value(&name, &value).map_err(|what| Fault::new(fault_kind::TOO_LARGE, what))?;
+    let expected = match given("overwrite") {
+        Value::Bool(true) => StateExpectation::Anything,
+        _ => StateExpectation::Version(version_of(&given("version"))),
+    };
+    let write = StateWrite {
+        owner,
+        name: name.clone(),
+        value: Some(value.clone()),
+        expected,
+        at,
+        by: Some(StateWriter {
+            run: Name::from(text("run")),
+            key: request.key.clone(),
+            started_at: text("startedAt").to_owned(),
+        }),
+    };
+    match store
+        .write_state(&write)
+        .map_err(|error| store_fault(&error))?
+    {
+        StateOutcome::Written(version) => Ok(Value::from_pairs([
+            ("name", Value::from(&*name)),
+            ("value", value),
+            ("version", number(version)),
+        ])),
+        StateOutcome::Conflict(found) => Err(conflict(&name, found.as_deref())),
+    }
+}
+
+fn check_value(name: &str, value: &Value) -> Result<(), String> {
+    let bytes = value.to_json().len();
+    if bytes <= MAX_VALUE {
+        return Ok(());
+    }
+    Err(format!(
+        "the value of the state `{name}` has {bytes} bytes as JSON; the limit is {MAX_VALUE}: store it in a file, and \
+         the file's name here"
+    ))
+}
+
+fn version_of(value: &Value) -> u64 {
+    let version = value
+        .as_int()
+        .and_then(|version| u64::try_from(version).ok());
+    version.unwrap_or_default()
+}
+
+fn number(version: u64) -> Value {
+    Value::Int(i64::try_from(version).unwrap_or(i64::MAX))
+}
+
+/// A value with its version, and what wrote it.
+fn shown(name: &str, found: Option<&StateEntry>, initial: &Value) -> Value {
+    let run = found.and_then(|found| found.run.as_deref());
+    let value = found.and_then(|found| found.value.clone());
+    Value::from_pairs([
+        ("name", Value::from(name)),
+        ("value", value.unwrap_or_else(|| initial.clone())),
+        ("version", number(found.map_or(0, |found| found.version))),
+        ("run", run.map_or(Value::Null, Value::from)),
+        (
+            "time",
+            found.map_or(Value::Null, |found| {
+                Value::text(found.written_at.to_string())
+            }),
+        ),
+    ])
+}
+
+fn conflict(name: &str, found: Option<&StateEntry>) -> Fault {
+    let message = match found {
+        Some(found) => format!(
+            "the state `{name}` was changed since this run read it: {} wrote version {} at {}; read it again with getState",
+            writer(found),
+            found.version,
+            found.written_at,
+        ),
+        None => format!("the state `{name}` is not stored any more; read it again with getState"),
+    };
+    let fault = Fault::new(fault_kind::CONFLICT, message);
+    fault.output(shown(name, found, &Value::Null))
+}
+
+/// What wrote a value, for people.
+fn writer(entry: &StateEntry) -> String {
+    match &entry.run {
+        Some(run) => format!("the run {run}"),
+        None => String::from("a person"),
+    }
+}
+
+/// The driver stores no answer while the store refuses writes, so the action is repeated when it accepts them again.
+fn store_fault(error: &StoreError) -> Fault {
+    Fault::new(fault_kind::STORE, error.to_string()).transient()
+}
+
+impl Launcher {
+    /// What a program reads of its start: variables of the environment, its state, its last run.
+    pub(super) async fn start_values(
+        &self,
+        workflow: &Workflow,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Value, EngineError> {
+        let loaded = &workflow.loaded;
+        let environment = super::environment(loaded, labels);
+        let program = &loaded.program;
+        if program.state_values.is_empty() && !program.last_run {
+            return Ok(environment);
+        }
+        if self.turns.is_none() {
+            let what = "`state` and `lastRun()` are not supported for runs on Temporal: its runs have no store in common";
+            return Err(EngineError::Input(what.to_owned()));
+        }
+        let (store, inspector) = (Arc::clone(&self.store), self.inspector.clone());
+        let (loaded, origin) = (loaded.clone(), workflow.source.origin);
+        let read = move || {
+            let mut values = environment.as_object().cloned().unwrap_or_default();
+            let state = stored_values(&*store, &loaded, origin)?;
+            values.insert(Name::from(STATE_VARIABLE), state);
+            if loaded.program.last_run {
+                let last = last_run(&inspector, &loaded.program.name, origin)?;
+                values.insert(Name::from(LAST_RUN), last);
+            }
+            Ok(Value::object(values))
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(values) => values,
+            Err(_) => Err(super::ScheduleError::Stopped.into()),
+        }
+    }
+}
+
+impl Engine {
+    /// Writes a value of the workflow of this name and origin, or deletes it: without a value. It is durable when this
+    /// returns. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::StateChanged`] when the condition does not hold, [`EngineError::Input`] for a name or a value that
+    /// cannot be stored, store errors.
+    pub fn write_state(
+        &self,
+        workflow: &str,
+        name: &str,
+        value: Option<Value>,
+        condition: StateCondition,
+        origin: Origin,
+    ) -> Result<StateReport, EngineError> {
+        for (what, given) in [("workflow's name", workflow), ("name of a state", name)] {
+            let most = windlass_store::MAX_RUN_ID;
+            if given.is_empty() || given.len() > most {
+                let message = format!("a {what} has 1 to {most} bytes");
+                return Err(EngineError::Input(message));
+            }
+        }
+        if let Some(value) = &value {
+            check_value(name, value).map_err(EngineError::Input)?;
+        }
+        let write = StateWrite {
+            owner: StateOwner::new(origin, Name::from(workflow)),
+            name: Name::from(name),
+            value: value.clone(),
+            expected: condition.into(),
+            at: now(),
+            by: None,
+        };
+        if value.is_none() {
+            // A deletion of what is not there would leave a row.
+            self.launcher
+                .inspector
+                .state_value(workflow, name, origin)?;
+        }
+        match self.launcher.store.write_state(&write)? {
+            StateOutcome::Written(version) => Ok(StateReport {
+                workflow: workflow.to_owned(),
+                name: name.to_owned(),
+                value: value.unwrap_or_default(),
+                version,
+                written_at: write.at,
+                run: None,
+                key: None,
+                guest: origin == Origin::Guest,
+            }),
+            StateOutcome::Conflict(found) => Err(EngineError::StateChanged {
+                workflow: write.owner.workflow,
+                name: write.name,
+                current: found.as_deref().and_then(StateReport::new).map(Box::new),
+            }),
+        }
+    }
+}
+
+/// The stored values that a program declares, with their versions.
+fn stored_values(store: &dyn Store, loaded: &Loaded, origin: Origin) -> Result<Value, StoreError> {
+    let program = &loaded.program;
+    let owner = StateOwner::new(origin, program.name.clone());
+    let declared = |entry: &StateEntry| {
+        let mut known = program.state_values.iter();
+        let (_, initial) = known.find(|(name, _)| *name == entry.name)?;
+        let value = entry.value.clone().unwrap_or_else(|| initial.clone());
+        let known = [("value", value), ("version", number(entry.version))];
+        Some((entry.name.clone(), Value::from_pairs(known)))
+    };
+    let stored = store.state(Some(&owner))?;
+    Ok(Value::from_pairs(stored.iter().filter_map(declared)))
+}
+
+/// The values between runs, as a run read or wrote them last.
+pub(super) fn last_values(variables: &Value) -> Object {
+    let known = variables.get(STATE_VARIABLE).and_then(Value::as_object);
+    let values = known.into_iter().flatten().map(|(name, known)| {
+        let value = known.get("value").cloned().unwrap_or_default();
+        (name.clone(), value)
+    });
+    values.collect()
+}
+
+/// What a program reads of its start in a test: the stored values are those that the test gives.
+pub(super) fn simulated_start(
+    store: &dyn Store,
+    workflow: &Workflow,
+    given: &SimulationSpec,
+    labels: &BTreeMap<String, String>,
+) -> Result<Value, EngineError> {
+    let (loaded, origin) = (&workflow.loaded, workflow.source.origin);
+    for (name, value) in &given.state {
+        let mut known = loaded.program.state_values.iter().map(|(name, _)| name);
+        if !known.any(|known| known == name) {
+            let names = loaded.program.state_values.iter().map(|(name, _)| &**name);
+            let hint = did_you_mean(name, names).map(|hint| format!("; {hint}"));
+            let hint = hint.unwrap_or_default();
+            let what = format!("the workflow declares no state `{name}`{hint}");
+            return Err(EngineError::Input(what));
+        }
+        store.write_state(&StateWrite {
+            owner: StateOwner::new(origin, loaded.program.name.clone()),
+            name: name.clone(),
+            value: Some(value.clone()),
+            expected: StateExpectation::Anything,
+            at: given.now,
+            by: None,
+        })?;
+    }
+    let environment = super::environment(loaded, labels);
+    let mut values = environment.as_object().cloned().unwrap_or_default();
+    let state = stored_values(store, loaded, origin)?;
+    values.insert(Name::from(STATE_VARIABLE), state);
+    values.insert(Name::from(LAST_RUN), given.last_run.clone());
+    Ok(Value::object(values))
+}
+
+/// The last run of a workflow that succeeded; null without one, or if it was pruned.
+fn last_run(inspector: &Inspector, workflow: &str, origin: Origin) -> Result<Value, EngineError> {
+    let succeeded: Vec<Name> = inspector.run_index(|runs| {
+        let own = runs
+            .newest_first()
+            .filter(|run| *run.workflow == *workflow && run.status == RunStatus::Succeeded);
+        own.map(|run| run.id.clone()).collect()
+    })?;
+    for run in succeeded {
+        let Ok(header) = inspector.header(&run) else {
+            continue;
+        };
+        if inspector.source(header.program)?.origin == origin {
+            let outcome = inspector.load(&run)?.state.outcome;
+            let outputs = outcome.map(|outcome| outcome.output).unwrap_or_default();
+            return Ok(described(&header, outputs));
+        }
+    }
+    Ok(Value::Null)
+}
+
+fn described(header: &RunHeader, outputs: Value) -> Value {
+    let time = |at: Timestamp| Value::text(at.to_string());
+    Value::from_pairs([
+        ("id", Value::from(&*header.id)),
+        ("outputs", outputs),
+        ("startTime", time(header.started_at)),
+        ("endTime", time(header.updated_at)),
+        (
+            "scheduledTime",
+            scheduled_time(header).map_or(Value::Null, time),
+        ),
+    ])
+}
+
+/// Allows the retry of a run to write over what that run itself has written since the place where the retry continues. The
+/// value stays as it was there.
+pub(super) fn adopt_writes(
+    store: &dyn Store,
+    workflow: &Workflow,
+    retried: &str,
+    variables: &mut Value,
+) -> Result<(), StoreError> {
+    let program = &workflow.loaded.program;
+    let Some(mut known) = variables
+        .get(STATE_VARIABLE)
+        .and_then(Value::as_object)
+        .cloned()
+    else {
+        return Ok(());
+    };
+    let owner = StateOwner::new(workflow.source.origin, program.name.clone());
+    for entry in store.state(Some(&owner))? {
+        if entry.run.as_deref() == Some(retried)
+            && let Some(read) = known.get_mut(&*entry.name)
+        {
+            let value = read.get("value").cloned().unwrap_or_default();
+            *read = Value::from_pairs([("value", value), ("version", number(entry.version))]);
+        }
+    }
+    let mut all = variables.as_object().cloned().unwrap_or_default();
+    all.insert(Name::from(STATE_VARIABLE), Value::object(known));
+    *variables = Value::object(all);
+    Ok(())
+}
+
+impl Inspector {
+    /// The values between runs: of one workflow, or of all. Blocks.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn state_values(&self, workflow: Option<&str>) -> Result<Vec<StateReport>, EngineError> {
+        let owners = workflow.map(|name| {
+            let both = [Origin::Operator, Origin::Guest];
+            both.map(|origin| StateOwner::new(origin, Name::from(name)))
+        });
+        let stored = (**self).workflows();
+        let entries = stored.durable(|store| match &owners {
+            None => store.state(None),
+            Some(owners) => {
+                let read = owners.iter().map(|owner| store.state(Some(owner)));
+                Ok(read.collect::<Result<Vec<_>, _>>()?.concat())
+            }
+        })?;
+        Ok(entries.iter().filter_map(StateReport::new).collect())
+    }
+
+    /// One of them. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::NoState`], store errors.
+    pub fn state_value(
+        &self,
+        workflow: &str,
+        name: &str,
+        origin: Origin,
+    ) -> Result<StateReport, EngineError> {
+        let mut all = self.state_values(Some(workflow))?;
+        all.retain(|one| one.guest == (origin == Origin::Guest));
+        let hint = did_you_mean(name, all.iter().map(|one| &*one.name));
+        let found = all.into_iter().find(|one| one.name == name);
+        found.ok_or_else(|| EngineError::NoState {
+            workflow: Name::from(workflow),
+            name: Name::from(name),
+            hint,
+        })
+    }
+}

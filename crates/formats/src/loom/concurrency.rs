@@ -1,0 +1,81 @@
+//! `concurrency` of a file: which of its runs exclude each other.
+
+use super::Loom;
+use crate::builder::step;
+use windlass_model::hir::{Block, Step, StepKind, Workflow};
+use windlass_model::model::{Concurrency, ConcurrencyPolicy, Name, TURN_SIGNAL};
+use windlass_source::source::{Entry, Kind, Span};
+
+const HINT: &str = "for example concurrency: { key: \"@{inputs('customer')}\", policy: queue }";
+
+const POLICIES: [(&str, ConcurrencyPolicy); 3] = [
+    ("queue", ConcurrencyPolicy::Queue),
+    ("skip", ConcurrencyPolicy::Skip),
+    ("replace", ConcurrencyPolicy::Replace),
+];
+
+/// The largest number of runs of a key.
+const MAX: i64 = 100_000;
+
+impl Loom<'_> {
+    /// `{key, policy, max}`, or the policy alone.
+    pub(super) fn run_concurrency(&mut self, entry: &Entry) -> Option<Concurrency> {
+        let wrong = |text: &str| format!("`{text}` is not a policy of `concurrency`");
+        if matches!(entry.value.kind, Kind::String(_)) {
+            return Some(Concurrency {
+                key: None,
+                policy: self.choice(entry, &POLICIES, wrong)?,
+                max: 1,
+            });
+        }
+        let mut fields = self.fields(&entry.value, "`concurrency`", HINT)?;
+        let key = fields.non_null(self, "key");
+        let key = key.map(|entry| self.template(&entry.value));
+        let policy = match fields.non_null(self, "policy") {
+            Some(entry) => self.choice(entry, &POLICIES, wrong)?,
+            None => ConcurrencyPolicy::Queue,
+        };
+        let max = match fields.non_null(self, "max").map(|entry| &entry.value) {
+            None => 1,
+            Some(node) => match node.kind {
+                Kind::Int(max @ 1..=MAX) => u32::try_from(max).unwrap_or(1),
+                _ => {
+                    let wanted = format!("a whole number from 1 to {MAX}");
+                    self.wrong_type(node, "`max`", &wanted, HINT);
+                    1
+                }
+            },
+        };
+        fields.finish(self);
+        Some(Concurrency { key, policy, max })
+    }
+
+    /// A run that may have to wait does so before its first action.
+    pub(super) fn await_turn(&mut self, workflow: &mut Workflow, span: Span) {
+        let waits = |of: &Concurrency| of.policy == ConcurrencyPolicy::Queue;
+        if !workflow.concurrency.as_ref().is_some_and(waits) {
+            return;
+        }
+        let name = Name::from(TURN_SIGNAL);
+        self.declare(&name, span);
+        let wait = hidden(name.clone(), StepKind::AwaitSignal(name), span);
+        let body = std::mem::replace(&mut workflow.body, Block::Sequence(Vec::new()));
+        let mut steps = vec![wait];
+        match body {
+            Block::Sequence(rest) => steps.extend(rest),
+            other => {
+                let name = Name::from("windlass.body");
+                self.declare(&name, span);
+                steps.push(hidden(name, StepKind::Block(other), span));
+            }
+        }
+        workflow.body = Block::Sequence(steps);
+    }
+}
+
+fn hidden(name: Name, kind: StepKind, span: Span) -> Step {
+    Step {
+        anonymous: true,
+        ..step(name, "waitForSignal", kind, span)
+    }
+}

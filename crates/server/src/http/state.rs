@@ -1,0 +1,131 @@
+//! Values of workflows between their runs, over HTTP.
+
+use super::app::{App, blocking};
+use super::body::{Json, PathParam, ValidatedQuery, flag};
+use crate::api::{Problem, StateList, StateValue};
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use windlass_engine::report::StateReport;
+use windlass_engine::{ErrorCode, Origin, StateCondition};
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/v1/state", get(list)).route(
+        "/v1/state/{workflow}/{name}",
+        get(one).put(set).delete(remove),
+    )
+}
+
+/// Whose values.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StateListQuery {
+    /// Only those of this workflow.
+    workflow: Option<String>,
+}
+
+/// Whose value.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StateQuery {
+    /// Whether it is that of workflows that arrived over TCP, which have values of their own.
+    #[serde(default, deserialize_with = "flag")]
+    guest: bool,
+    /// For DELETE: only if it has this version.
+    if_version: Option<u64>,
+}
+
+impl StateQuery {
+    fn origin(&self) -> Origin {
+        match self.guest {
+            true => Origin::Guest,
+            false => Origin::Operator,
+        }
+    }
+}
+
+/// Lists the values that workflows have between their runs.
+#[utoipa::path(get, path = "/v1/state", operation_id = "list_state", tag = "workflows", params(StateListQuery),
+    responses((status = 200, description = "The stored values", body = StateList)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    ValidatedQuery(query): ValidatedQuery<StateListQuery>,
+) -> Result<axum::Json<StateList>, Problem> {
+    let read = app.inspect(move |store| store.state_values(query.workflow.as_deref()));
+    Ok(axum::Json(StateList {
+        values: read.await?,
+    }))
+}
+
+/// A value that a workflow has between its runs, with its version.
+#[utoipa::path(get, path = "/v1/state/{workflow}/{name}", operation_id = "get_state", tag = "workflows",
+    params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
+    responses(
+        (status = 200, description = "The value", body = StateReport),
+        (status = 404, description = "It was never written, or was deleted", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    PathParam((workflow, name)): PathParam<(String, String)>,
+    ValidatedQuery(query): ValidatedQuery<StateQuery>,
+) -> Result<axum::Json<StateReport>, Problem> {
+    let read = app.inspect(move |store| store.state_value(&workflow, &name, query.origin()));
+    Ok(axum::Json(read.await?))
+}
+
+/// Writes a value that a workflow has between its runs. Runs that have begun do not see it, and fail if they write it too.
+#[utoipa::path(put, path = "/v1/state/{workflow}/{name}", operation_id = "put_state", tag = "workflows", request_body = StateValue,
+    params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
+    responses(
+        (status = 200, description = "It is durable", body = StateReport),
+        (status = "4XX", description = "412: it has another version or value, see `state`; 422: it is too large", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn set(
+    State(app): State<Arc<App>>,
+    PathParam((workflow, name)): PathParam<(String, String)>,
+    ValidatedQuery(query): ValidatedQuery<StateQuery>,
+    Json(given): Json<StateValue>,
+) -> Result<axum::Json<StateReport>, Problem> {
+    let both = || {
+        Problem::new(
+            ErrorCode::BadRequest,
+            "send either `if_version` or `expect`",
+        )
+    };
+    let condition = given.condition().ok_or_else(both)?;
+    let engine = Arc::clone(&app.engine);
+    let written = blocking(move || {
+        let value = Some(given.value);
+        Ok(engine.write_state(&workflow, &name, value, condition, query.origin())?)
+    });
+    Ok(axum::Json(written.await?))
+}
+
+/// Deletes a value that a workflow has between its runs: its next run begins with the initial value.
+#[utoipa::path(delete, path = "/v1/state/{workflow}/{name}", operation_id = "remove_state", tag = "workflows",
+    params(("workflow" = String, Path, description = "The name of the workflow, as its runs have it"), ("name" = String, Path, description = "The name of the value"), StateQuery),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = "4XX", description = "404: it was never written, or was deleted; 412: it has another version, see `state`", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    PathParam((workflow, name)): PathParam<(String, String)>,
+    ValidatedQuery(query): ValidatedQuery<StateQuery>,
+) -> Result<StatusCode, Problem> {
+    let condition = query
+        .if_version
+        .map_or(StateCondition::Always, StateCondition::Version);
+    let engine = Arc::clone(&app.engine);
+    let removed = blocking(move || {
+        engine.write_state(&workflow, &name, None, condition, query.origin())?;
+        Ok(StatusCode::NO_CONTENT)
+    });
+    removed.await
+}

@@ -1,0 +1,191 @@
+//! Values that workflows have between their runs. A write compares the version that its writer read with the
+//! stored one, while the lock of all writes is held, and is durable when it returns.
+
+use super::codec;
+use super::keys::{self, Family};
+use super::kv::{Kv, prefixed};
+use super::rows::{Rows, lock};
+use super::{MAX_RUN_ID, Store, StoreError};
+use bincode::{Decode, Encode};
+use std::collections::BTreeMap;
+use windlass_expression::Value;
+use windlass_model::model::{Name, Origin, sha256_of_parts};
+use windlass_value::time::Timestamp;
+
+/// How many of the last writes of a value are recognised when they are repeated. A write is repeated when the
+/// process ended before its answer was stored, so a repetition follows the write within a few others.
+const MAX_REMEMBERED: usize = 32;
+
+/// Whose values: those of a guest's workflow are not those of the operator's workflow of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct StateOwner {
+    pub guest: bool,
+    /// The name of the workflow.
+    pub workflow: Name,
+}
+
+impl StateOwner {
+    #[must_use]
+    pub fn new(origin: Origin, workflow: Name) -> Self {
+        Self {
+            guest: origin == Origin::Guest,
+            workflow,
+        }
+    }
+}
+
+/// A value of a workflow between its runs.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct StateEntry {
+    pub owner: StateOwner,
+    pub name: Name,
+    /// None: it was deleted. Its version remains, so that no earlier reader overwrites a later value.
+    pub value: Option<Value>,
+    /// How often it was written.
+    pub version: u64,
+    pub written_at: Timestamp,
+    /// The run that wrote it, unless a person did.
+    pub run: Option<Name>,
+    /// The idempotency key of the action that wrote it.
+    pub key: Option<String>,
+    /// The last writes of runs, by the version that each made: see [`StateWriter::mark`].
+    writes: BTreeMap<u64, [u8; 8]>,
+}
+
+/// What a write expects to find.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StateExpectation {
+    Anything,
+    /// This version, 0 if it was never written, or what the run that writes wrote last.
+    Version(u64),
+    /// This value, or no value.
+    Value(Option<Value>),
+}
+
+/// A write of one value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateWrite {
+    pub owner: StateOwner,
+    pub name: Name,
+    /// None deletes it.
+    pub value: Option<Value>,
+    pub expected: StateExpectation,
+    pub at: Timestamp,
+    /// None: a person.
+    pub by: Option<StateWriter>,
+}
+
+/// The action of a run that writes a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateWriter {
+    pub run: Name,
+    /// Its idempotency key.
+    pub key: String,
+    /// When the run began: a later run may have the id of one that was deleted.
+    pub started_at: String,
+}
+
+impl StateWriter {
+    /// What a repetition is recognised by.
+    fn mark(&self) -> [u8; 8] {
+        let whole = sha256_of_parts(&[self.key.as_bytes(), self.started_at.as_bytes()]);
+        whole.first_chunk().copied().unwrap_or_default()
+    }
+}
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StateOutcome {
+    /// It is durable, as this version. A repetition returns the version of the first time.
+    Written(u64),
+    /// Nothing was written: another value is there, or the expected one is missing.
+    Conflict(Option<Box<StateEntry>>),
+}
+
+impl StateWrite {
+    /// Whether this may replace what is there.
+    fn is_expected(&self, found: Option<&StateEntry>) -> bool {
+        match &self.expected {
+            StateExpectation::Anything => true,
+            StateExpectation::Value(value) => {
+                found.and_then(|found| found.value.as_ref()) == value.as_ref()
+            }
+            StateExpectation::Version(version) => {
+                let own = |found: &StateEntry| {
+                    let writer = self.by.as_ref().map(|writer| &writer.run);
+                    found.run.is_some() && found.run.as_ref() == writer
+                };
+                found.map_or(0, |found| found.version) == *version || found.is_some_and(own)
+            }
+        }
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    /// The values of one workflow, or of all, by name.
+    pub(super) fn read_state(
+        &self,
+        of: Option<&StateOwner>,
+    ) -> Result<Vec<StateEntry>, StoreError> {
+        let mut prefix = Vec::new();
+        match of {
+            Some(owner) => keys::workflow_state(&mut prefix, owner, None),
+            None => prefix.push(Family::State.byte()),
+        }
+        let _reading = self.reading();
+        let rows = self.records(prefixed(&prefix));
+        let entries = rows.map(|row| {
+            let (key, first) = row?;
+            self.value(key.as_ref(), first.as_ref(), codec::decode::<StateEntry>)
+        });
+        entries.collect()
+    }
+
+    /// Writes a value as [`super::Store::write_state`] does.
+    pub(super) fn put_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
+        let lengths = [write.name.len(), write.owner.workflow.len()];
+        if lengths.into_iter().any(|bytes| bytes > MAX_RUN_ID) {
+            return Err(StoreError::Rejected {
+                run: write.owner.workflow.clone(),
+                reason: format!("a name of its state has more than {MAX_RUN_ID} bytes"),
+            });
+        }
+        let mut name = Vec::new();
+        keys::workflow_state(&mut name, &write.owner, Some(&write.name));
+        let mut writer = lock(&self.writer);
+        self.check_writable()?;
+        let found: Option<StateEntry> =
+            self.read(|key| key.extend_from_slice(&name), codec::decode)?;
+        let mark = write.by.as_ref().map(StateWriter::mark);
+        if let (Some(found), Some(mark)) = (&found, mark) {
+            let mut writes = found.writes.iter();
+            if let Some((version, _)) = writes.find(|(_, known)| **known == mark) {
+                return Ok(StateOutcome::Written(*version));
+            }
+        }
+        if !write.is_expected(found.as_ref()) {
+            return Ok(StateOutcome::Conflict(found.map(Box::new)));
+        }
+        let version = found.as_ref().map_or(0, |found| found.version) + 1;
+        let mut writes = found.map(|found| found.writes).unwrap_or_default();
+        writes.extend(mark.map(|mark| (version, mark)));
+        while writes.len() > MAX_REMEMBERED {
+            writes.pop_first();
+        }
+        let entry = StateEntry {
+            owner: write.owner.clone(),
+            name: write.name.clone(),
+            value: write.value.clone(),
+            version,
+            written_at: write.at,
+            run: write.by.as_ref().map(|writer| writer.run.clone()),
+            key: write.by.as_ref().map(|writer| writer.key.clone()),
+            writes,
+        };
+        writer.batch.clear();
+        let replaced = self.replace_shared(&mut writer.batch, &name, &entry)?;
+        replaced.count_in(&mut writer.root);
+        self.make_durable(writer, || ())?;
+        Ok(StateOutcome::Written(version))
+    }
+}

@@ -1,0 +1,66 @@
+//! The workflow file of `windlass events`.
+
+use super::complete::fail_if;
+use super::file::{LOOK, policy, reading, request, text};
+use crate::cli::args::{Every, Lasting, ReadEventsArgs};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Whether the server has no more events.
+const HAS_ENDED: &str = "actions.look.outputs.statusCode == 204";
+
+/// The wait before the next attempt to reach the server, which doubles.
+const RETRY: Every = Every {
+    first: Lasting(Duration::from_secs(1)),
+    most: Some(Lasting(Duration::from_secs(60))),
+};
+
+/// The file for a line whose rows go to `to`, if they go to a file.
+pub(super) fn events(args: &ReadEventsArgs, to: Option<&str>, times: u64) -> Result<Value, String> {
+    let until = args.until.as_deref().map(reading);
+    let mut look = request(&args.url, &args.request)?;
+    if let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut) {
+        inputs.insert("events".to_owned(), true.into());
+    }
+    if args.request.data.is_none() {
+        // A server that is down may be back before the time is over.
+        look.insert("retry".to_owned(), policy(&RETRY, times, &["transient"]));
+    }
+    let mut actions = Map::new();
+    // The time and the number are errors only for a line that waits for something.
+    let on_limit = if until.is_some() { "fail" } else { "continue" };
+    let condition = match (until, args.times) {
+        (Some(until), _) => {
+            actions.insert("look".to_owned(), look.into());
+            let message = "the server has no more events (204), and the condition was never true";
+            let check = fail_if("events_have_ended", HAS_ENDED, message);
+            actions.insert("check_end".to_owned(), check);
+            until
+        }
+        (None, count) => {
+            look.insert("break_when".to_owned(), HAS_ENDED.into());
+            actions.insert("look".to_owned(), look.into());
+            count.map_or("false".to_owned(), |count| format!("loop.count >= {count}"))
+        }
+    };
+    let last = json!({ "type": "setVariable", "inputs": { "name": "last", "value": "@outputs('look')?['body']" } });
+    actions.insert("remember".to_owned(), last);
+    if let Some(to) = to {
+        let row = format!("{{{{ {LOOK}.body.data }}}}");
+        let inputs = json!({ "path": to, "row": row });
+        let keep = json!({ "type": "appendFile", "inputs": inputs });
+        actions.insert("keep".to_owned(), keep);
+    }
+    Ok(json!({
+        "variables": { "last": null },
+        "actions": { "events": {
+            "type": "doUntil",
+            "condition": condition,
+            "on_missing": "wait",
+            "limit": { "count": times, "timeout": text(args.duration) },
+            "on_limit": on_limit,
+            "actions": actions,
+        } },
+        "outputs": "@variables('last')",
+    }))
+}

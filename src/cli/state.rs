@@ -1,0 +1,140 @@
+//! `windlass state`: values that workflows have between their runs, with or without a process that owns the store.
+
+use super::access::{command, command_or_create, inspect};
+use super::args::{
+    Global, StateArgs, StateCommand, StateDeleteArgs, StateGetArgs, StateListArgs, StateName,
+    StateSetArgs,
+};
+use super::exit::{Exit, Failure};
+use super::format;
+use super::output::{self, Format, short};
+use windlass_engine::report::StateReport;
+use windlass_engine::{Origin, StateCondition, Value};
+use windlass_server::api::StateValue;
+
+pub async fn run(global: &Global, args: &StateArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        StateCommand::List(args) => list(global, args).await,
+        StateCommand::Get(args) => get(global, args).await,
+        StateCommand::Set(args) => set(global, args).await,
+        StateCommand::Delete(args) => delete(global, args).await,
+    }
+}
+
+fn origin(which: &StateName) -> Origin {
+    match which.guest {
+        true => Origin::Guest,
+        false => Origin::Operator,
+    }
+}
+
+/// The longest value in a list, in letters.
+const SHOWN: usize = 60;
+
+async fn list(global: &Global, args: &StateListArgs) -> Result<Exit, Failure> {
+    let workflow = args.workflow.as_deref();
+    let all = inspect(
+        global,
+        async |client| client.state_values(workflow).await,
+        |store| store.state_values(workflow),
+    );
+    let all = all.await?;
+    match args.output.output {
+        Format::Table if all.is_empty() => output::print("no state")?,
+        Format::Table => {
+            let head = ["WORKFLOW", "NAME", "VALUE", "VERSION", "WRITTEN", "BY"];
+            let rows = all.iter().map(|one| {
+                let guest = if one.guest { " (guest)" } else { "" };
+                vec![
+                    format!("{}{guest}", one.workflow),
+                    one.name.clone(),
+                    short(&one.value, SHOWN),
+                    one.version.to_string(),
+                    format::date(one.written_at),
+                    one.run.clone().unwrap_or_default(),
+                ]
+            });
+            output::print(output::table(&head, rows))?;
+        }
+        format => output::list(format, &all)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+async fn get(global: &Global, args: &StateGetArgs) -> Result<Exit, Failure> {
+    let StateName { workflow, name, .. } = &args.which;
+    let origin = origin(&args.which);
+    let report = inspect(
+        global,
+        async |client| client.state_value(workflow, name, origin).await,
+        |store| store.state_value(workflow, name, origin),
+    );
+    let report = report.await?;
+    match args.output.output {
+        Format::Table => output::print(report.value.to_text())?,
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// A value of the command line: text, or JSON.
+fn value(text: &str, is_json: bool) -> Result<Value, Failure> {
+    if !is_json {
+        return Ok(Value::text(text));
+    }
+    Value::from_json(text).map_err(|error| {
+        Failure::Usage(format!(
+            "--json expects JSON, and `{text}` is not valid JSON ({error})"
+        ))
+    })
+}
+
+async fn set(global: &Global, args: &StateSetArgs) -> Result<Exit, Failure> {
+    let StateName { workflow, name, .. } = &args.which;
+    let origin = origin(&args.which);
+    let expect = args.expect.as_deref().map(|text| value(text, args.json));
+    let given = StateValue {
+        value: value(&args.value, args.json)?,
+        if_version: args.if_version,
+        expect: expect.transpose()?,
+    };
+    let both = || Failure::Usage(String::from("either --if-version or --expect, not both"));
+    let condition = given.condition().ok_or_else(both)?;
+    let written = command_or_create(
+        global,
+        async |client| client.set_state(workflow, name, &given, origin).await,
+        async |engine| {
+            let value = Some(given.value.clone());
+            engine.write_state(workflow, name, value, condition.clone(), origin)
+        },
+    );
+    let report: StateReport = written.await?;
+    match args.output.output {
+        Format::Table => output::print(format!("{workflow}  {name}  version {}", report.version))?,
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+async fn delete(global: &Global, args: &StateDeleteArgs) -> Result<Exit, Failure> {
+    let StateName { workflow, name, .. } = &args.which;
+    let origin = origin(&args.which);
+    let condition = args
+        .if_version
+        .map_or(StateCondition::Always, StateCondition::Version);
+    let removed = command(
+        global,
+        async |client| {
+            client
+                .remove_state(workflow, name, args.if_version, origin)
+                .await
+        },
+        async |engine| {
+            let written = engine.write_state(workflow, name, None, condition.clone(), origin);
+            written.map(drop)
+        },
+    );
+    removed.await?;
+    output::print(format!("{workflow}  {name}  deleted"))?;
+    Ok(Exit::Succeeded)
+}
