@@ -20,6 +20,7 @@
 
 pub mod scheduler;
 
+mod actor;
 mod backup;
 mod builder;
 mod calendar;
@@ -50,6 +51,7 @@ mod state;
 mod stubs;
 mod turns;
 
+pub use actor::Actor;
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 pub use code::ErrorCode;

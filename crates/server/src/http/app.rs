@@ -1,12 +1,12 @@
 //! What every request finds: the engine, and where the server is in its life.
 
 use super::guard::{Access, Console, Guard, Settings};
-use super::listener::Caller;
+use super::listener::{Caller, ConnectionInfo};
 use super::live::Live;
 use super::metrics::Metrics;
 use super::tickets::Tickets;
 use crate::api::Problem;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
@@ -207,20 +207,27 @@ where
     }
 }
 
-/// Admits a request, or says why not. The control socket itself admits only the operator.
+/// Admits a request, or says why not. The control socket itself admits only the operator. Handlers find the
+/// sender as `Extension<Actor>`.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let access = match Caller::of(request.extensions()) {
-        Caller::Operator => Ok(Access::Full),
+    let mut actor = info.actor;
+    let admitted = match info.caller {
+        Caller::Operator => Ok((Access::Full, None)),
         Caller::Remote => app
             .guard
             .check(request.method(), request.uri(), request.headers()),
     };
-    let mut response = match access {
-        Ok(access) => {
+    let mut response = match admitted {
+        Ok((access, token)) => {
+            if let Some(token) = token {
+                actor.name = token.to_owned();
+            }
+            request.extensions_mut().insert(actor);
             request.extensions_mut().insert(access);
             next.run(request).await
         }

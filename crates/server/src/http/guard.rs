@@ -64,13 +64,14 @@ impl Access {
 /// A token as it is checked: the digest reveals nothing about its length or its beginning.
 struct Token {
     key: hmac::Key,
+    name: &'static str,
     access: Access,
 }
 
 impl Token {
-    fn new(token: &str, access: Access) -> Self {
+    fn new(name: &'static str, token: &str, access: Access) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
-        Self { key, access }
+        Self { key, name, access }
     }
 
     /// Whether this is the token.
@@ -103,9 +104,9 @@ pub(super) struct Guard {
 impl Guard {
     pub fn new(settings: Settings) -> Self {
         let full = settings.token.iter();
-        let full = full.map(|token| Token::new(token, Access::Full));
+        let full = full.map(|token| Token::new("admin", token, Access::Full));
         let view = settings.view_token.iter();
-        let view = view.map(|token| Token::new(token, Access::View));
+        let view = view.map(|token| Token::new("view", token, Access::View));
         Self {
             tokens: full.chain(view).collect(),
             console: settings.console,
@@ -116,13 +117,13 @@ impl Guard {
         }
     }
 
-    /// What the caller may do.
+    /// What the caller may do, and the name of its token.
     pub fn check(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Access, Problem> {
+    ) -> Result<(Access, Option<&str>), Problem> {
         let host = self.host(uri, headers)?;
         let console = self.has_console() && ui::is_its(uri.path());
         if !(console && opens_shell(method, uri, headers)) {
@@ -130,20 +131,20 @@ impl Guard {
         }
         // The files of the console hold no data.
         if console || OPEN.contains(&uri.path()) {
-            return Ok(Access::View);
+            return Ok((Access::View, None));
         }
         if *method == Method::POST && uri.path() == SESSION_PATH {
             // It may bring a ticket.
-            return Ok(self.access(headers).unwrap_or(Access::Nothing));
+            return Ok(self.access(headers).unwrap_or((Access::Nothing, None)));
         }
-        let access = self.access(headers)?;
+        let (access, name) = self.access(headers)?;
         let looks = match *method {
             Method::GET | Method::HEAD => true,
             Method::POST => language::read_only_routes(uri.path()),
             _ => uri.path() == SESSION_PATH,
         };
         if access == Access::Full || looks {
-            return Ok(access);
+            return Ok((access, name));
         }
         let detail = "this token or session may only look (--view-token-file, --ui)";
         Err(Problem::new(ErrorCode::Forbidden, detail))
@@ -258,7 +259,7 @@ impl Guard {
         refused(&format!("a page of `{origin}` asks"))
     }
 
-    fn access(&self, headers: &HeaderMap) -> Result<Access, Problem> {
+    fn access(&self, headers: &HeaderMap) -> Result<(Access, Option<&str>), Problem> {
         // Browsers mark what they send for a page. Without a token, these marks distinguish the console
         // from other clients.
         let browser =
@@ -268,13 +269,13 @@ impl Guard {
             _ => access,
         };
         if self.tokens.is_empty() {
-            return Ok(session(Access::Full));
+            return Ok((session(Access::Full), None));
         }
         let refused = |detail: &str| Err(Problem::new(ErrorCode::Unauthorized, detail));
         if let Some(given) = bearer(headers) {
             let mut tokens = self.tokens.iter();
             return match tokens.find(|token| token.is(given)) {
-                Some(token) => Ok(token.access),
+                Some(token) => Ok((token.access, Some(token.name))),
                 None => refused("the token is another one"),
             };
         }
@@ -286,7 +287,7 @@ impl Guard {
         };
         let known = |session: &str| self.tokens.iter().find(|token| accepted(session, token));
         match cookies(headers, &name).filter_map(known).next() {
-            Some(token) => Ok(session(token.access)),
+            Some(token) => Ok((session(token.access), Some(token.name))),
             None => refused("send the header `Authorization: Bearer TOKEN`"),
         }
     }

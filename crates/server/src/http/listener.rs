@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
-use windlass_engine::{ErrorCode, Origin};
+use windlass_engine::{Actor, ErrorCode, Origin};
 
 /// Paths about health. They need no token, and are answered even when there are too many connections.
 pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
@@ -53,16 +53,19 @@ impl Socket {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(tcp, tls) => {
-                let (stream, _) = tcp.accept().await?;
+                let (stream, address) = tcp.accept().await?;
+                let actor = Actor::anonymous(address.ip().to_canonical().to_string());
                 let _ = stream.set_nodelay(true);
                 Ok(match tls {
-                    None => Accepted::Ready(Box::new(stream), Caller::Remote),
-                    Some(tls) => Accepted::Handshake(tls.clone(), stream),
+                    None => Accepted::Ready(Box::new(stream), Caller::Remote, actor),
+                    Some(tls) => Accepted::Handshake(tls.clone(), stream, actor),
                 })
             }
             Self::Unix(unix) => {
                 let (stream, _) = unix.accept().await?;
-                Ok(Accepted::Ready(Box::new(stream), Caller::Operator))
+                let uid = stream.peer_cred()?.uid();
+                let actor = Actor::unix(uid, "control socket");
+                Ok(Accepted::Ready(Box::new(stream), Caller::Operator, actor))
             }
         }
     }
@@ -70,8 +73,8 @@ impl Socket {
 
 /// A connection that came in.
 enum Accepted {
-    Ready(Box<dyn Stream>, Caller),
-    Handshake(TlsAcceptor, TcpStream),
+    Ready(Box<dyn Stream>, Caller, Actor),
+    Handshake(TlsAcceptor, TcpStream, Actor),
 }
 
 impl ClientListener {
@@ -125,10 +128,11 @@ impl Listener for ClientListener {
             };
             let idle_timeout = self.idle_timeout;
             match accepted {
-                Accepted::Ready(stream, caller) => {
-                    return (Io::new(stream, caller, connection, idle_timeout), ());
+                Accepted::Ready(stream, caller, actor) => {
+                    let io = Io::new(stream, caller, actor, connection, idle_timeout);
+                    return (io, ());
                 }
-                Accepted::Handshake(tls, stream) => {
+                Accepted::Handshake(tls, stream, actor) => {
                     self.handshakes.spawn(async move {
                         let time = HANDSHAKE_TIME.min(idle_timeout);
                         let shaken = tokio::select! {
@@ -136,7 +140,8 @@ impl Listener for ClientListener {
                             () = poll_fn(|cx| connection.poll_evicted(cx)) => return None,
                         };
                         let stream = Box::new(shaken.ok()?.ok()?);
-                        Some(Io::new(stream, Caller::Remote, connection, idle_timeout))
+                        let caller = Caller::Remote;
+                        Some(Io::new(stream, caller, actor, connection, idle_timeout))
                     });
                 }
             }
@@ -157,6 +162,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(super) struct Io {
     stream: Box<dyn Stream>,
     caller: Caller,
+    actor: Actor,
     connection: Arc<Connection>,
     /// Whether anything was sent since `read_by` was set.
     sent: bool,
@@ -169,12 +175,14 @@ impl Io {
     fn new(
         stream: Box<dyn Stream>,
         caller: Caller,
+        actor: Actor,
         connection: Arc<Connection>,
         idle_timeout: Duration,
     ) -> Self {
         Self {
             stream,
             caller,
+            actor,
             connection,
             sent: false,
             idle_timeout,
@@ -322,6 +330,8 @@ pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) 
 #[derive(Clone)]
 pub(super) struct ConnectionInfo {
     pub caller: Caller,
+    /// As far as the connection identifies it: the name of a token is in the request.
+    pub actor: Actor,
     pub connection: Arc<Connection>,
     /// How long a body may take.
     pub idle_timeout: Duration,
@@ -332,6 +342,7 @@ impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
         let io = stream.io();
         Self {
             caller: io.caller,
+            actor: io.actor.clone(),
             connection: Arc::clone(&io.connection),
             idle_timeout: io.idle_timeout,
         }
