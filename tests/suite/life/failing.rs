@@ -5,7 +5,8 @@ use crate::life::first_use::Folder;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -209,39 +210,127 @@ outputs: {{ n: 1 }}
     }
 }
 
-#[test]
-fn one_line_tells_a_webhook() {
+/// A webhook that answers its requests with these statuses, and passes on their bodies.
+fn webhook(statuses: &'static [u16]) -> (String, mpsc::Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut lines = BufReader::new(stream.try_clone().unwrap());
-        let (mut line, mut length) = (String::new(), 0);
-        while lines.read_line(&mut line).unwrap() > 2 {
-            let lower = line.to_lowercase();
-            if let Some(number) = lower.strip_prefix("content-length:") {
-                length = number.trim().parse().unwrap();
+    let (sends, bodies) = mpsc::channel();
+    std::thread::spawn(move || {
+        for status in statuses {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while lines.read_line(&mut line).unwrap() > 2 {
+                let lower = line.to_lowercase();
+                if let Some(number) = lower.strip_prefix("content-length:") {
+                    length = number.trim().parse().unwrap();
+                }
+                line.clear();
             }
-            line.clear();
+            let mut body = vec![0; length];
+            lines.read_exact(&mut body).unwrap();
+            let answer = format!("HTTP/1.1 {status} Status\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+            let body = serde_json::from_slice::<Value>(&body).unwrap();
+            if sends.send(body).is_err() {
+                return;
+            }
         }
-        let mut body = vec![0; length];
-        lines.read_exact(&mut body).unwrap();
-        let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-        stream.write_all(answer.as_bytes()).unwrap();
-        serde_json::from_slice::<Value>(&body).unwrap()
     });
+    (format!("http://{address}/hook"), bodies)
+}
+
+/// A run that fails, with this alert.
+fn alerting(folder: &Folder, alert: &str) -> PathBuf {
+    let work = "actions: { work: { type: shell, run: 'exit 5' } }";
+    folder.file(
+        "w.yaml",
+        format!("name: nightly\n{work}\non_failure: {alert}\n"),
+    )
+}
+
+#[test]
+fn one_line_tells_a_webhook() {
     let folder = Folder::new();
-    let text_of = format!(
-        "name: nightly\nactions: {{ work: {{ type: shell, run: 'exit 5' }} }}\non_failure: http://{address}/hook\n"
-    );
-    let file = folder.file("w.yaml", text_of);
+    let (hook, bodies) = webhook(&[204]);
+    let file = alerting(&folder, &hook);
     folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
-    let body = heard.join().unwrap();
+    let body = bodies.recv().unwrap();
     assert_eq!(
         (&body["workflow"], &body["run"]),
         (&json!("nightly"), &json!("r"))
     );
     assert_eq!(body["failure"]["code"], "5");
+}
+
+#[test]
+fn alerts_have_the_format_of_a_chat() {
+    let folder = Folder::new();
+    let says = "Workflow nightly ended as Failed (run r0): ";
+    let cases: [(&str, &str); 4] = [
+        ("format: slack", "/text"),
+        ("format: teams", "/attachments/0/content/body/0/text"),
+        (
+            "format: slack, text: \"@{variables('failure').code}!\"",
+            "/text",
+        ),
+        ("body: { n: \"@variables('failure').line\" }", "/n"),
+    ];
+    for (index, (more, pointer)) in cases.into_iter().enumerate() {
+        let (hook, bodies) = webhook(&[200]);
+        let file = alerting(&folder, &format!("{{ webhook: \"{hook}\", {more} }}"));
+        let id = format!("r{index}");
+        folder.run(&["run", text(&file), "--id", &id]).left(1, &[]);
+        let body = bodies.recv().unwrap();
+        let found = body.pointer(pointer).unwrap_or_else(|| panic!("{body}"));
+        match index {
+            2 => assert_eq!(found, "5!"),
+            3 => assert_eq!(found, 2),
+            _ => assert!(
+                found
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&says.replace("r0", &id)),
+                "{body}"
+            ),
+        }
+    }
+    for (alert, wrong) in [
+        (
+            "{ webhook: http://127.0.0.1/x, format: telegram }",
+            "not a format of alerts",
+        ),
+        (
+            "{ webhook: http://127.0.0.1/x, text: a, body: b }",
+            "part of the body",
+        ),
+        ("{ webhook: http://127.0.0.1/x, formt: slack }", "formt"),
+    ] {
+        let file = alerting(&folder, alert);
+        folder.run(&["validate", text(&file)]).left(3, &[wrong]);
+    }
+}
+
+/// An alert that its receiver refused is sent again by the next process.
+#[test]
+fn an_alert_arrives_after_a_kill() {
+    let folder = Folder::new();
+    let (hook, bodies) = webhook(&[503, 204]);
+    let file = alerting(&folder, &hook);
+    let mut child = folder.start(&["run", text(&file), "--id", "r"]);
+    let first = bodies.recv().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    folder.run(&["resume", "r"]).left(1, &["exit code 5"]);
+    assert_eq!(bodies.recv().unwrap(), first);
+    let lost = folder.run(&[
+        "list",
+        "--label",
+        "windlass.on_failure=failed",
+        "-o",
+        "json",
+    ]);
+    assert!(!lost.out.contains("\"r\""), "{lost:?}");
 }
 
 const EACH: &str = r#"

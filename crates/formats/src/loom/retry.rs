@@ -54,16 +54,16 @@ pub(super) fn azure_default(span: Span) -> RetryPolicy {
     }
 }
 
-/// How often an alert is sent to an address that does not answer: for some 20 minutes.
+/// An alert is sent ten times within an hour to an address that does not answer.
 pub(super) fn alert_retry(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::Exponential {
-            interval: Duration::from_secs(1),
-            max: Duration::from_secs(300),
+            interval: Duration::from_secs(7),
+            max: Duration::from_secs(1_800),
             min: Duration::from_secs(1),
             jitter: Jitter::Tenth,
         },
-        count: Template::constant(11_i64.into()),
+        count: Template::constant(9_i64.into()),
         ..exponential(span)
     }
 }
