@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use windlass_expression::{MAX_RESULT_DEPTH, Value};
-use windlass_model::model::{Fault, Name, Status, fault_kind};
+use windlass_model::model::{Fault, Name, Status, TURN_SIGNAL, fault_kind};
 use windlass_value::time::Timestamp;
 
 /// The records of one cursor, or of one iteration. They are boxed because a node of the map has room for
@@ -264,6 +264,8 @@ impl RecordReader<'_> {
             let action = self.program.action(*id)?;
             let record: &ActionRecord = record;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
+            // The wait for the turn of a run is no action of its author.
+            let ran = ran && *action.name != *TURN_SIGNAL;
             ran.then_some((*id, action, record))
         });
         let ran: Vec<_> = ran.collect();

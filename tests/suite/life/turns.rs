@@ -283,3 +283,20 @@ fn the_next_owner_executes_the_runs_of_all_processes_that_follow_one() {
         other.wait().unwrap();
     }
 }
+
+#[test]
+fn the_wait_for_a_turn_is_in_no_outputs() {
+    let folder = Folder::new();
+    let actions =
+        "actions:\n  a: { type: compose, inputs: 1 }\n  b: { type: compose, inputs: 2 }\n";
+    let graph = "\
+        actions:\n  a: { type: compose, inputs: 1 }\n  b: { type: compose, inputs: 2, runAfter: {} }\n";
+    for text in [actions, graph] {
+        folder.file("plain.yaml", text);
+        folder.file("queued.yaml", format!("concurrency: queue\n{text}"));
+        let outputs = |file: &str| folder.run(&["run", file, "-o", "json"]);
+        let (plain, queued) = (outputs("plain.yaml"), outputs("queued.yaml"));
+        assert!(plain.out.contains("\"b\""), "{plain:?}");
+        assert_eq!(plain.out, queued.out, "{queued:?}");
+    }
+}
