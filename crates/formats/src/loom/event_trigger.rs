@@ -1,0 +1,81 @@
+//! `triggers` of a Loom file: `webhook` and `folder`.
+
+use super::Loom;
+use std::path::Path;
+use windlass_expression::is_secret_name;
+use windlass_model::model::{EventTriggers, Name, WatchedFolder, Webhook, WebhookSignature};
+use windlass_source::source::{Entry, Node};
+
+const HINT: &str = "for example triggers: { webhook: { secret: GITHUB, signature: github } }";
+const FOLDER_HINT: &str =
+    "for example triggers: { folder: { path: /var/spool/in, pattern: \"*.csv\" } }";
+
+const SIGNATURES: [(&str, WebhookSignature); 3] = [
+    ("github", WebhookSignature::Github),
+    ("stripe", WebhookSignature::Stripe),
+    ("standard", WebhookSignature::Standard),
+];
+
+/// Whether `triggers` of a file are those of Loom: each trigger of a Logic Apps definition has a `type`.
+pub(crate) fn are_of_loom(triggers: &Node) -> bool {
+    let entries = triggers.entries().unwrap_or_default();
+    !entries.is_empty()
+        && entries.iter().all(|entry| {
+            matches!(entry.key.as_str(), "webhook" | "folder") && entry.value.get("type").is_none()
+        })
+}
+
+impl Loom<'_> {
+    pub(super) fn event_triggers(&mut self, entry: &Entry) -> EventTriggers {
+        let mut found = EventTriggers::default();
+        let Some(mut fields) = self.fields(&entry.value, "`triggers`", HINT) else {
+            return found;
+        };
+        if let Some(entry) = fields.non_null(self, "webhook") {
+            found.webhook = self.webhook(entry);
+        }
+        if let Some(entry) = fields.non_null(self, "folder") {
+            found.folder = self.watched_folder(entry);
+        }
+        fields.finish(self);
+        found
+    }
+
+    fn webhook(&mut self, entry: &Entry) -> Option<Webhook> {
+        let mut fields = self.fields(&entry.value, "`webhook`", HINT)?;
+        let secret = fields.required(self, "secret", entry.key_span, HINT);
+        let wrong = |text: &str| format!("`{text}` is not a signature of webhooks");
+        let signature = fields.required(self, "signature", entry.key_span, HINT);
+        let signature = signature.and_then(|entry| self.choice(entry, &SIGNATURES, wrong));
+        fields.finish(self);
+        let secret = secret?;
+        let name = self.text(secret, HINT)?;
+        if !is_secret_name(name) {
+            let what = format!("`{name}` cannot be the name of a secret");
+            let hint = "write the name of the secret, not the secret itself";
+            self.error("secret-name", secret.value.span, what, hint);
+            return None;
+        }
+        Some(Webhook {
+            secret: Name::from(name),
+            signature: signature?,
+        })
+    }
+
+    fn watched_folder(&mut self, entry: &Entry) -> Option<WatchedFolder> {
+        let mut fields = self.fields(&entry.value, "`folder`", FOLDER_HINT)?;
+        let path = fields.required(self, "path", entry.key_span, FOLDER_HINT);
+        let pattern = fields.non_null(self, "pattern");
+        let pattern = pattern.and_then(|entry| self.text(entry, FOLDER_HINT));
+        let pattern = pattern.unwrap_or("*").to_owned();
+        fields.finish(self);
+        let entry = path?;
+        let path = self.text(entry, FOLDER_HINT)?.to_owned();
+        if !Path::new(&path).is_absolute() {
+            let what = format!("the folder `{path}` is not an absolute path");
+            self.error("bad-value", entry.value.span, what, FOLDER_HINT);
+            return None;
+        }
+        Some(WatchedFolder { path, pattern })
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs that events start: signed requests and files in a folder. A repeated event starts no second run.
+
+use super::process::Place;
+use crate::serve::{Server, Start, answer};
+use reqwest::Method;
+use ring::hmac;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+const SECRET: &str = "It's a Secret to Everybody";
+
+const PUSHED: &str = r#"
+name: pushed
+triggers: { webhook: { secret: GITHUB, signature: github } }
+inputs: { body: {}, headers: {} }
+actions:
+  note: { type: compose, inputs: "@inputs('body').ref" }
+outputs: { ref: "@outputs('note')", event: "@inputs('headers')['x-github-event']" }
+"#;
+
+fn serve(state: &Path) -> Server {
+    Start::new(state).token("secret").spawn_with(|command| {
+        command.env("WINDLASS_SECRET_GITHUB", SECRET);
+    })
+}
+
+fn signature(body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    let signed = hmac::sign(&key, body.as_bytes());
+    let digits: Vec<String> = signed
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256={}", digits.concat())
+}
+
+async fn deliver(server: &Server, delivery: &str, body: &str, signature: &str) -> (u16, Value) {
+    let request = server.ask(Method::POST, "/v1/hooks/pushed");
+    let request = request
+        .header("content-type", "application/json")
+        .header("x-github-event", "push")
+        .header("x-github-delivery", delivery)
+        .header("x-hub-signature-256", signature);
+    answer(request.body(body.to_owned())).await
+}
+
+fn save(place: &Place, name: &str, text: &str) {
+    let file = place.file(&format!("{name}.yaml"), text);
+    let saved = place.run(&["workflow", "put", name, &file]);
+    assert!(saved.status.success(), "{saved:?}");
+}
+
+fn count(place: &Place, workflow: &str) -> usize {
+    let listed = place.json(&["list", "--workflow", workflow, "-o", "json"]);
+    listed.as_array().unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
+    let place = Place::new();
+    let state = place.state();
+    save(&place, "pushed", PUSHED);
+    let server = serve(&state);
+    let body = r#"{"ref": "refs/heads/main"}"#;
+    let (status, first) = deliver(&server, "d1", body, &signature(body)).await;
+    assert_eq!(status, 201, "{first}");
+    let (status, again) = deliver(&server, "d1", body, &signature(body)).await;
+    assert_eq!((status, &again), (200, &first));
+    server.kill();
+    let server = serve(&state);
+    let (status, again) = deliver(&server, "d1", body, &signature(body)).await;
+    assert_eq!((status, &again), (200, &first));
+    let (status, second) = deliver(&server, "d2", body, &signature(body)).await;
+    assert_eq!(status, 201, "{second}");
+    for (wrong, expected) in [
+        (signature("{}"), 401),
+        (String::from("sha256=zz"), 401),
+        (String::new(), 401),
+    ] {
+        let (status, problem) = deliver(&server, "d3", body, &wrong).await;
+        assert_eq!(status, expected, "{problem}");
+        assert!(!problem.to_string().contains("Secret"), "{problem}");
+    }
+    let other = server.ask(Method::POST, "/v1/hooks/other");
+    assert_eq!(answer(other).await.0, 404);
+    // Everything else still needs the token.
+    assert_eq!(server.get("/v1/workflows/pushed").await.0, 401);
+    server.stop();
+    let id = first["run"].as_str().unwrap();
+    let report = place.json(&["status", id, "-o", "json"]);
+    assert_eq!(report["status"], "Succeeded", "{report}");
+    let output = place.json(&["export", id, "-o", "json"]);
+    assert!(output.to_string().contains("refs/heads/main"), "{output}");
+    assert_eq!(count(&place, "pushed"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_file_starts_one_run() {
+    let place = Place::new();
+    let state = place.state();
+    let inbox = place.dir.path().join("inbox");
+    std::fs::create_dir(&inbox).unwrap();
+    let text = format!(
+        "name: arrived\ntriggers: {{ folder: {{ path: \"{}\", pattern: \"*.csv\" }} }}\n\
+         actions:\n  a: {{ type: compose, inputs: \"@inputs('name')\" }}\n",
+        inbox.display()
+    );
+    save(&place, "arrived", &text);
+    std::fs::write(inbox.join("a.csv"), "1").unwrap();
+    std::fs::write(inbox.join("b.txt"), "1").unwrap();
+    let server = Start::new(&state).spawn();
+    until(&place, 1);
+    server.kill();
+    let server = Start::new(&state).spawn();
+    std::fs::write(inbox.join("c.csv"), "1").unwrap();
+    // The new one counts, and the one that was there before the kill does not count again.
+    until(&place, 2);
+    std::fs::write(inbox.join("a.csv"), "changed").unwrap();
+    until(&place, 3);
+    server.stop();
+    assert_eq!(count(&place, "arrived"), 3);
+}
+
+fn until(place: &Place, runs: usize) {
+    while count(place, "arrived") < runs {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_triggers_of_files_are_checked() {
+    let place = Place::new();
+    for (triggers, says) in [
+        (
+            "{ webhook: { secret: A, signature: gitlab } }",
+            "`gitlab` is not a signature",
+        ),
+        (
+            "{ webhook: { secret: \"a b\", signature: github } }",
+            "cannot be the name of a secret",
+        ),
+        ("{ webhook: { signature: github } }", "secret"),
+        ("{ folder: { path: inbox } }", "not an absolute path"),
+        ("{ folder: { path: /tmp, patern: x } }", "patern"),
+    ] {
+        let text =
+            format!("triggers: {triggers}\nactions: {{ a: {{ type: compose, inputs: 1 }} }}\n");
+        let file = place.file("bad.yaml", &text);
+        let checked = place.run(&["validate", &file]);
+        assert_eq!(checked.status.code(), Some(3), "{text}: {checked:?}");
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(said.contains(says), "{says}: {said}");
+    }
+}
