@@ -8,10 +8,11 @@ use super::follow::target_flag;
 use super::inputs;
 use super::list::{runs, statuses};
 use super::output::{self, Format, Screen, counted};
+use super::prompt;
 use super::status::{parked, report};
 use serde_json::json;
-use windlass_engine::report::ListFilter;
-use windlass_engine::{Engine, RunStatus, Value};
+use windlass_engine::report::{ListFilter, QuestionReport};
+use windlass_engine::{Actor, CHOICE, Engine, Name, RunStatus, Signal, TURN_SIGNAL, Value};
 use windlass_server::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
@@ -153,18 +154,75 @@ async fn each(engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
 }
 
 pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure> {
-    let payload = match &args.payload {
-        None => Value::Null,
-        Some(text) => Value::from_json(text)
-            .map_err(|error| Failure::Usage(format!("--payload must be JSON: {error}")))?,
+    let run = &args.run;
+    let payload = match (&args.payload, &args.choice) {
+        (Some(text), _) => Some(
+            Value::from_json(text)
+                .map_err(|error| Failure::Usage(format!("--payload must be JSON: {error}")))?,
+        ),
+        (None, Some(choice)) => Some(Value::from_pairs([(CHOICE, Value::text(choice))])),
+        (None, None) => None,
     };
-    let (run, name) = (&args.run, &args.name);
+    let (name, payload) = match (&args.name, payload) {
+        (Some(name), Some(payload)) => (name.clone(), payload),
+        (name, payload) => {
+            let (name, question) = awaited(global, run, name.as_deref()).await?;
+            let payload = match payload {
+                Some(payload) => payload,
+                None => question.map_or(Ok(Value::Null), |question| prompt::ask(&question))?,
+            };
+            (name, payload)
+        }
+    };
     let status = command(
         global,
-        async |client| client.signal(run, name, payload.clone()).await,
-        async |engine| engine.signal(run, name, payload.clone()).await,
+        async |client| client.signal(run, &name, payload.clone()).await,
+        async |engine| {
+            let signal = Signal {
+                by: Some(Name::from(Actor::command_line().name)),
+                ..Signal::new(Name::from(name.as_str()), payload.clone())
+            };
+            engine.signal(run, signal).await
+        },
     );
     print(run, status.await?, &args.output)
+}
+
+/// The signal that a run waits for, and the question that it answers.
+async fn awaited(
+    global: &Global,
+    run: &str,
+    name: Option<&str>,
+) -> Result<(String, Option<QuestionReport>), Failure> {
+    // A signal may be sent before the run waits for it.
+    let report = match (report(global, run).await, name) {
+        (Ok(report), _) => report,
+        (Err(_), Some(name)) => return Ok((name.to_owned(), None)),
+        (Err(failure), None) => return Err(failure),
+    };
+    let waits = report.doing.into_iter().filter_map(|doing| {
+        let signal = doing.signal.filter(|signal| signal != TURN_SIGNAL)?;
+        Some((signal, doing.question))
+    });
+    let mut waits: Vec<_> = waits.collect();
+    if let Some(name) = name {
+        let question = waits.into_iter().find(|(signal, _)| signal == name);
+        return Ok((name.to_owned(), question.and_then(|(_, question)| question)));
+    }
+    waits.dedup_by(|one, other| one.0 == other.0);
+    match waits.as_slice() {
+        [(signal, question)] => Ok((signal.clone(), question.clone())),
+        [] => Err(Failure::Usage(format!(
+            "run {run} waits for no signal now: name the signal that it will wait for"
+        ))),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(signal, _)| signal.as_str()).collect();
+            Err(Failure::Usage(format!(
+                "run {run} waits for several signals: name one of {}",
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 fn print(run: &str, status: RunStatus, output: &Output) -> Result<Exit, Failure> {

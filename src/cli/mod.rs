@@ -29,6 +29,7 @@ mod oneliner;
 mod output;
 mod policy;
 mod progress;
+mod prompt;
 mod prune;
 #[cfg_attr(not(feature = "temporal"), path = "remote_engine_off.rs")]
 mod remote_engine;

@@ -44,6 +44,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         origins: args.allow_origin.clone(),
         connections: args.max_connections,
         idle_timeout: args.client_timeout.0,
+        public_url: args.public_url.clone(),
         grace: args.grace.0,
         prune: pruning(args),
     };

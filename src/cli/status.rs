@@ -9,11 +9,12 @@ use super::list::runs;
 use super::oneliner::{authored, is_line};
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 use windlass_engine::report::{
-    AwaitedRun, CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
+    AwaitedRun, CurrentActivity, ForkReport, ListFilter, LoopReport, QuestionReport, StatusReport,
+    status,
 };
 use windlass_engine::{
     QUARANTINE_LABEL, RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path_part,
@@ -313,6 +314,26 @@ fn due_text(due: Timestamp, report: &StatusReport) -> String {
     }
 }
 
+/// `“Deploy to production?”  choices approve, reject  fields comment`.
+fn question_text(question: &QuestionReport) -> String {
+    let title = question.title.as_ref().map(|title| format!("“{title}”"));
+    let choices = match question.choices.is_empty() {
+        true => None,
+        false => Some(format!("choices {}", question.choices.join(", "))),
+    };
+    let fields: Vec<&str> = question
+        .fields
+        .iter()
+        .map(|field| field.name.as_str())
+        .collect();
+    let fields = match fields.is_empty() {
+        true => None,
+        false => Some(format!("fields {}", fields.join(", "))),
+    };
+    let parts: Vec<String> = title.into_iter().chain(choices).chain(fields).collect();
+    parts.join("  ")
+}
+
 /// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
 fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> String {
     let now = report.at;
@@ -338,6 +359,13 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
         "signal" => {
             let signal = doing.signal.as_deref().unwrap_or_default();
             parts.push(format!("{name}  waits for signal `{signal}`"));
+            parts.extend(doing.question.as_ref().map(question_text));
+            if let Some(since) = doing.since {
+                parts.push(format!("since {}", format::time(since, now)));
+            }
+            if doing.due_at.is_some() {
+                parts.push(format!("deadline {due}"));
+            }
         }
         "limit" => parts.push(String::from("waits to be resumed with a new budget")),
         _ => parts.push(name),
@@ -411,6 +439,16 @@ pub fn parked(report: &StatusReport) -> Option<&String> {
 /// At most this many signals are offered.
 const MAX_SIGNALS: usize = 3;
 
+/// The option of `windlass signal` that answers a question; without one, the command asks for the fields.
+fn answer_flag(question: Option<&QuestionReport>) -> &'static str {
+    match question {
+        None => " --payload …",
+        Some(question) if !question.fields.is_empty() => "",
+        Some(question) if question.choices.is_empty() => " --payload …",
+        Some(_) => " --choice …",
+    }
+}
+
 /// The commands that help now, the most useful one first.
 fn next(report: &StatusReport, place: &str) -> String {
     let run = &report.run;
@@ -427,15 +465,14 @@ fn next(report: &StatusReport, place: &str) -> String {
             let stopped = awaited.filter(|awaited| awaited.stopped.is_some());
             commands
                 .extend(stopped.map(|awaited| format!("windlass resume{place} {}", awaited.run)));
-            let signals = report
-                .doing
-                .iter()
-                .filter_map(|doing| doing.signal.as_ref());
-            let signals = signals.filter(|name| *name != TURN_SIGNAL);
-            let signals: BTreeSet<&String> = signals.collect();
-            commands.extend(signals.into_iter().take(MAX_SIGNALS).map(|name| {
+            let signals = report.doing.iter().filter_map(|doing| {
+                let signal = doing.signal.as_ref().filter(|name| *name != TURN_SIGNAL)?;
+                Some((signal, answer_flag(doing.question.as_ref())))
+            });
+            let signals: BTreeMap<&String, &str> = signals.collect();
+            commands.extend(signals.into_iter().take(MAX_SIGNALS).map(|(name, flag)| {
                 let name = quoted(name);
-                command("signal", &format!(" {name} --payload …"))
+                command("signal", &format!(" {name}{flag}"))
             }));
             if commands.is_empty() {
                 commands.push(command("pause", ""));

@@ -83,6 +83,67 @@ fn a_signal_ends_a_run_and_is_answered() {
     assert_eq!(report["outcome"]["output"]["by"], "me", "{report}");
 }
 
+const ASKED: &str = r#"
+name: asked
+actions:
+  ask:
+    type: waitForSignal
+    title: Deploy?
+    choices: [approve, reject]
+    schema: { properties: { ticket: { type: integer } }, required: [ticket] }
+outputs: "@outputs('ask')"
+"#;
+
+#[test]
+fn a_question_accepts_what_it_asks_for() {
+    let place = Server::shared().place("question");
+    let _worker = place.worker(&[]);
+    place.start(ASKED, &[]);
+    place.await_status("Waiting");
+    let report = place.report(&["status", &place.id]);
+    assert_eq!(
+        report["doing"][0]["question"]["title"], "Deploy?",
+        "{report}"
+    );
+    for (given, says) in [
+        (r#""maybe""#, "is not a choice"),
+        (r#"{"choice": "approve"}"#, "required"),
+    ] {
+        let refused = place.ask(&["signal", &place.id, "ask", "--payload", given]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(told(&refused).contains(says), "{}", told(&refused));
+    }
+    let given = r#"{"choice": "approve", "ticket": 7}"#;
+    let sent = place.report(&["signal", &place.id, "--payload", given]);
+    assert_eq!(sent["status"], "Succeeded");
+    let report = place.report(&["status", &place.id]);
+    let output = &report["outcome"]["output"];
+    assert_eq!(
+        (&output["choice"], &output["ticket"]),
+        (&"approve".into(), &7.into()),
+        "{report}"
+    );
+    assert!(output["answeredBy"].is_string(), "{report}");
+}
+
+/// What needs the store of one machine is refused before a run starts there.
+#[test]
+fn state_and_called_workflows_are_refused() {
+    let place = Server::shared().place("refused");
+    let state = "state: { n: 0 }\nactions: { a: { type: compose, inputs: \"@state('n')\" } }\n";
+    let called = "actions: { a: { type: workflow, workflow: child.yaml } }\n";
+    place.file(
+        "child.yaml",
+        "actions: { b: { type: compose, inputs: 1 } }\n",
+    );
+    for text in [state, called] {
+        let file = place.file("refused.yaml", text);
+        let refused = place.ask(&["run", &file, "--detach"]);
+        assert!(!refused.status.success(), "{}", told(&refused));
+        assert!(told(&refused).contains("Temporal"), "{}", told(&refused));
+    }
+}
+
 /// Commands race the end of the run: each is taken before it, or told that it came too late.
 #[test]
 fn commands_that_race_the_end_are_answered() {

@@ -59,6 +59,10 @@ impl Handlers {
         }
     }
 
+    pub(super) fn has_stubs(&self) -> bool {
+        !self.stubs.is_empty()
+    }
+
     pub(super) fn add(&mut self, name: Name, target: HandlerTarget) {
         let target = match target {
             HandlerTarget::Command(argv) => Target::Command(argv),

@@ -19,6 +19,7 @@
 
 mod activity;
 mod append;
+mod callback;
 #[cfg(feature = "tea")]
 mod compute;
 #[cfg(feature = "tea")]
@@ -55,16 +56,19 @@ mod sink;
 mod state;
 mod stub;
 mod untrusted;
+mod webhook;
 
 pub use activity::{ActivityContext, ActivityError};
 pub use append::{is_append_bookkeeping, simulate_append};
+pub use callback::{CALLBACK_PATH, Callbacks};
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
 pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
-pub use secrets::{MASK, SecretSources};
+pub use secrets::{MASK, SecretSources, fits_pattern};
 pub use state::SharedState;
 pub use stub::stand_in;
+pub use webhook::check_webhook;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -3,6 +3,7 @@
 
 use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
+use super::callback::Callbacks;
 #[cfg(feature = "tea")]
 use super::data::{DataMerge, JsonParse, Notify};
 use super::execution_context::ExecutionContext;
@@ -255,6 +256,19 @@ impl Registry {
     /// The state directory of the engine that this is for: no action writes in its store.
     pub fn set_state(&mut self, state: &Path) {
         self.context.state = Some(Arc::from(state));
+        self.secrets.set_callbacks(Callbacks::of(state));
+    }
+
+    /// Whether a file of stubs answers instead of what actions call.
+    #[must_use]
+    pub fn has_stubs(&self) -> bool {
+        self.handlers.has_stubs()
+    }
+
+    /// The addresses that answer signals.
+    #[must_use]
+    pub fn callbacks(&self) -> &Callbacks {
+        self.secrets.callbacks()
     }
 
     /// Where values of workflows between their runs are; without this, no action reads or writes one.

@@ -4,6 +4,7 @@
 //!
 //! A secret is read each time, so that a new one needs no restart.
 
+use super::callback::Callbacks;
 use super::encodings::{base64, unescaped};
 use super::secret_command::SecretCommand;
 use base64::Engine as _;
@@ -16,9 +17,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_expression::{
-    Value, WithMarks, is_secret_name, map_texts, of_environment, replace_secret_marks,
+    Value, WithMarks, is_secret_name, map_texts, of_callback, of_environment, replace_secret_marks,
 };
-use windlass_model::model::{Fault, Name, Request, fault_kind};
+use windlass_model::model::{CallbackClaim, Fault, Name, Request, fault_kind};
 
 /// What replaces a secret in everything that is stored or shown.
 pub const MASK: &str = "***";
@@ -96,7 +97,7 @@ impl SecretSources {
     }
 
     /// Asks the command for a secret that is nowhere else.
-    async fn ask(&self, name: &str) -> Result<(), String> {
+    pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
         match &self.command {
             Some(command) if is_secret_name(name) && self.get(name)?.is_none() => {
                 command.ask(name).await
@@ -105,7 +106,7 @@ impl SecretSources {
         }
     }
 
-    fn get(&self, name: &str) -> Result<Option<String>, String> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<String>, String> {
         if let Some(variable) = of_environment(name) {
             let read = || std::env::var(variable).ok();
             return Ok(self.environment.then(read).flatten());
@@ -146,7 +147,8 @@ pub(super) fn is_hidden_key(key: &str) -> bool {
 }
 
 /// Whether a name fits a pattern, in which a `*` matches any text.
-fn fits(pattern: &str, name: &str) -> bool {
+#[must_use]
+pub fn fits_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else {
@@ -206,11 +208,20 @@ pub struct Secrets {
     of_guest: bool,
     readable: Arc<Vec<String>>,
     free: bool,
+    callbacks: Callbacks,
 }
 
 impl Secrets {
     pub fn set_sources(&mut self, sources: SecretSources) {
         self.sources = sources;
+    }
+
+    pub fn set_callbacks(&mut self, callbacks: Callbacks) {
+        self.callbacks = callbacks;
+    }
+
+    pub fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
     }
 
     /// The names that guests may name; a `*` in one matches any text.
@@ -241,17 +252,30 @@ impl Secrets {
     /// Whether a variable of the environment may be read.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
-        self.free || self.readable.iter().any(|pattern| fits(pattern, variable))
+        self.free
+            || self
+                .readable
+                .iter()
+                .any(|pattern| fits_pattern(pattern, variable))
     }
 
     /// Whether guests may name this secret. A separate check covers what they may read of the environment.
     #[must_use]
     pub fn allows_guest_secret(&self, name: &str) -> bool {
-        of_environment(name).is_some() || self.for_guests.iter().any(|pattern| fits(pattern, name))
+        of_environment(name).is_some()
+            || of_callback(name).is_some()
+            || self
+                .for_guests
+                .iter()
+                .any(|pattern| fits_pattern(pattern, name))
     }
 
     /// The flag that would let the program name this secret; none when it may.
     fn denied(&self, name: &str) -> Option<String> {
+        // It answers a signal of the run itself.
+        if of_callback(name).is_some() {
+            return None;
+        }
         match of_environment(name) {
             Some(variable) => {
                 (!self.can_read_env(variable)).then(|| format!("--allow-env {variable}"))
@@ -284,6 +308,14 @@ impl Secrets {
         Fault::new(fault_kind::SECRET, message)
     }
 
+    /// The address that answers a signal, from what its mark claims.
+    fn callback(&self, signal: &str, claim: Option<&str>) -> Result<String, String> {
+        let claim = claim.and_then(CallbackClaim::parse);
+        let claim =
+            claim.ok_or_else(|| format!("the mark of `callbackUrl('{signal}')` is damaged"))?;
+        self.callbacks.address(signal, &claim)
+    }
+
     /// Fetches what only a command knows, for [`Self::open`].
     pub async fn fetch(&self, request: &Request) -> Result<(), Fault> {
         let own = self.uses.get(&request.action);
@@ -306,7 +338,7 @@ impl Secrets {
         let own: &[Name] = own.map_or(&[], Vec::as_slice);
         let mut values = BTreeMap::new();
         let all: BTreeSet<&Name> = self.uses.values().flatten().collect();
-        for name in all {
+        for name in all.into_iter().filter(|name| of_callback(name).is_none()) {
             if let Some(flag) = self.denied(name) {
                 if own.contains(name) {
                     let shown = of_environment(name).unwrap_or(name);
@@ -333,10 +365,24 @@ impl Secrets {
             }
         }
         let mut unset = None;
+        let mut addresses = Vec::new();
+        let mut no_address = None;
         let mut put = |inside: &str| {
             let marked = WithMarks::of(inside);
             if !own.iter().any(|own| **own == *marked.name) {
                 return None;
+            }
+            if let Some(signal) = of_callback(marked.name) {
+                return match self.callback(signal, marked.fallback) {
+                    Ok(address) => {
+                        addresses.push(address.clone());
+                        Some(address)
+                    }
+                    Err(why) => {
+                        no_address = Some(why);
+                        None
+                    }
+                };
             }
             let value = values.get(marked.name).map(String::as_str);
             let value = value.filter(|value| !(marked.or_empty && value.is_empty()));
@@ -353,10 +399,14 @@ impl Secrets {
         if let Some(name) = unset {
             return Err(self.missing(&name));
         }
+        if let Some(why) = no_address {
+            return Err(fault(why));
+        }
         let hidden = values.iter().filter_map(|(name, value)| {
             let short = of_environment(name).is_some() && !is_hidden_key(value);
             (!short).then_some(value.as_str())
         });
+        let hidden = hidden.chain(addresses.iter().map(String::as_str));
         Ok(Some(ResolvedSecrets {
             request: Request {
                 inputs,
@@ -641,7 +691,10 @@ mod tests {
             ("", &[]),
         ] {
             let all = ["API", "API_", "API_X", "_KEY", "X_KEY", "API_X_KEY", "api"];
-            let found: Vec<&str> = all.into_iter().filter(|name| fits(pattern, name)).collect();
+            let found: Vec<&str> = all
+                .into_iter()
+                .filter(|name| fits_pattern(pattern, name))
+                .collect();
             assert_eq!(found, fitting, "{pattern}");
         }
     }

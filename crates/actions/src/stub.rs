@@ -77,6 +77,10 @@ struct Stub {
 }
 
 impl Stubs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.stubs.is_empty()
+    }
+
     /// Adds a stub, or replaces the one of that name.
     pub(super) fn add(&mut self, name: Name, answers: Vec<StubAnswer>) {
         let stub = Stub {

@@ -56,6 +56,12 @@ codes! {
     NoPlace = ("no-place", 409, 2, "The run cannot be retried from there");
     /// Nothing in the run's workflow waits for the signal.
     NoSignal = ("no-signal", 409, 2, "The run waits for no such signal");
+    /// The question that the signal answers does not accept the answer.
+    RefusedAnswer = ("refused-answer", 422, 2, "The answer is refused");
+    /// The address of a callback was used, or the run received the signal in another way.
+    Answered = ("answered", 409, 2, "The run has already received the signal");
+    /// The address of a callback is too old.
+    Expired = ("expired", 410, 2, "The address has expired");
     /// The run lacks a handler or a secret here, or this version cannot read its workflow.
     NotLoaded = ("not-loaded", 409, 3, "The run cannot continue with the server's configuration");
     /// The idempotency key was used for something else.

@@ -129,6 +129,12 @@ pub enum EngineError {
         /// What is stored there now.
         current: Option<Box<StateReport>>,
     },
+    /// No saved workflow of this name has a webhook.
+    #[error("no saved workflow `{0}` has `triggers: {{ webhook: … }}`")]
+    NoWebhook(String),
+    /// A request to a webhook that is not signed by its secret.
+    #[error("{0}")]
+    Unsigned(String),
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
@@ -193,6 +199,8 @@ impl EngineError {
             Self::NotRetried { .. } => ErrorCode::NotRetried,
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
+            Self::NoWebhook(_) => ErrorCode::NotFound,
+            Self::Unsigned(_) => ErrorCode::Unauthorized,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
             Self::NoIteration { .. } | Self::NoVersion { .. } => ErrorCode::NotFound,
             Self::NoWorkflow { .. } => ErrorCode::UnknownWorkflow,
@@ -240,6 +248,8 @@ fn of_schedule(error: &ScheduleError) -> ErrorCode {
         ScheduleError::Ended { .. } => ErrorCode::RunEnded,
         ScheduleError::Exists(_) => ErrorCode::RunExists,
         ScheduleError::NoSignal { .. } => ErrorCode::NoSignal,
+        ScheduleError::RefusedAnswer { .. } => ErrorCode::RefusedAnswer,
+        ScheduleError::Answered { .. } => ErrorCode::Answered,
         ScheduleError::Broken { .. } => ErrorCode::Internal,
         ScheduleError::Busy => ErrorCode::Busy,
         ScheduleError::Stopped => ErrorCode::Unavailable,

@@ -26,6 +26,9 @@ const MAX_DEPTH: usize = 16;
 /// The label of a child with the number of runs around it.
 const DEPTH_LABEL: &str = "windlass.depth";
 
+/// The label of a run with answers from a file of stubs.
+const STUBS_LABEL: &str = "windlass.stubs";
+
 /// Between two tries while the engine has no room, or the store refuses writes.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -88,6 +91,9 @@ impl Launcher {
         };
         if let Some(permit) = &permit {
             labels.extend([permit.label.clone()]);
+        }
+        if workflow.loaded.registry.has_stubs() {
+            labels.insert(String::from(STUBS_LABEL), String::from("true"));
         }
         let mut loaded = workflow.loaded.clone();
         // It may have been loaded without an engine.

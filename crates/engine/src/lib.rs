@@ -28,6 +28,7 @@ mod called;
 mod code;
 pub mod doctor;
 mod error;
+mod event_start;
 mod files;
 mod follow;
 mod idempotent_start;
@@ -56,6 +57,7 @@ pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError, is_full};
+pub use event_start::{Delivery, SeenFiles};
 pub use follow::{ActionBegan, Follower, Notice, Retry};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
@@ -75,7 +77,9 @@ pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
 pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
-pub use windlass_actions::{ActivityContext, ActivityError, OutputStream, Registry, SecretSources};
+pub use windlass_actions::{
+    ActivityContext, ActivityError, CALLBACK_PATH, Callbacks, OutputStream, Registry, SecretSources,
+};
 pub use windlass_draw::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 use windlass_expression::excerpt;
 pub use windlass_expression::{
@@ -85,10 +89,10 @@ pub use windlass_expression::{
 pub use windlass_formats::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use windlass_formats::{Caps, of as dialect_of};
-pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
+pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus, Signal};
 pub use windlass_model::model::{
-    Dialect, HandlerTarget, HostRate, Name, Origin, Policy, Rate, Status, StubAnswer, TURN_SIGNAL,
-    name_of_part, path_part, sha256,
+    CHOICE, CallbackClaim, Dialect, HandlerTarget, HostRate, Name, Origin, Policy, Rate, Status,
+    StubAnswer, TURN_SIGNAL, name_of_part, path_part, sha256,
 };
 pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use windlass_source::source::{Bundle, SourceFile};
@@ -329,18 +333,18 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
+    /// [`crate::scheduler::ScheduleError::RefusedAnswer`] when its question does not accept the payload;
+    /// [`crate::scheduler::ScheduleError::Answered`] of a callback that was used;
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
-    pub async fn signal(
-        &self,
-        run: &str,
-        name: &str,
-        payload: Value,
-    ) -> Result<RunStatus, EngineError> {
-        let event = Event::Signalled {
-            name: Name::from(name),
-            payload,
-        };
+    pub async fn signal(&self, run: &str, signal: Signal) -> Result<RunStatus, EngineError> {
+        let event = Event::Signalled(signal);
         self.launcher.runs.deliver(run, event).await
+    }
+
+    /// The addresses that answer signals without a token.
+    #[must_use]
+    pub fn callbacks(&self) -> &Callbacks {
+        self.launcher.workflows.registry.callbacks()
     }
 
     /// A handle on a run that exists: its updates from now on, and its result.

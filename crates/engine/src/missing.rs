@@ -3,7 +3,7 @@
 use super::load::Workflows;
 use std::collections::BTreeSet;
 use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, required_feature};
-use windlass_expression::of_environment;
+use windlass_expression::{of_callback, of_environment};
 use windlass_model::hir::{self, HandlerUse};
 use windlass_model::model::Origin;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
@@ -111,7 +111,9 @@ impl Workflows {
             for name in workflow.secrets_of(call) {
                 let is_left = of_environment(&name)
                     .is_some_and(|variable| !call.inputs.needs_variable(variable));
+                // The address of a callback is made when the action starts.
                 if is_left
+                    || of_callback(&name).is_some()
                     || !self.may_name(&name, origin)
                     || self.registry.secret_sources().knows(&name)
                 {

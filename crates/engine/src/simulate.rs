@@ -12,8 +12,8 @@ use windlass_actions::{is_append_bookkeeping, simulate_append, stand_in};
 use windlass_expression::{Object, Value};
 use windlass_machine::hosted::RunHost;
 use windlass_machine::{
-    Bug, Effect, EffectId, Event, HistoryEvent, HistoryKind, RunStatus, TimerId, TimerPurpose,
-    Transition, Wait, innermost_iteration,
+    Bug, Effect, EffectId, Event, HistoryEvent, HistoryKind, RunStatus, Signal, TimerId,
+    TimerPurpose, Transition, innermost_iteration,
 };
 use windlass_model::model::{
     Fault, GET_STATE, HandlerTarget, Name, Request, SET_STATE, StubAnswer, fault_kind,
@@ -158,12 +158,18 @@ pub async fn simulate(
     let environment =
         state::simulated_start(&play.store, workflow, given, &labels.unwrap_or_default())?;
     play.events.push_back(Event::Started { input, environment });
-    let signals = given.signals.iter();
-    play.events
-        .extend(signals.map(|(name, payload)| Event::Signalled {
-            name: name.clone(),
-            payload: payload.clone(),
-        }));
+    for (name, payload) in given.signals.iter() {
+        let signal = Signal::new(name.clone(), payload.clone());
+        if let Some(form) = workflow.program().form(name) {
+            let accepted = form.accept(payload);
+            accepted.map_err(|reason| ScheduleError::RefusedAnswer {
+                run: workflow.program().name.clone(),
+                name: name.clone(),
+                reason,
+            })?;
+        }
+        play.events.push_back(Event::Signalled(signal));
+    }
     while let Some(event) = play.next_event() {
         if play.count == MAX_STEPS {
             play.stopped = Some(format!("it has taken {MAX_STEPS} steps"));
@@ -474,10 +480,8 @@ impl<'a> Simulation<'a> {
         let outcome = state.outcome.as_ref();
         let between_runs = state::last_values(&state.variables);
         let paused = state.paused.as_ref();
-        let mut signals = state.cursors.values().filter_map(|one| match &one.wait {
-            Wait::Signal(name) => Some(name.to_string()),
-            _ => None,
-        });
+        let waits = state.cursors.values();
+        let mut signals = waits.filter_map(|one| one.wait.signal().map(ToString::to_string));
         let unanswered = self.open.values().next();
         let nowhere = self.given.at.as_deref().filter(|_| self.from.is_none());
         let misspelt = nowhere.and_then(|at| did_you_mean_place(self.hosted.program(), at));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 use windlass_expression::{Context, Template, Value};
-use windlass_machine::{Event, RunStatus, Wait};
+use windlass_machine::{Event, RunStatus, Signal, Wait};
 use windlass_model::model::{ConcurrencyPolicy, Name, TURN_SIGNAL};
 use windlass_store::{QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
@@ -155,10 +155,7 @@ impl Turns {
         let state = self.inspector.load(run)?.state;
         let is_turn = |wait: &Wait| matches!(wait, Wait::Signal(name) if &**name == TURN_SIGNAL);
         if state.cursors.values().any(|cursor| is_turn(&cursor.wait)) {
-            let signal = Event::Signalled {
-                name: Name::from(TURN_SIGNAL),
-                payload: Value::Null,
-            };
+            let signal = Event::Signalled(Signal::new(Name::from(TURN_SIGNAL), Value::Null));
             self.runs.deliver(run, signal).await?;
         }
         Ok(())

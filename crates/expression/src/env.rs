@@ -4,6 +4,7 @@
 
 use super::{Budget, Value};
 use chrono::{DateTime, Utc};
+use std::time::Duration;
 
 /// Which rules apply where Loom and Azure differ (docs/reference/loom.md, docs/reference/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -208,6 +209,10 @@ pub trait Env {
     /// `secret('NAME')`: a placeholder that only an action resolves; never the secret itself.
     fn secret(&self, name: &str) -> Option<Value> {
         self.outer()?.secret(name)
+    }
+    /// `callbackUrl('SIGNAL')`: a placeholder for an address that is valid for so long; only an action resolves it.
+    fn callback_url(&self, signal: &str, valid: Duration) -> Option<Value> {
+        self.outer()?.callback_url(signal, valid)
     }
     /// True inside a loop's condition, where an action that has not run reads as null.
     fn missing_as_null(&self) -> bool {

@@ -44,11 +44,12 @@ pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub use jinja::{budget_exhausted, python_quoted, with_template_cache};
 pub use reference::{LAST_RUN, Reference};
+pub use schema::Schema;
 #[cfg(feature = "schema")]
 pub use schema_work::{Documents, MAX_TOLD};
 pub use secret::{
-    WithMarks, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
-    replace_secret_marks, secret_mark,
+    WithMarks, callback_mark, callback_secret, environment_secret, is_secret_name, map_texts,
+    mask_printed_marks, of_callback, of_environment, replace_secret_marks, secret_mark,
 };
 pub use template::{Syntax, Template};
 pub use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};

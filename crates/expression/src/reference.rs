@@ -1,5 +1,6 @@
 //! What an expression mentions by a literal name: for linking, lints and hints.
 
+use super::secret::callback_secret;
 use super::wdl::ast::{AstSpan, Expr, Node, RefusedCall};
 
 /// What `lastRun()` is called at the top of a Jinja template.
@@ -118,6 +119,10 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
         "secret" => {
             let name = arguments.first().and_then(Expr::literal_text);
             return Some(Reference::Secret(name.unwrap_or_default().to_owned()));
+        }
+        "callbackUrl" => {
+            let name = arguments.first().and_then(Expr::literal_text);
+            return Some(Reference::Secret(callback_secret(name.unwrap_or_default())));
         }
         "env" => {
             let name = arguments.first().and_then(Expr::literal_text);

@@ -10,7 +10,7 @@ use windlass_value::shortened;
 const MAX_MESSAGE: usize = 300;
 
 /// A schema, read once.
-pub(super) struct Schema {
+pub struct Schema {
     source: Value,
     schema: serde_json::Value,
     validator: Validator,
@@ -53,6 +53,12 @@ impl Schema {
             schema,
             validator,
         })
+    }
+
+    /// The schema as its author wrote it.
+    #[must_use]
+    pub fn source(&self) -> &Value {
+        &self.source
     }
 
     /// Whether a value is as the schema says.

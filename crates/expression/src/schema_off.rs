@@ -4,13 +4,17 @@ use super::{Budget, Value};
 
 /// A type without values: this build has no schemas.
 #[derive(Debug, PartialEq)]
-pub(super) enum Schema {}
+pub enum Schema {}
 
 impl Schema {
     pub fn read(_: &Value) -> Result<Self, String> {
         Err(String::from(
             "this build of Windlass checks no JSON Schema: feature `schema`",
         ))
+    }
+
+    pub fn source(&self) -> &Value {
+        match *self {}
     }
 
     pub fn check(&self, _: &Value, _: &Budget) -> Result<(), String> {

@@ -43,6 +43,27 @@ pub fn of_environment(secret: &str) -> Option<&str> {
     secret.strip_prefix(ENVIRONMENT)
 }
 
+/// What the name of a secret begins with that is the address of a callback: its signal follows.
+const CALLBACK: &str = "callback:";
+
+/// The name under which the address of a signal's callback is a secret.
+#[must_use]
+pub fn callback_secret(signal: &str) -> String {
+    format!("{CALLBACK}{signal}")
+}
+
+/// The signal whose callback a secret is, if it is one.
+#[must_use]
+pub fn of_callback(secret: &str) -> Option<&str> {
+    secret.strip_prefix(CALLBACK)
+}
+
+/// The mark of a callback's address, with what the address says.
+#[must_use]
+pub fn callback_mark(signal: &str, claim: &str) -> String {
+    format!("{OPEN}{CALLBACK}{signal}{UNLESS_SET}{claim}{CLOSE}")
+}
+
 #[must_use]
 pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")

@@ -3,7 +3,7 @@
 
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
-use windlass_model::model::{Dialect, Name, NamedSpans, OnLimit, OnMissing, Test};
+use windlass_model::model::{Dialect, EventTriggers, Name, NamedSpans, OnLimit, OnMissing, Test};
 use windlass_source::source::Span;
 
 /// A workflow that does nothing.
@@ -21,6 +21,7 @@ pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
         parameters: Vec::new(),
         trigger: None,
         schedule: None,
+        event_triggers: EventTriggers::default(),
         concurrency: None,
         rates: Vec::new(),
         body: nothing(),

@@ -413,7 +413,10 @@ fn looks_like(node: &Node) -> Option<Dialect> {
         || exported
         || node.get("definition").is_some()
         || node.get("resources").is_some()
-        || (node.get("triggers").is_some() && node.get("actions").is_some())
+        || (node.get("actions").is_some()
+            && node
+                .get("triggers")
+                .is_some_and(|triggers| !loom::are_of_loom(triggers)))
     {
         return Some(Dialect::Azure);
     }

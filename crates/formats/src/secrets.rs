@@ -1,7 +1,7 @@
 //! Where a workflow may name secrets, in every format: in the inputs of actions and nowhere else,
 //! because everything else is stored. Reports; it never changes anything.
 
-use windlass_expression::{Condition, Reference, Template, is_secret_name};
+use windlass_expression::{Condition, Reference, Template, is_secret_name, of_callback};
 use windlass_model::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
@@ -102,10 +102,16 @@ impl Check<'_> {
             let Reference::Secret(name) = reference else {
                 continue;
             };
-            if is_secret_name(&name) {
+            let callback = of_callback(&name);
+            if is_secret_name(&name) || callback.is_some_and(|signal| !signal.is_empty()) {
                 continue;
             }
-            let (what, hint) = if name.is_empty() {
+            let (what, hint) = if callback.is_some() {
+                (
+                    String::from("which signal this is, is known only when it runs"),
+                    "write its name itself: callbackUrl('approved')",
+                )
+            } else if name.is_empty() {
                 (
                     String::from("which secret this is, is known only when it runs"),
                     "write its name itself: secret('TOKEN')",
@@ -168,6 +174,11 @@ impl Check<'_> {
     fn report(&mut self, references: Vec<Reference>, span: Span, what: &str) {
         for reference in references {
             let (message, hint) = match reference {
+                Reference::Secret(name) if of_callback(&name).is_some() => (
+                    format!("{what} reads `callbackUrl`, and would be stored"),
+                    "only what an action is given can hold such an address: use it in the `inputs` of \
+                     http, shell, activity, …",
+                ),
                 Reference::Secret(name) => (
                     format!("{what} reads the secret `{name}`, and would be stored"),
                     "only what an action is given can hold a secret: use it in the `inputs` of \

@@ -9,7 +9,7 @@ use super::state::{
     Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
     TimerId, TimerPurpose, Wait,
 };
-use crate::program::{Op, Outputs, Program, ScopeId, State, StateId};
+use crate::program::{Op, Outputs, Program, ScopeId, StateId};
 use rand::rngs::StdRng;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ impl Stepper<'_> {
             Event::Restored(state) => self.handle_restored(state),
             Event::EffectCompleted { id, result } => self.handle_completed(id, result),
             Event::TimerFired { id } => self.handle_timer(id),
-            Event::Signalled { name, payload } => self.handle_signal(name, payload),
+            Event::Signalled(signal) => self.handle_signal(signal),
             Event::PauseRequested => self.pause(PauseReason::Requested),
             Event::Resumed => self.handle_resumed(),
             Event::CancelRequested => self.handle_cancel(),
@@ -356,24 +356,6 @@ impl Stepper<'_> {
             TimerPurpose::Sleep => self.complete_wait(cursor, Value::Null, self.now),
             TimerPurpose::SleepSince(since) => self.complete_wait(cursor, Value::Null, since),
             TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
-        }
-    }
-
-    fn handle_signal(&mut self, name: Name, payload: Value) -> MachineResult {
-        self.report(HistoryKind::Signalled { name: name.clone() });
-        let hides = |state: &State| {
-            matches!(&state.op, Op::AwaitSignal(awaited) if *awaited == name)
-                && self.secured_parts(state.action).outputs
-        };
-        let payload = match self.program.states.iter().any(hides) {
-            true => payload.secure(),
-            false => payload,
-        };
-        let waits = Wait::Signal(name.clone());
-        let mut cursors = self.run.cursors.iter();
-        match cursors.find(|(_, cursor)| cursor.wait == waits) {
-            Some((cursor, _)) => self.complete_wait(*cursor, payload, self.now),
-            None => self.emit(Change::SignalKept(name, payload)),
         }
     }
 

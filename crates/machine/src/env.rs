@@ -9,11 +9,12 @@ use chrono::{DateTime, Utc};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cell::RefCell;
+use std::time::Duration;
 use windlass_expression::{
     ActionView, Budget, Condition, Env, EvalError, LAST_RUN, Lookup, Mode, Object,
-    SCHEDULE_MEMBERS, Template, Value, environment_secret, secret_mark,
+    SCHEDULE_MEMBERS, Template, Value, callback_mark, environment_secret, secret_mark,
 };
-use windlass_model::model::{Name, STATE_VARIABLE, Status};
+use windlass_model::model::{CallbackClaim, Name, STATE_VARIABLE, Status};
 use windlass_value::time::Timestamp;
 
 /// What a loop's condition sees from the position of a cursor, for readers of a run.
@@ -591,6 +592,21 @@ impl Env for View<'_> {
         match self.secrets {
             Secrets::Refused => None,
             Secrets::Marked => Some(Value::text(secret_mark(name))),
+            Secrets::Blank => Some(Value::text("")),
+        }
+    }
+
+    fn callback_url(&self, signal: &str, valid: Duration) -> Option<Value> {
+        match self.secrets {
+            Secrets::Refused => None,
+            Secrets::Marked => {
+                let claim = CallbackClaim {
+                    run: self.run.id.to_string(),
+                    received: self.run.received(signal),
+                    expires_at: self.now.plus(valid),
+                };
+                Some(Value::text(callback_mark(signal, &claim.to_string())))
+            }
             Secrets::Blank => Some(Value::text("")),
         }
     }

@@ -33,11 +33,7 @@ pub enum Event {
     /// A timer's due time has come.
     TimerFired { id: TimerId },
     /// Someone sent a signal.
-    Signalled {
-        name: Name,
-        /// What it carries.
-        payload: Value,
-    },
+    Signalled(super::signal::Signal),
     /// Someone asked for a pause.
     PauseRequested,
     /// The pause is over.
@@ -296,8 +292,14 @@ pub enum HistoryKind {
         /// When it fires.
         due_at: Timestamp,
     },
-    /// A signal came.
+    /// A signal was received from an unknown sender.
     Signalled { name: Name },
+    /// A signal was received.
+    Answered {
+        name: Name,
+        /// Who sent it.
+        by: Name,
+    },
 }
 
 /// The row of an ended iteration.

@@ -53,6 +53,7 @@ mod record;
 mod retry;
 mod rewind;
 mod schema;
+mod signal;
 mod state;
 mod step;
 mod variables;
@@ -70,9 +71,10 @@ pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, vari
 pub use path::printable;
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
+pub use signal::{Signal, SignalRefusal, check_signal};
 pub use state::{
-    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
-    IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError, RunState,
-    RunStatus, TimerId, TimerPurpose, Wait,
+    AskedQuestion, BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind,
+    GraphState, IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError,
+    RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };
 pub use windlass_expression::Budget;

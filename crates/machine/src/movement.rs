@@ -182,7 +182,7 @@ impl<'a> Stepper<'a> {
                     _ => Ok(()),
                 }
             }
-            Wait::Signal(_) => self.record_cancelled(cursor, status, self.now),
+            Wait::Signal(_) | Wait::Question(_) => self.record_cancelled(cursor, status, self.now),
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),
         }
     }

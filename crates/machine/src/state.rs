@@ -9,7 +9,9 @@ use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Value;
-use windlass_model::model::{FAILED_ENDINGS, FAILURE, Fault, Name, Request, Status, fault_kind};
+use windlass_model::model::{
+    FAILED_ENDINGS, FAILURE, Fault, Name, RECEIVED_VARIABLE, Request, Status, fault_kind,
+};
 use windlass_value::time::Timestamp;
 
 macro_rules! run_id {
@@ -133,9 +135,36 @@ pub enum Wait {
         /// Whether it is from the operation where the cursor is, not from inside a scope.
         here: bool,
     },
+    /// The answer to a question.
+    Question(Box<AskedQuestion>),
+}
+
+/// A question that a run asked people.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct AskedQuestion {
+    /// The signal that answers it.
+    pub signal: Name,
+    /// The question itself.
+    pub title: Option<String>,
+    pub since: Timestamp,
 }
 
 impl Wait {
+    /// The signal that ends it.
+    #[must_use]
+    pub fn signal(&self) -> Option<&Name> {
+        match self {
+            Self::Signal(name) => Some(name),
+            Self::Question(asked) => Some(&asked.signal),
+            Self::Ready
+            | Self::Effect(_)
+            | Self::Timer(_)
+            | Self::Branches
+            | Self::Budget
+            | Self::Faulted { .. } => None,
+        }
+    }
+
     /// Whether a cursor that waits for this can continue at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -570,6 +599,16 @@ impl RunState {
     #[must_use]
     pub fn has_ready_cursor(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// How many signals of a name it has received, of a name that `callbackUrl` has.
+    #[must_use]
+    pub fn received(&self, signal: &str) -> u64 {
+        let counts = self.variables.get(RECEIVED_VARIABLE);
+        let count = counts.and_then(|counts| counts.get(signal)?.as_int());
+        count
+            .and_then(|count| u64::try_from(count).ok())
+            .unwrap_or(0)
     }
 
     /// When its first timer fires.

@@ -10,13 +10,13 @@ use super::fault::failure_of;
 use super::record::Output;
 use super::retry::RaisedAt;
 use super::state::{
-    CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect, RunError,
-    TimerPurpose, TryState, Wait,
+    AskedQuestion, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect,
+    RunError, TimerPurpose, TryState, Wait,
 };
 use crate::program::{ActionId, Call, Op, Outputs, RetryPolicy, Scope, ScopeId, ScopeKind, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{
-    FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Request, Status, fault_kind,
+    AwaitedSignal, FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Request, Status, fault_kind,
 };
 use windlass_value::time::Timestamp;
 
@@ -114,16 +114,7 @@ impl<'a> Stepper<'a> {
                 });
                 self.emit(Change::Waits(cursor, Wait::Timer(id)))?;
             }
-            Op::AwaitSignal(name) => {
-                let kept = self.run.signals.iter().find(|(kept, _)| kept == name);
-                match kept.map(|(_, payload)| payload.clone()) {
-                    Some(payload) => {
-                        self.emit(Change::SignalTaken(name.clone()))?;
-                        self.complete_wait(cursor, payload, self.now)?;
-                    }
-                    None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone())))?,
-                }
-            }
+            Op::AwaitSignal(awaited) => self.await_signal(cursor, awaited)?,
             Op::Expect(action, expect) => {
                 self.expect(cursor, *action, expect)?;
                 self.emit(Change::Moved(cursor, state.next))?;
@@ -210,6 +201,30 @@ impl<'a> Stepper<'a> {
             self.assign(cursor, &call.then, Some(("result", result)))?;
         }
         Ok(self.emit(Change::Moved(cursor, state.next))?)
+    }
+
+    /// Takes a stored signal, or waits for one.
+    fn await_signal(&mut self, cursor: CursorId, awaited: &AwaitedSignal) -> StepResult {
+        let name = &awaited.name;
+        let stored = self.run.signals.iter().find(|(stored, _)| stored == name);
+        if let Some((_, payload)) = stored {
+            let payload = payload.clone();
+            self.emit(Change::SignalTaken(name.clone()))?;
+            return Ok(self.complete_wait(cursor, payload, self.now)?);
+        }
+        let wait = match &awaited.question {
+            None => Wait::Signal(name.clone()),
+            Some(question) => {
+                let title = question.title.as_ref();
+                let title = title.map(|title| self.eval(cursor, title)).transpose()?;
+                Wait::Question(Box::new(AskedQuestion {
+                    signal: name.clone(),
+                    title: title.as_ref().map(text),
+                    since: self.now,
+                }))
+            }
+        };
+        Ok(self.emit(Change::Waits(cursor, wait))?)
     }
 
     /// What a cursor waited for has come, and is what its step gives.

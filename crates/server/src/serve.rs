@@ -19,13 +19,17 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use windlass_engine::{Engine, EngineError, PruneFilter, is_full, now};
+use url::Url;
+use windlass_engine::{Engine, EngineError, PruneFilter, SeenFiles, is_full, now};
 
 /// How often it is looked whether there is room on the disk.
 const ROOM: Duration = Duration::from_secs(1);
 
 /// The part of the grace period that is reserved for commits and answers when effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// Between two looks into folders. A file that did not change meanwhile is complete.
+const FOLDERS: Duration = Duration::from_secs(1);
 
 /// Schedules are checked at least this often, because the clock may be set.
 const LOOK: Duration = Duration::from_secs(30);
@@ -59,6 +63,8 @@ pub struct Options {
     pub connections: usize,
     /// A request head or body that takes longer ends its connection.
     pub idle_timeout: Duration,
+    /// The address under which others reach the server; none: the one that it listens at.
+    pub public_url: Option<String>,
     /// It leaves within this time.
     pub grace: Duration,
     /// Which runs are forgotten while it serves.
@@ -88,6 +94,9 @@ pub enum ServeError {
     /// Its tokens do not go together.
     #[error("{0}")]
     Tokens(&'static str),
+    /// The public address is not one of a server.
+    #[error("--public-url `{0}` is not an address such as https://loops.example.com")]
+    PublicUrl(String),
     /// A certificate or key that cannot be used.
     #[error("{} cannot be used: {reason}", path.display())]
     Tls {
@@ -151,6 +160,8 @@ async fn run(
     let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
+    let public_url = options.public_url.as_deref();
+    engine.callbacks().set_server(public_url.unwrap_or(&url));
     let (phase, watched) = watch::channel(Phase::Starting);
     let with_token = options.token.is_some() || options.view_token.is_some();
     let sessions = with_token.then(|| Sessions::of(state)).transpose();
@@ -181,7 +192,7 @@ async fn run(
     let (connections, idle_timeout) = (options.connections, options.idle_timeout);
     let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
-    let (mut pruning, mut schedules, mut lists) = (None, None, None);
+    let (mut pruning, mut schedules, mut lists, mut folders) = (None, None, None, None);
     let outcome = async {
         let mut stop = pin!(stop());
         loop {
@@ -205,6 +216,7 @@ async fn run(
         ready(&url);
         schedules = Some(tokio::spawn(fire(Arc::clone(engine))));
         lists = Some(tokio::spawn(follow_runs(Arc::clone(engine))));
+        folders = Some(tokio::spawn(watch_folders(Arc::clone(engine))));
         pruning = options.prune.map(|filter| {
             let engine = Arc::clone(engine);
             tokio::spawn(prune(engine, filter))
@@ -247,7 +259,11 @@ async fn run(
     }
     api.abort();
     watchdog.abort();
-    let tasks = pruning.iter().chain(&schedules).chain(&lists);
+    let tasks = pruning
+        .iter()
+        .chain(&schedules)
+        .chain(&lists)
+        .chain(&folders);
     tasks.for_each(JoinHandle::abort);
     if let Some(socket) = socket {
         socket.close();
@@ -264,6 +280,11 @@ impl Options {
         if self.view_token.is_some() && self.view_token == self.token {
             let why = "the token that may only look is the one that may do everything";
             return Err(ServeError::Tokens(why));
+        }
+        if let Some(address) = &self.public_url
+            && !Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        {
+            return Err(ServeError::PublicUrl(address.clone()));
         }
         let missing = match (&self.token, &self.tls, self.allow_plain) {
             _ if self.listen.ip().is_loopback() => return Ok(()),
@@ -339,6 +360,17 @@ async fn fire(engine: Arc<Engine>) {
             () = tokio::time::sleep(wait) => {}
             () = engine.schedules_changed() => {}
         }
+    }
+}
+
+/// Starts runs for new files in the folders of saved workflows.
+async fn watch_folders(engine: Arc<Engine>) {
+    let mut seen = SeenFiles::default();
+    loop {
+        if let Err(error) = engine.start_by_files(&mut seen).await {
+            tracing::warn!(%error, "the folders of workflows cannot be read");
+        }
+        tokio::time::sleep(FOLDERS).await;
     }
 }
 

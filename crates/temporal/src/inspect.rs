@@ -14,7 +14,7 @@ use temporalio_common::protos::temporal::api::history::v1::HistoryEvent as Event
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
-use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers};
+use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers, check_signal};
 use windlass_engine::{EngineError, PruneFilter, RunReader, StoreReader, chosen_to_prune};
 use windlass_machine::IterationRow;
 use windlass_machine::program::ProgramHash;
@@ -390,21 +390,15 @@ impl Folds {
                 status: header.status,
             }));
         }
-        let Command::Signal { name: signal, .. } = command else {
+        let windlass_machine::Event::Signalled(signal) = command.clone().event() else {
             return Ok(());
         };
         let source = self.store.program(header.program)?;
         let loaded = self.loader.load_to_end(header.program, &source);
         let loaded = loaded.map_err(|why| EngineError::from(TemporalError::Unloadable(why)))?;
-        let known = loaded.program.signals();
-        match known.contains(signal) {
-            true => Ok(()),
-            false => Err(EngineError::from(ScheduleError::NoSignal {
-                run: name,
-                name: signal.clone(),
-                known: known.into_iter().collect(),
-            })),
-        }
+        let stored = self.store.load(run)?;
+        check_signal(&name, &loaded.program, &stored.state, &signal)?;
+        Ok(())
     }
 
     /// The runs that a filter means.

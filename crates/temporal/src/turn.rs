@@ -7,11 +7,13 @@ use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wir
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_engine::scheduler;
 use windlass_expression::Value;
 use windlass_machine::hosted::RunHost;
 use windlass_machine::program::Program;
 use windlass_machine::{
-    Durable, Effect, EffectId, Event, Outcome, RunStatus, TimerId, Transition, sealed,
+    Durable, Effect, EffectId, Event, Outcome, RunStatus, Signal, TimerId, Transition,
+    check_signal, sealed,
 };
 use windlass_model::model::{Fault, Name, Request};
 use windlass_value::time::Timestamp;
@@ -249,9 +251,10 @@ impl Turn {
     ) -> Result<(), TemporalError> {
         match input {
             Input::Signal(name, payload) => {
-                let known = self.hosted.program().signals().contains(&name);
-                if known && !self.is_final() {
-                    self.step(Event::Signalled { name, payload }, now, sink, orders)?;
+                let signal = Signal::new(name, payload);
+                let accepted = check_signal(self.hosted.program(), self.hosted.state(), &signal);
+                if accepted.is_ok() && !self.is_final() {
+                    self.step(Event::Signalled(signal), now, sink, orders)?;
                 }
             }
             Input::Update(id, command, may_refuse) => match self.refusal(&command) {
@@ -294,12 +297,12 @@ impl Turn {
         if self.is_final() {
             return Some(String::from("the run has ended"));
         }
-        match command {
-            Command::Signal { name, .. } if !self.hosted.program().signals().contains(name) => {
-                Some(format!("the run waits for no signal `{name}`"))
-            }
-            _ => None,
-        }
+        let Event::Signalled(signal) = command.clone().event() else {
+            return None;
+        };
+        let (program, state) = (self.hosted.program(), self.hosted.state());
+        let checked = scheduler::check_signal(&state.id, program, state, &signal);
+        checked.err().map(|why| why.to_string())
     }
 
     fn is_final(&self) -> bool {

@@ -11,7 +11,7 @@ use std::io::Read;
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, SearchAttributes};
 use windlass_expression::{Sealer, Value};
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Event, RunState, RunStatus};
+use windlass_machine::{Event, RunState, RunStatus, Signal};
 use windlass_model::model::{Fault, Name, Request};
 use windlass_store::{ProgramSource, StateKey};
 use windlass_value::time::Timestamp;
@@ -94,11 +94,13 @@ pub enum Command {
     Resume,
     /// To end.
     Cancel,
+    /// As earlier builds sent it.
     Signal {
         name: Name,
         /// What it carries.
         payload: Value,
     },
+    SendSignal(Signal),
 }
 
 impl Command {
@@ -108,7 +110,7 @@ impl Command {
             Event::PauseRequested => Some(Self::Pause),
             Event::Resumed => Some(Self::Resume),
             Event::CancelRequested => Some(Self::Cancel),
-            Event::Signalled { name, payload } => Some(Self::Signal { name, payload }),
+            Event::Signalled(signal) => Some(Self::SendSignal(signal)),
             _ => None,
         }
     }
@@ -118,7 +120,8 @@ impl Command {
             Self::Pause => Event::PauseRequested,
             Self::Resume => Event::Resumed,
             Self::Cancel => Event::CancelRequested,
-            Self::Signal { name, payload } => Event::Signalled { name, payload },
+            Self::Signal { name, payload } => Event::Signalled(Signal::new(name, payload)),
+            Self::SendSignal(signal) => Event::Signalled(signal),
         }
     }
 }

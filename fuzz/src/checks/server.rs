@@ -60,6 +60,7 @@ impl Server {
                 connections: 100,
                 idle_timeout: Duration::from_secs(30),
                 grace: Duration::from_secs(3),
+                public_url: None,
                 prune: None,
             };
             let told = move |url: &str| drop(told.send(url.to_owned()));

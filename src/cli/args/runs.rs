@@ -108,11 +108,14 @@ pub struct RetryArgs {
 pub struct SignalArgs {
     /// Run id, or a unique prefix of it
     pub run: String,
-    /// Name of the signal
-    pub name: String,
-    /// Payload of the signal, as JSON, e.g. `{"approved": true}`
+    /// Name of the signal; default: the one that the run waits for
+    pub name: Option<String>,
+    /// Payload of the signal, as JSON, e.g. `{"approved": true}`; on a terminal, a question without it asks for its fields
     #[arg(long, value_name = "JSON")]
     pub payload: Option<String>,
+    /// Choice that answers the question, e.g. `approve`
+    #[arg(long, value_name = "TEXT", conflicts_with = "payload")]
+    pub choice: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }

@@ -12,6 +12,9 @@ pub struct ServeArgs {
     /// Address to listen on; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7465")]
     pub listen: SocketAddr,
+    /// Address under which others reach the server, e.g. `https://loops.example.com`, for `callbackUrl`; default: its own
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
     /// Maximum duration of a shutdown, e.g. `1m`
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub grace: Lasting,

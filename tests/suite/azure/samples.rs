@@ -210,6 +210,12 @@ async fn a_stub_answers_for_connectors_that_nobody_registered() {
         "json",
     ];
     let failed = windlass(strings(&args)).await;
+    let marked = ["list", "--label", "windlass.stubs=true", "--state", &state];
+    let marked = windlass(strings(&marked)).await;
+    assert!(
+        String::from_utf8_lossy(&marked.stdout).contains("windlass.stubs=true"),
+        "{marked:?}"
+    );
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     let error = &document(&failed)["error"];
     assert_holds(

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use tokio::task::JoinSet;
 use windlass_engine::scheduler::Update;
-use windlass_engine::{Engine, Value};
+use windlass_engine::{Engine, Signal, Value};
 
 /// Counts to its input, an iteration for each.
 const COUNTS: &str = "
@@ -102,7 +102,10 @@ async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
     // One at a time: while nobody else asks, busy runs go on in one turn of the driver, and of two
     // steps of a run on their way at once the later could be stored first.
     for id in runs.join_all().await.into_iter().take(100) {
-        engine.signal(&id, "go", Value::Null).await.unwrap();
+        engine
+            .signal(&id, Signal::new("go".into(), Value::Null))
+            .await
+            .unwrap();
         engine.cancel(&id).await.unwrap();
     }
     engine.stop().await;

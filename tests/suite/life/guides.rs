@@ -103,3 +103,8 @@ async fn commands_of_the_schedules_and_cron_guides_run() {
     assert_eq!(run_page("guides/schedules.md").await, 1);
     assert_eq!(run_page("guides/from-cron.md").await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_the_approvals_guide_run() {
+    assert_eq!(run_page("guides/approvals.md").await, 1);
+}

@@ -3,6 +3,7 @@
 
 mod alone;
 mod append;
+mod approvals;
 mod awkward;
 mod backup;
 mod benched;
@@ -64,4 +65,5 @@ mod state;
 mod stopped;
 mod terminal;
 mod tested;
+mod triggers;
 mod turns;

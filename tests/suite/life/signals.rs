@@ -2,7 +2,7 @@
 
 use super::process::Place;
 use serde_json::json;
-use windlass_engine::{Engine, ErrorCode, StartOptions};
+use windlass_engine::{Engine, ErrorCode, Signal, StartOptions};
 use windlass_expression::Value;
 use windlass_model::model::Status;
 
@@ -33,7 +33,7 @@ fn a_wait_for_a_signal_survives_a_kill() {
 
     // Beside a live owner.
     let mut resumed = place.follow(&["resume", "a"]);
-    resumed.until("Signalled", "");
+    resumed.until("Answered", "");
     let sent = place.run(&["signal", "a", "approved", "--payload", "[2]"]);
     assert!(sent.status.success(), "{sent:?}");
     assert_eq!(resumed.result(), json!({ "first": "eve", "second": [2] }));
@@ -136,8 +136,10 @@ async fn a_cancel_that_comes_too_late_is_told() {
             .start_with(&workflow, Value::Null, options)
             .await
             .unwrap();
-        let (_, cancelled) =
-            tokio::join!(engine.signal(&id, "go", Value::Null), engine.cancel(&id));
+        let (_, cancelled) = tokio::join!(
+            engine.signal(&id, Signal::new("go".into(), Value::Null)),
+            engine.cancel(&id)
+        );
         let succeeded = run.outcome().await.unwrap().status == Status::Succeeded;
         match cancelled {
             Ok(status) => assert!(!succeeded, "{id}: {status:?}"),

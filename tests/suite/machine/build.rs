@@ -5,7 +5,7 @@ use windlass_expression::{Condition, Syntax, Template};
 use windlass_model::hir::{
     Assign, Assignment, Block, Call, Edge, Graph, Loop, Node, Outputs, Step, StepKind, Workflow,
 };
-use windlass_model::model::{AssignOp, Dialect, Name, OnLimit, OnMissing, Test};
+use windlass_model::model::{AssignOp, Dialect, EventTriggers, Name, OnLimit, OnMissing, Test};
 use windlass_source::source::Span;
 
 pub fn template(text: &str) -> Template {
@@ -141,6 +141,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         parameters: Vec::new(),
         trigger: None,
         schedule: None,
+        event_triggers: EventTriggers::default(),
         concurrency: None,
         rates: Vec::new(),
         on_failure: Block::Sequence(Vec::new()),

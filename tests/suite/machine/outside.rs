@@ -2,7 +2,7 @@
 
 use super::play::{Answer, Case, Outside, START, fails, json, ok};
 use std::time::Duration;
-use windlass_machine::{Event, RunState, RunStatus, advance};
+use windlass_machine::{Event, RunState, RunStatus, Signal, advance};
 use windlass_model::model::Name;
 
 /// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
@@ -242,7 +242,7 @@ fn a_run_that_has_ended_stays_as_it_ended() {
         Event::Resumed,
         Event::CancelRequested,
         Event::Continued,
-        Event::Signalled { name, payload },
+        Event::Signalled(Signal::new(name, payload)),
     ];
     for event in late {
         let mut state = played.state.clone();

@@ -14,7 +14,7 @@ use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, Program, ProgramHash};
 use windlass_machine::{
     Change, Effect, EffectId, Event, HistoryEvent, HistoryKind, IterationRow, LoopState, Outcome,
-    RunState, RunStatus, TimerId, Transition, advance,
+    RunState, RunStatus, Signal, TimerId, Transition, advance,
 };
 use windlass_model::hir::Workflow;
 use windlass_model::model::{Fault, Name, Request};
@@ -460,10 +460,9 @@ impl Player<'_> {
                 Outside::Pause => Event::PauseRequested,
                 Outside::Resume => Event::Resumed,
                 Outside::Cancel => Event::CancelRequested,
-                Outside::Signal(name, payload) => Event::Signalled {
-                    name: Name::from(*name),
-                    payload: payload.clone(),
-                },
+                Outside::Signal(name, payload) => {
+                    Event::Signalled(Signal::new(Name::from(*name), payload.clone()))
+                }
             },
         }
     }

@@ -11,8 +11,8 @@ use windlass_model::hir::{
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
 use windlass_model::model::{
-    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnMissing, OnRepeat, Pages,
-    Status, Take, Test, Unchanged,
+    AssignOp, AwaitedSignal, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnMissing,
+    OnRepeat, Pages, Status, Take, Test, Unchanged,
 };
 use windlass_source::source::Span;
 
@@ -177,7 +177,10 @@ impl Author {
             3 => StepKind::Compose(template("@variables('n')")),
             4..=5 => self.assign(),
             6 => StepKind::Wait(Wait::For(self.seconds(0, 9))),
-            7 => StepKind::AwaitSignal(Name::from(self.one_of(&SIGNALS))),
+            7 => StepKind::AwaitSignal(AwaitedSignal {
+                name: Name::from(self.one_of(&SIGNALS)),
+                question: None,
+            }),
             8 => self.rare(),
             9..=12 => self.repeat(place),
             13..=14 => self.for_each(place),

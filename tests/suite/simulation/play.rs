@@ -18,7 +18,7 @@ use windlass_engine::scheduler::{Loaded, Loader, ManualDriver, ReplyReceiver, St
 use windlass_expression::Value;
 use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, Program, ProgramHash};
-use windlass_machine::{Event, HistoryKind, LoopEnd, RunStatus, Wait};
+use windlass_machine::{Event, HistoryKind, LoopEnd, RunStatus, Signal, Wait};
 use windlass_model::model::{Dialect, Name, Origin};
 use windlass_source::source::Bundle;
 use windlass_store::{ProgramSource, Retention, Store, StoreKind};
@@ -92,7 +92,7 @@ impl Script {
                 let payload = Value::from(random.random_range(0..9_i64));
                 events.push((
                     random.random_range(0..40),
-                    Event::Signalled { name, payload },
+                    Event::Signalled(Signal::new(name, payload)),
                 ));
             }
             if random.random_range(0..4) == 0 {

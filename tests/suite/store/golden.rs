@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass_engine::report::{DumpFilter, dump};
 use windlass_engine::{
-    Engine, Inspector, RunStatus, StartOptions, StoreKind, Timestamp, Value, doctor,
+    Engine, Inspector, RunStatus, Signal, StartOptions, StoreKind, Timestamp, Value, doctor,
 };
 
 const AT: Timestamp = Timestamp(0);
@@ -166,7 +166,10 @@ async fn every_golden_store_opens_and_goes_on() {
         let engine = alone(|| Engine::builder().open(place.path())).unwrap();
         engine.recover(true).await.unwrap();
         for run in ["waits", "large"] {
-            engine.signal(run, "go", Value::from(7_i64)).await.unwrap();
+            engine
+                .signal(run, Signal::new("go".into(), Value::from(7_i64)))
+                .await
+                .unwrap();
         }
         let result = |run: &'static str| {
             let engine = &engine;

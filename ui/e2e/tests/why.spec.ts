@@ -44,6 +44,29 @@ test('17: a signal, which the form sends', async ({ page, serve }) => {
   expect((await server.result(run)).output).toEqual({ who: { by: 'ann' } });
 });
 
+test('17: a question, with its form, its choices and its deadline', async ({ page, serve }) => {
+  const server = await serve();
+  const run = await server.run('release.yaml');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/Waiting at ask for an answer/);
+  const question = page.getByTestId('question');
+  await expect(question.getByRole('heading')).toHaveText('Deploy <1.4> to production?');
+  await expect(question).toContainText(/asked .* ago; the deadline is .*, in (3 d|2 d 23 h)/);
+  // What is typed stays while reports arrive, and a wrong value is refused with the reason.
+  await question.getByLabel('Ticket (required)').fill('1.5');
+  await question.getByRole('button', { name: 'approve' }).click();
+  await expect(question.getByRole('alert')).toContainText(/integer/);
+  await question.getByLabel('Ticket (required)').fill('42');
+  await question.getByLabel('urgent').selectOption('true');
+  await question.getByRole('button', { name: 'reject' }).click();
+  await expect(console.why).toContainText(/Succeeded/);
+  await expect(question).toHaveCount(0);
+  const { answer } = (await server.result(run)).output as { answer: Record<string, unknown> };
+  expect(answer).toMatchObject({ choice: 'reject', ticket: 42, urgent: true });
+  expect(answer.answeredBy).toBeTruthy();
+});
+
 test('17: a pause, by key and by button', async ({ page, serve }) => {
   const server = await serve();
   const run = await server.run('approval.yaml');

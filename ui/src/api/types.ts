@@ -30,6 +30,23 @@ export interface RateLimitWait {
   failures?: number;
 }
 
+/** A field of a form: a member of an answer. */
+export interface FormField {
+  name: string;
+  label: string;
+  type: 'text' | 'boolean' | 'integer' | 'number' | 'options' | 'json';
+  options?: unknown[];
+  required: boolean;
+  default?: unknown;
+}
+
+/** What people are asked. */
+export interface Question {
+  title: string | null;
+  choices: string[];
+  fields: FormField[];
+}
+
 export interface CurrentActivity {
   /** The iteration or item that it is directly in. */
   inside?: string | null;
@@ -47,6 +64,8 @@ export interface CurrentActivity {
   due_at?: string | null;
   since?: string | null;
   signal?: string | null;
+  /** What people are asked: the signal is the answer. */
+  question?: Question;
   method?: string | null;
   uri?: string | null;
   detail?: string | null;

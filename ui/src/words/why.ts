@@ -109,6 +109,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
       return [strong(`Waiting ${due}`.trim()), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
     case 'signal':
       if (doing.signal === TURN) return [strong('Waiting'), ' for earlier runs with the same concurrency key'];
+      if (doing.question) return [strong('Waiting'), ' at ', name, ' for an answer', ...(due ? [`, for ${due} more`] : [])];
       return [strong('Waiting'), ' at ', name, ' for the signal ', code(doing.signal ?? ''), ...(due ? [`, for ${due} more`] : [])];
     case 'limit':
       return [strong('Waiting'), ' at ', name, ' to be resumed with a new budget'];
@@ -181,7 +182,7 @@ export function waits(row: RunRow, now: number): string {
       return `${name}: attempt ${doing.attempt ?? 1} ${due === 'now' ? due : `in ${due}`}`;
     case 'signal':
       if (doing.signal === TURN) return 'earlier runs with the same key';
-      return `signal ${line(doing.signal ?? '')}`;
+      return doing.question ? `an answer: ${cut(line(doing.question.title ?? doing.action), 60)}` : `signal ${line(doing.signal ?? '')}`;
     case 'limit':
       return 'a new budget';
     case 'call':

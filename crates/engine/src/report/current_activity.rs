@@ -1,5 +1,6 @@
 //! What each branch of a run waits for right now, and how far its forks are.
 
+use super::question::QuestionReport;
 use super::view::{RunView, shown};
 use crate::scheduler::{RateLimitWait, child_id};
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,9 @@ pub struct CurrentActivity {
     pub child: Option<String>,
     /// The signal it waits for.
     pub signal: Option<String>,
+    /// What people are asked: the signal is the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionReport>,
     /// The run whose end it waits for, because both have the same concurrency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits_run: Option<AwaitedRun>,
@@ -257,12 +261,25 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         key: None,
         child: None,
         signal: None,
+        question: None,
         awaits_run: None,
         attempt: retried.map(|state| state.attempt),
         max_attempts: retried.map(|state| state.max_attempts),
         last_error: retried
             .and_then(|state| state.last_fault.as_deref())
             .map(LastError::new),
+    })
+}
+
+/// When the innermost timeout around a cursor is over.
+fn deadline(view: &RunView, id: CursorId) -> Option<Timestamp> {
+    view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Deadline(state) => view
+            .state()
+            .timers
+            .get(&state.timer)
+            .map(|timer| timer.due_at),
+        _ => None,
     })
 }
 
@@ -290,8 +307,21 @@ fn waits(
         Wait::Signal(name) => CurrentActivity {
             waits_for: word("signal"),
             signal: Some(name.to_string()),
+            due_at: deadline(view, id),
             ..place
         },
+        Wait::Question(asked) => {
+            let program = view.program.as_deref();
+            let form = program.and_then(|program| program.form(&asked.signal));
+            CurrentActivity {
+                waits_for: word("signal"),
+                signal: Some(asked.signal.to_string()),
+                since: Some(asked.since),
+                due_at: deadline(view, id),
+                question: form.map(|form| QuestionReport::new(asked.title.as_deref(), form)),
+                ..place
+            }
+        }
         Wait::Timer(timer) => {
             let timer = view.state().timers.get(timer)?;
             let waits_for = match timer.purpose {

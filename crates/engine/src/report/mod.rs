@@ -13,6 +13,7 @@ mod iterations;
 mod limits;
 mod limits_hit;
 mod outcome;
+mod question;
 mod row;
 mod schedule;
 mod source;
@@ -40,6 +41,7 @@ pub use limits::{
 };
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
+pub use question::{FieldKind, FormField, QuestionReport, field_text, received};
 pub use row::{LoopCell, RunDetail, RunRow, rows};
 pub use schedule::{ScheduleReport, ScheduledTime, ScheduledTimes};
 pub use source::{PlacesReport, SourceReport, places, source};

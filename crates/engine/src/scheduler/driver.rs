@@ -435,18 +435,24 @@ impl Driver {
         }
     }
 
-    /// Refuses a signal that nothing in the run's workflow waits for. Names of signals are fixed, so
-    /// the program knows them all.
+    /// Refuses a signal that the run cannot use.
     fn check_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
-        let Event::Signalled { name, .. } = event else {
+        let Event::Signalled(signal) = event else {
             return None;
         };
-        let known = self.runs.get(run)?.hosted.program().signals();
-        (!known.contains(name)).then(|| ScheduleError::NoSignal {
-            run: run.clone(),
-            name: name.clone(),
-            known: known.into_iter().collect(),
-        })
+        let active = self.runs.get(run)?;
+        super::check_signal(run, active.hosted.program(), active.hosted.state(), signal)
+            .err()
+            .or_else(|| {
+                // One that is not processed yet.
+                let answers = |event: &Event| matches!(event, Event::Signalled(other) if other.name == signal.name);
+                let mut waiting = active.inbox.iter();
+                let raced = signal.callback.is_some() && waiting.any(|entry| answers(&entry.0));
+                raced.then(|| ScheduleError::Answered {
+                    run: run.clone(),
+                    name: signal.name.clone(),
+                })
+            })
     }
 
     fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {

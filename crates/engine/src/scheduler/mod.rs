@@ -64,7 +64,9 @@ use tokio::sync::oneshot;
 use windlass_actions::Registry;
 use windlass_expression::Value;
 use windlass_machine::program::{Program, ProgramHash};
-use windlass_machine::{Event, HistoryEvent, LoopState, RunState, RunStatus};
+use windlass_machine::{
+    Event, HistoryEvent, LoopState, RunState, RunStatus, Signal, SignalRefusal,
+};
 use windlass_model::model::Name;
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
@@ -98,6 +100,33 @@ pub trait Loader: Send + Sync + 'static {
     }
 }
 
+/// Checks a signal to a run.
+#[doc(hidden)]
+pub fn check_signal(
+    name: &Name,
+    program: &Program,
+    run: &RunState,
+    signal: &Signal,
+) -> Result<(), ScheduleError> {
+    let (run_id, signal_name) = (name.clone(), signal.name.clone());
+    windlass_machine::check_signal(program, run, signal).map_err(|refusal| match refusal {
+        SignalRefusal::Unknown(known) => ScheduleError::NoSignal {
+            run: run_id,
+            name: signal_name,
+            known,
+        },
+        SignalRefusal::Answer(reason) => ScheduleError::RefusedAnswer {
+            run: run_id,
+            name: signal_name,
+            reason,
+        },
+        SignalRefusal::Received => ScheduleError::Answered {
+            run: run_id,
+            name: signal_name,
+        },
+    })
+}
+
 /// Why a command to the scheduler came to nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -125,6 +154,22 @@ pub enum ScheduleError {
         name: Name,
         /// The signals that its workflow waits for.
         known: Vec<Name>,
+    },
+    /// The question that the signal answers does not accept the answer.
+    #[error("run {run} does not accept this answer to `{name}`: {reason}")]
+    RefusedAnswer {
+        run: Name,
+        /// The signal.
+        name: Name,
+        /// What the question wants.
+        reason: String,
+    },
+    /// The address of the callback was used, or the run received the signal in another way.
+    #[error("run {run} has already received `{name}`")]
+    Answered {
+        run: Name,
+        /// The signal.
+        name: Name,
     },
     /// There is a run of this name already.
     #[error("there is a run {0} already")]

@@ -3,7 +3,7 @@
 use super::Loom;
 use crate::builder::step;
 use windlass_model::hir::{Block, Step, StepKind, Workflow};
-use windlass_model::model::{Concurrency, ConcurrencyPolicy, Name, TURN_SIGNAL};
+use windlass_model::model::{AwaitedSignal, Concurrency, ConcurrencyPolicy, Name, TURN_SIGNAL};
 use windlass_source::source::{Entry, Kind, Span};
 
 const HINT: &str = "for example concurrency: { key: \"@{inputs('customer')}\", policy: queue }";
@@ -58,7 +58,11 @@ impl Loom<'_> {
         }
         let name = Name::from(TURN_SIGNAL);
         self.declare(&name, span);
-        let wait = hidden(name.clone(), StepKind::AwaitSignal(name), span);
+        let signal = AwaitedSignal {
+            name: name.clone(),
+            question: None,
+        };
+        let wait = hidden(name, StepKind::AwaitSignal(signal), span);
         let body = std::mem::replace(&mut workflow.body, Block::Sequence(Vec::new()));
         let mut steps = vec![wait];
         match body {

@@ -9,8 +9,8 @@ use crate::{TERMINAL_STATUSES, checks};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
 use windlass_model::model::{
-    BODY_FILE, EVENTS, IF_CHANGED, MODEL_KEYS, MODEL_OPTIONS, Name, RATE, SAVE_TO, Status,
-    named_sha256, overrides_method,
+    BODY_FILE, EVENTS, IF_CHANGED, MODEL_KEYS, MODEL_OPTIONS, RATE, SAVE_TO, Status, named_sha256,
+    overrides_method,
 };
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
@@ -595,49 +595,6 @@ impl Loom<'_> {
             self.error("bad-timestamp", node.span, what, hint);
         }
         StepKind::Wait(Wait::Until(template))
-    }
-
-    /// `signal` and `timeout`: the timeout is that of the whole step, since there is nothing to
-    /// attempt again.
-    pub(super) fn wait_for_signal(&mut self, act: &mut ActionFields<'_>) -> Body {
-        let hint = "for example inputs: { signal: approved, timeout: P1D }";
-        let mut inputs = self.inputs(act, hint);
-        let signal = inputs.get(act, self, "signal");
-        let timeout = inputs
-            .get(act, self, "timeout")
-            .and_then(|entry| self.duration(entry))
-            .map(|duration| duration.template);
-        inputs.finish(self);
-        let kind = match signal {
-            Some(entry) => self.signal_name(entry, hint),
-            None => {
-                self.missing_input(act, "signal", hint);
-                StepKind::Nothing
-            }
-        };
-        Body {
-            timeout,
-            ..kind.into()
-        }
-    }
-
-    /// A signal is found by its name alone, so that is the same in every run of the workflow.
-    fn signal_name(&mut self, entry: &Entry, hint: &str) -> StepKind {
-        let Some(text) = self.text(entry, hint) else {
-            return StepKind::Nothing;
-        };
-        if self.template(&entry.value).as_constant().is_none() {
-            let what = "a signal's name cannot be an expression";
-            let hint = "use a fixed name, and distinguish cases by the payload of the signal";
-            self.error("computed-name", entry.value.span, what, hint);
-            return StepKind::Nothing;
-        }
-        if text.is_empty() {
-            let what = "a signal has a name";
-            self.error("empty-name", entry.value.span, what, hint);
-            return StepKind::Nothing;
-        }
-        StepKind::AwaitSignal(Name::from(text))
     }
 
     pub(super) fn terminate(&mut self, act: &mut ActionFields<'_>) -> StepKind {

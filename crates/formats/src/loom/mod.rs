@@ -7,6 +7,7 @@
 
 mod action;
 mod action_fields;
+mod alert;
 mod append;
 mod arm;
 mod arm_arguments;
@@ -28,6 +29,7 @@ mod data;
 mod defaults;
 mod deployable;
 mod effect;
+mod event_trigger;
 mod lint;
 mod loops;
 mod names;
@@ -35,6 +37,7 @@ mod nested;
 mod operation;
 mod pages;
 mod previous;
+mod question;
 mod rate;
 mod read_order;
 mod recurrence;
@@ -48,6 +51,7 @@ mod variable;
 mod workflow;
 
 pub(super) use call_workflow::collect_workflows;
+pub(super) use event_trigger::are_of_loom;
 pub(super) use nested::is_loom;
 
 use super::reader::Reader;
@@ -60,7 +64,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{Secure, Step, Workflow};
-use windlass_model::model::{Dialect, InputKind, Name};
+use windlass_model::model::{Dialect, Form, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
 
@@ -120,6 +124,7 @@ pub(super) fn read(
         cancels: Vec::new(),
         connected: BTreeMap::new(),
         wanted: MissingInputs::default(),
+        signals: BTreeMap::new(),
     };
     let stem = match dialect {
         Dialect::Azure => azure_stem(&file.path),
@@ -199,6 +204,8 @@ struct Loom<'a> {
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
     wanted: MissingInputs,
+    /// The signals that something waits for, and which answers they may carry.
+    signals: BTreeMap<Name, Form>,
 }
 
 impl<'a> Deref for Loom<'a> {

@@ -4,7 +4,7 @@ use super::Loom;
 use crate::environment;
 use crate::synonyms::loop_variable;
 use std::collections::BTreeSet;
-use windlass_expression::{Reference, Value};
+use windlass_expression::{Reference, Value, of_callback};
 use windlass_model::hir::{EnvironmentRead, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
@@ -64,6 +64,13 @@ impl Loom<'_> {
             match &mention.reference {
                 Reference::Action(name) | Reference::Scope(name) => {
                     self.must_exist("unknown-action", "action", name, span, &actions);
+                }
+                Reference::Secret(name)
+                    if of_callback(name).is_some_and(|name| !name.is_empty()) =>
+                {
+                    let name = of_callback(name).unwrap_or_default();
+                    let signals: Vec<Name> = self.signals.keys().cloned().collect();
+                    self.must_exist("unknown-signal", "signal", name, span, &signals);
                 }
                 Reference::Loop(name) => {
                     self.must_exist("unknown-loop", "loop", name, span, &loops);

@@ -2,12 +2,11 @@
 //! and handlers.
 
 use super::Loom;
-use super::retry::alert_retry;
 use super::settings::Settings;
 use crate::builder;
 use crate::reader::{Fields, constant};
-use windlass_expression::{Syntax, Template, Value};
-use windlass_model::hir::{Block, Outputs, Step, StepKind, Workflow};
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{Block, Outputs, Step, Workflow};
 use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};
 use windlass_source::source::{Entry, Kind, Node};
 
@@ -98,6 +97,9 @@ impl Loom<'_> {
         }
         self.read_defaults(fields);
         workflow.rates = self.read_rates(fields);
+        if !definition && let Some(entry) = fields.non_null(self, "triggers") {
+            workflow.event_triggers = self.event_triggers(entry);
+        }
         if let Some(entry) = fields.non_null(self, "schedule") {
             workflow.schedule = self.schedule(entry);
         }
@@ -146,9 +148,9 @@ impl Loom<'_> {
                 continue;
             };
             first = first.or(Some(entry.key_span));
-            let block = match entry.value.as_str() {
-                Some(_) => self.webhook(entry),
-                None => self.action_or_actions(entry, key),
+            let block = match Self::is_alert(&entry.value) {
+                true => self.alert(entry),
+                false => self.action_or_actions(entry, key),
             };
             match key {
                 "on_failure" => workflow.on_failure = block,
@@ -172,31 +174,6 @@ impl Loom<'_> {
         }
         let none = Template::constant(Value::Null);
         workflow.variables.push((Name::from(FAILURE), none));
-    }
-
-    /// An address alone: it gets a POST that says which run it is and how it failed.
-    fn webhook(&mut self, entry: &Entry) -> Block {
-        self.check_uri(entry);
-        let told = |text: &str| {
-            Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
-        };
-        let body = builder::object([
-            ("workflow", told("@workflow().name")),
-            ("run", told("@workflow().run.name")),
-            ("failure", told("@variables('failure')")),
-        ]);
-        let inputs = builder::object([
-            ("method", builder::text("POST")),
-            ("uri", self.template(&entry.value)),
-            ("body", body),
-        ]);
-        let name = Name::from(entry.key.as_str());
-        self.declare(&name, entry.key_span);
-        let call = StepKind::Call(builder::call("http", inputs));
-        builder::only(Step {
-            retry: Some(alert_retry(entry.key_span)),
-            ..builder::step(name, "http", call, entry.key_span)
-        })
     }
 
     /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.

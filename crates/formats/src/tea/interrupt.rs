@@ -5,7 +5,7 @@ use super::builder::{anonymous_step, block, jinja, merge, output_of, with_result
 use super::{SourcePosition, Tea, builder};
 use std::collections::BTreeSet;
 use windlass_model::hir::{Step, StepKind};
-use windlass_model::model::Name;
+use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Bundle, Entry, Kind, Node, Span};
 
 /// The file of a bundle that says that a run does not wait. It is stored with the run, and data
@@ -131,7 +131,10 @@ impl<'n> Tea<'_, 'n> {
         let signal = anonymous_step(
             self.part(place, part),
             "interrupt",
-            StepKind::AwaitSignal(place.shown().clone()),
+            StepKind::AwaitSignal(AwaitedSignal {
+                name: place.shown().clone(),
+                question: None,
+            }),
         );
         let brought = output_of(&signal.name);
         let changes = jinja("{{ result if result is mapping else {} }}");

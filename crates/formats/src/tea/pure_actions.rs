@@ -7,7 +7,7 @@ use super::{SourcePosition, Tea, builder};
 use crate::{TABLES, TERMINAL_STATUSES};
 use windlass_expression::{Binding, Template, Value};
 use windlass_model::hir::{Assignment, StepKind, Wait};
-use windlass_model::model::{AssignOp, Name};
+use windlass_model::model::{AssignOp, AwaitedSignal, Name};
 use windlass_source::source::{Entry, Kind};
 
 pub(super) const PURE: [&str; 17] = [
@@ -112,7 +112,10 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<StepKind> {
         let hint = "for example with: { signal: approved }";
         let entry = self.argument(with, "signal", hint)?;
-        let signal = Name::from(self.text(entry, hint)?);
+        let signal = AwaitedSignal {
+            name: Name::from(self.text(entry, hint)?),
+            question: None,
+        };
         let inner = self.part(place, "signal");
         let then = self.keep(sink, &output_of(&inner.name), place);
         let after = self.part(place, "output");

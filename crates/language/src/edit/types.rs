@@ -169,8 +169,8 @@ fn loom() -> Vec<Row> {
         (
             "waitForSignal",
             "Wait for signal",
-            "Waits for a signal",
-            json!({ "type": "waitForSignal", "inputs": { "signal": "approved" } }),
+            "Asks a person, or waits for a signal",
+            json!({ "type": "waitForSignal", "title": "Approve?", "choices": ["approve", "reject"] }),
         ),
         (
             "terminate",

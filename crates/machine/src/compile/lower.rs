@@ -431,7 +431,7 @@ impl Lowerer<'_> {
                 output: assign.output.clone(),
             },
             StepKind::Wait(sleep) => Op::Sleep(sleep.clone()),
-            StepKind::AwaitSignal(name) => Op::AwaitSignal(name.clone()),
+            StepKind::AwaitSignal(awaited) => Op::AwaitSignal(awaited.clone()),
             StepKind::Terminate { status, error } => Op::Terminate {
                 status: *status,
                 error: error.clone(),

@@ -41,6 +41,7 @@ pub fn compile(
         parameters: workflow.parameters.clone(),
         trigger: workflow.trigger.clone(),
         schedule: workflow.schedule.clone(),
+        event_triggers: workflow.event_triggers.clone(),
         concurrency: workflow.concurrency.clone(),
         rates: workflow.rates.clone(),
         inputs: workflow.inputs.clone(),

@@ -17,11 +17,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
-use windlass_expression::{Condition, Template, Value};
+use windlass_expression::{Condition, Template, Value, callback_secret};
 use windlass_model::hir::Loop;
 use windlass_model::model::{
-    Expect, Handler, HostRate, Input, InputKind, Link, Name, NamedSpans, OnError, Rules, Schedule,
-    Secured, Status, Trigger,
+    AwaitedSignal, EventTriggers, Expect, Form, Handler, HostRate, Input, InputKind, Link, Name,
+    NamedSpans, OnError, Rules, Schedule, Secured, Status, Trigger,
 };
 use windlass_source::source::Span;
 
@@ -60,6 +60,8 @@ pub struct Program {
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
+    /// What else starts runs of the saved workflow.
+    pub event_triggers: EventTriggers,
     /// Which of its runs exclude each other.
     pub concurrency: Option<Concurrency>,
     /// How often its actions call a host, over all runs.
@@ -185,7 +187,7 @@ pub enum Op {
     /// Sleeps for a duration or until an instant.
     Sleep(Sleep),
     /// Waits for a signal; its payload is the output.
-    AwaitSignal(Name),
+    AwaitSignal(AwaitedSignal),
     /// Raises a fault unless the output of an action is what it must be.
     Expect(ActionId, Expect),
     /// Raises a fault.
@@ -337,10 +339,31 @@ impl Program {
     #[must_use]
     pub fn signals(&self) -> BTreeSet<Name> {
         let awaited = self.states.iter().filter_map(|state| match &state.op {
-            Op::AwaitSignal(name) => Some(name.clone()),
+            Op::AwaitSignal(awaited) => Some(awaited.name.clone()),
             _ => None,
         });
         awaited.collect()
+    }
+
+    /// Whether an action may have the address of a signal's callback.
+    #[must_use]
+    pub fn has_callback(&self, signal: &str) -> bool {
+        let secret = callback_secret(signal);
+        self.states.iter().any(|state| match &state.op {
+            Op::Call(_, secrets) => secrets.iter().any(|name| **name == *secret),
+            _ => false,
+        })
+    }
+
+    /// Which answers a signal may carry; none: any payload. All waits for one name have the same form.
+    #[must_use]
+    pub fn form(&self, signal: &str) -> Option<&Form> {
+        self.states.iter().find_map(|state| match &state.op {
+            Op::AwaitSignal(awaited) if *awaited.name == *signal => {
+                awaited.question.as_deref().map(|question| &question.form)
+            }
+            _ => None,
+        })
     }
 
     /// An action by its name, without case.

@@ -2,9 +2,9 @@
 //! branches and calls. It never holds anything unresolved but names, and it never runs.
 
 use crate::model::{
-    AssignOp, Backoff, Concurrency, Delay, Dialect, Expect, HANDLER_NAMES, Handler, HostRate,
-    Input, InputKind, Link, Name, NamedSpans, OnError, OnLimit, OnMissing, Pages, RetryOn, Rules,
-    Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
+    AssignOp, AwaitedSignal, Backoff, Concurrency, Delay, Dialect, EventTriggers, Expect,
+    HANDLER_NAMES, Handler, HostRate, Input, InputKind, Link, Name, NamedSpans, OnError, OnLimit,
+    OnMissing, Pages, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
 };
 use windlass_expression::{Condition, Reference, Template, Value, environment_secret};
 use windlass_source::source::Span;
@@ -36,6 +36,8 @@ pub struct Workflow {
     pub trigger: Option<Trigger>,
     /// When runs start automatically.
     pub schedule: Option<Schedule>,
+    /// What else starts runs of the saved workflow.
+    pub event_triggers: EventTriggers,
     /// Which of its runs exclude each other.
     pub concurrency: Option<Concurrency>,
     /// How often its actions call a host.
@@ -371,7 +373,7 @@ pub enum StepKind {
     Assign(Assign),
     Wait(Wait),
     /// Waits for a signal's payload; `timeout` on the step bounds it.
-    AwaitSignal(Name),
+    AwaitSignal(AwaitedSignal),
     /// Steps as one (scope).
     Block(Block),
     /// The first arm that holds.

@@ -6,8 +6,10 @@ mod concurrency;
 mod cron;
 mod digest;
 mod display;
+mod event_trigger;
 mod path_part;
 mod policy;
+mod question;
 mod rate;
 mod request;
 mod rules;
@@ -18,8 +20,10 @@ mod trace;
 pub use concurrency::{Concurrency, ConcurrencyPolicy, TURN_SIGNAL};
 pub use cron::{cron_mistake, next_of_cron};
 pub use digest::{named_sha256, sha256, sha256_of_parts, short_digest};
+pub use event_trigger::{EventTriggers, WatchedFolder, Webhook, WebhookSignature};
 pub use path_part::{name_of_part, path_part};
 pub use policy::{Origin, Policy};
+pub use question::{ANSWERED_BY, AwaitedSignal, CHOICE, CallbackClaim, Form, Question};
 pub use rate::{HostRate, Rate, check_rate_name, is_host};
 pub use request::{
     ANSWER_ERRORS, ASYNC_PATTERN, BODY_FILE, CONNECTOR_HOST, EVENTS, Fault, HANDLER_NAMES,
@@ -322,6 +326,9 @@ pub const FAILURE: &str = "failure";
 
 /// The variable with what a run read last of its workflow's state: by name the value and its version.
 pub const STATE_VARIABLE: &str = "$state";
+
+/// The variable of a run with the number of signals that it has received, by name, for the addresses of `callbackUrl`.
+pub const RECEIVED_VARIABLE: &str = "$received";
 
 /// The action that writes a value between runs, and the one that reads the newest one.
 pub const SET_STATE: &str = "setState";

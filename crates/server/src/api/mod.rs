@@ -274,6 +274,13 @@ pub struct Signal {
     pub payload: Value,
 }
 
+/// A run that a webhook started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HookStart {
+    /// Its id.
+    pub run: String,
+}
+
 /// Runs that go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {

@@ -1,6 +1,8 @@
 //! What every request finds: the engine, and where the server is in its life.
 
+use super::callback::is_callback;
 use super::guard::{Access, Console, Guard, Settings};
+use super::hook::is_hook;
 use super::listener::{Caller, ConnectionInfo};
 use super::live::Live;
 use super::metrics::Metrics;
@@ -218,6 +220,9 @@ pub(super) async fn guard(
     let mut actor = info.actor;
     let admitted = match info.caller {
         Caller::Operator => Ok((Access::Full, None)),
+        Caller::Remote if is_callback(request.uri().path()) || is_hook(request.uri().path()) => {
+            Ok((Access::Nothing, None))
+        }
         Caller::Remote => app
             .guard
             .check(request.method(), request.uri(), request.headers()),

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::time::Duration;
-use windlass_engine::{ErrorCode, MAX_MEMORY, inexact_json, memory_of_json, over_memory};
+use windlass_engine::{ErrorCode, MAX_MEMORY, Value, inexact_json, memory_of_json, over_memory};
 
 /// The largest body, in bytes.
 const MAX_BODY: usize = 16 << 20;
@@ -61,6 +61,24 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
 
 /// Reads JSON. From a remote caller, values that would take too much memory are refused.
 pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
+    check_json(bytes, caller)?;
+    // A list would be read as the members of an object in some order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(
+            ErrorCode::BadRequest,
+            "the body must be an object, not a list",
+        ));
+    }
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+/// Reads any JSON of a remote caller.
+pub(super) fn json_value(bytes: &[u8]) -> Result<Value, Problem> {
+    check_json(bytes, Caller::Remote)?;
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
     if caller == Caller::Remote
         && let Some(told) = over_memory(memory_of_json(bytes), MAX_MEMORY)
     {
@@ -70,14 +88,7 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
     if let Some(told) = inexact_json(bytes) {
         return Err(Problem::new(ErrorCode::BadRequest, told));
     }
-    // A list would be read as the members of an object in some order.
-    if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Problem::new(
-            ErrorCode::BadRequest,
-            "the body must be an object, not a list",
-        ));
-    }
-    serde_json::from_slice(bytes).map_err(unreadable)
+    Ok(())
 }
 
 pub(super) fn unreadable(error: serde_json::Error) -> Problem {

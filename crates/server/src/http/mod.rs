@@ -4,12 +4,14 @@
 mod app;
 mod body;
 mod bulk;
+mod callback;
 mod concurrency;
 mod edits;
 mod events;
 mod graph;
 mod guard;
 mod health;
+mod hook;
 mod iterations;
 mod language;
 mod listener;
@@ -93,6 +95,8 @@ fn router(app: Arc<App>) -> Router {
         .merge(local)
         .merge(language::routes())
         .merge(edits::routes())
+        .merge(callback::routes())
+        .merge(hook::routes())
         .merge(state::routes())
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)

@@ -2,8 +2,8 @@
 //! text, and a test holds the two together.
 
 use super::{
-    bulk, edits, events, graph, health, iterations, language, live, runs, session, state, store,
-    workflows,
+    bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs, session,
+    state, store, workflows,
 };
 use axum::Json;
 use axum::http::header;
@@ -29,7 +29,7 @@ use utoipa::{Modify, OpenApi};
         language::complete, language::hover, language::symbols, language::test,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,
         events::events, live::live,
-        runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry, bulk::bulk,
+        runs::pause, runs::resume, runs::cancel, runs::signal, callback::question, callback::answer, hook::start, runs::retry, bulk::bulk,
         session::me, session::begin, session::end,
         store::resume, store::dump, store::prune,
         edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule, edits::attempt,

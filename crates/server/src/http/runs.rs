@@ -9,6 +9,7 @@ use super::source::{Envelope, Form, Source, bundle, dialect};
 use crate::api::{
     LocalStart, PrintedLine, PrintedReport, Problem, RetryRun, RunState, Signal, StartRun,
 };
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -26,8 +27,8 @@ use windlass_engine::report::{PlacesReport, SourceReport, places as places_repor
 use windlass_engine::report::{dump as dump_report, history as history_report};
 use windlass_engine::report::{list as list_report, status as status_report};
 use windlass_engine::{
-    EngineError, ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs,
-    Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
+    Actor, EngineError, ErrorCode, LoadOptions, Name, Origin, RunStatus, StartOptions, Started,
+    Stubs, Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
 };
 
 /// The body of a request that starts a run.
@@ -619,15 +620,19 @@ pub(super) async fn cancel(
 #[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
-        (status = "4XX", description = "404 unknown run, 409 it has ended, or nothing in its workflow waits for a signal of this name", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "404 unknown run, 409 it has ended, or nothing in its workflow waits for a signal of this name, 422 the question does not accept the payload", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn signal(
     State(app): State<Arc<App>>,
+    Extension(actor): Extension<Actor>,
     PathParam(run): PathParam,
     Json(signal): Json<Signal>,
 ) -> Result<axum::Json<RunState>, Problem> {
-    let told = app.engine.signal(&run, &signal.name, signal.payload);
-    let status = told.await?;
+    let signal = windlass_engine::Signal {
+        by: Some(Name::from(actor.name)),
+        ..windlass_engine::Signal::new(Name::from(signal.name), signal.payload)
+    };
+    let status = app.engine.signal(&run, signal).await?;
     Ok(axum::Json(RunState { run, status }))
 }
 

@@ -167,6 +167,8 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "guides/retries",
         "guides/schedules",
         "guides/state",
+        "guides/approvals",
+        "guides/triggers",
         "guides/server",
         "guides/temporal",
         "internals/performance",

@@ -108,6 +108,12 @@ fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> Value {
         Wait::Effect(id) => members! { for: "effect", id: number(id.0) },
         Wait::Timer(id) => members! { for: "timer", id: number(id.0) },
         Wait::Signal(name) => members! { for: "signal", name: &**name },
+        Wait::Question(asked) => members! {
+            for: "signal",
+            name: &*asked.signal,
+            title: asked.title.as_deref(),
+            since: asked.since.to_string(),
+        },
         Wait::Branches => members! { for: "branches" },
         Wait::Budget => members! { for: "budget" },
         Wait::Faulted { error, .. } => members! { for: "fault", message: &*error.fault.message },

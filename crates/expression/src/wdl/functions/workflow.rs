@@ -5,7 +5,8 @@
 use super::{Args, Function, passing};
 use crate::wdl::eval::{Ctx, Fail, Outcome, find_member};
 use crate::{Lookup, Mode, SCHEDULE_MEMBERS, Value};
-use windlass_value::time::format_duration;
+use std::time::Duration;
+use windlass_value::time::{format_duration, parse_duration};
 use windlass_value::{LONGEST_REQUESTED_WAIT, Timestamp, did_you_mean, requested_wait};
 
 pub(super) const TABLE: &[Function] = &[
@@ -60,6 +61,7 @@ pub(super) const TABLE: &[Function] = &[
         ctx.made(&last)?;
         Ok(last)
     }),
+    passing("callbackUrl", 1, 2, callback_url),
     passing("outputs", 1, 1, outputs),
     passing("parameters", 1, 1, |ctx, args| {
         let name = args.text(0)?;
@@ -106,6 +108,20 @@ pub(super) const TABLE: &[Function] = &[
     }),
     passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
+
+/// How long the address of a callback is valid unless the file says it.
+const CALLBACK_VALID: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// `callbackUrl('SIGNAL')`, or with a duration.
+fn callback_url(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let signal = args.text(0)?;
+    let valid = match args.optional_text(1)? {
+        None => CALLBACK_VALID,
+        Some(text) => parse_duration(text).map_err(|error| Fail::argument(1, error.to_string()))?,
+    };
+    let refused = || Fail::new("`callbackUrl` is for the inputs of actions only");
+    ctx.env.callback_url(signal, valid).ok_or_else(refused)
+}
 
 /// What a run's scheduled time is; null in a run that no schedule started.
 fn schedule(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {

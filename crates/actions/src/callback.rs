@@ -1,0 +1,148 @@
+//! Addresses that answer a signal without a token: `callbackUrl`. Each is signed with a key of the state directory, so a
+//! restart leaves it valid, and no one else can make one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use windlass_model::model::{CallbackClaim, sha256_of_parts};
+
+/// The file with the key, in a state directory.
+const FILE: &str = "callbacks.key";
+
+/// What the path of an address begins with, after the address of the server.
+pub const CALLBACK_PATH: &str = "/v1/callbacks";
+
+/// What a part of a path may have as it is.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// Makes and checks the addresses of one state directory. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Callbacks(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    /// The state directory; none: there is no key.
+    directory: Option<PathBuf>,
+    key: OnceLock<hmac::Key>,
+    /// The address of the server.
+    server: OnceLock<String>,
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Callbacks({:?})", self.0.server.get())
+    }
+}
+
+impl Callbacks {
+    /// Those of a state directory.
+    #[must_use]
+    pub fn of(directory: &Path) -> Self {
+        Self(Arc::new(Shared {
+            directory: Some(directory.to_owned()),
+            ..Shared::default()
+        }))
+    }
+
+    /// The address under which others reach the server, such as `https://loops.example.com`. Only the first counts.
+    pub fn set_server(&self, address: &str) {
+        let address = address.trim_end_matches('/').to_owned();
+        let _ = self.0.server.set(address);
+    }
+
+    /// The address that answers a signal.
+    ///
+    /// # Errors
+    /// Why this process cannot make one, for people.
+    pub fn address(&self, signal: &str, claim: &CallbackClaim) -> Result<String, String> {
+        let Some(server) = self.0.server.get() else {
+            return Err(String::from(
+                "`callbackUrl` needs a server: start the run on `windlass serve`, and pass --public-url \
+                 if others reach it under another address",
+            ));
+        };
+        let key = self.key().map_err(|error| format!("{FILE}: {error}"))?;
+        let signature = URL_SAFE_NO_PAD.encode(hmac::sign(key, &signed(signal, claim)));
+        Ok(format!(
+            "{server}{CALLBACK_PATH}/{}/{}?received={}&expires={}&signature={signature}",
+            utf8_percent_encode(&claim.run, PATH),
+            utf8_percent_encode(signal, PATH),
+            claim.received,
+            claim.expires_at.0,
+        ))
+    }
+
+    /// Whether an address with this signature was made here.
+    #[must_use]
+    pub fn is_signed(&self, signal: &str, claim: &CallbackClaim, signature: &str) -> bool {
+        let (Ok(key), Ok(signature)) = (self.key(), URL_SAFE_NO_PAD.decode(signature)) else {
+            return false;
+        };
+        hmac::verify(key, &signed(signal, claim), &signature).is_ok()
+    }
+
+    fn key(&self) -> io::Result<&hmac::Key> {
+        if let Some(key) = self.0.key.get() {
+            return Ok(key);
+        }
+        let Some(directory) = &self.0.directory else {
+            return Err(io::Error::other("the store has no state directory"));
+        };
+        let key = stored_key(directory)?;
+        Ok(self
+            .0
+            .key
+            .get_or_init(|| hmac::Key::new(hmac::HMAC_SHA256, &key)))
+    }
+}
+
+fn signed(signal: &str, claim: &CallbackClaim) -> [u8; 32] {
+    let claim = claim.to_string();
+    sha256_of_parts(&[b"windlass callback", signal.as_bytes(), claim.as_bytes()])
+}
+
+/// Reads the key of a state directory; the first time, makes it.
+fn stored_key(directory: &Path) -> io::Result<[u8; 32]> {
+    let path = directory.join(FILE);
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let key = <[u8; 32]>::try_from(bytes.as_slice());
+            return key.map_err(|_| {
+                io::Error::other(
+                    "the file is damaged; remove it, and every address becomes invalid",
+                )
+            });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut key = [0; 32];
+    let random = SystemRandom::new().fill(&mut key);
+    random.map_err(|_| io::Error::other("the system has no random numbers"))?;
+    // Under another name until it is durable: a crash leaves no half of a key.
+    let new = directory.join(format!("{FILE}.new"));
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(&key)?;
+    file.sync_all()?;
+    fs::rename(&new, &path)?;
+    File::open(directory)?.sync_all()?;
+    Ok(key)
+}

@@ -1,0 +1,197 @@
+//! A question to people, as a form shows it.
+
+use super::view::RunView;
+use crate::{EngineError, Inspector};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::{Object, Value};
+use windlass_model::model::{CHOICE, Form};
+
+/// A question to people.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QuestionReport {
+    /// The question itself.
+    pub title: Option<String>,
+    /// The choices; an answer has one of them as `choice`.
+    pub choices: Vec<String>,
+    /// The other members of an answer.
+    pub fields: Vec<FormField>,
+    /// The JSON Schema of these members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub schema: Option<Value>,
+}
+
+/// A field of a form: a member of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FormField {
+    /// The member.
+    pub name: String,
+    /// What people read.
+    pub label: String,
+    #[serde(rename = "type")]
+    pub kind: FieldKind,
+    /// Of `options`: the values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub options: Vec<Value>,
+    /// Whether an answer must have it.
+    pub required: bool,
+    /// The value that the form begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub default: Option<Value>,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldKind {
+    Text,
+    Boolean,
+    Integer,
+    Number,
+    /// One of a list of values.
+    Options,
+    /// Any JSON.
+    Json,
+}
+
+impl QuestionReport {
+    pub(super) fn new(title: Option<&str>, form: &Form) -> Self {
+        let schema = form.schema.as_ref().map(|schema| schema.source().clone());
+        Self {
+            title: title.map(str::to_owned),
+            choices: form.choices.iter().map(ToString::to_string).collect(),
+            fields: schema.as_ref().map(fields).unwrap_or_default(),
+            schema,
+        }
+    }
+
+    /// An answer from what people entered: `choice`, and the text of each field. A field without text is left out.
+    ///
+    /// # Errors
+    /// The first field whose text it does not accept, and what it needs.
+    pub fn answer(
+        &self,
+        choice: Option<&str>,
+        text_of: impl Fn(&FormField) -> Option<String>,
+    ) -> Result<Value, String> {
+        let mut answer = Object::new();
+        if let Some(choice) = choice {
+            answer.insert(CHOICE.into(), Value::text(choice));
+        }
+        for field in &self.fields {
+            let text = text_of(field).unwrap_or_default();
+            if let Some(value) = field.parse(&text)? {
+                answer.insert(field.name.as_str().into(), value);
+            }
+        }
+        Ok(Value::object(answer))
+    }
+}
+
+/// The fields that a schema describes, in its order.
+fn fields(schema: &Value) -> Vec<FormField> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| {
+        required.is_some_and(|names| names.iter().any(|one| one.as_str() == Some(name)))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flat_map(Object::iter);
+    let fields = properties.map(|(name, of)| {
+        let (kind, options) = kind(of);
+        let label = of.get("title").and_then(Value::as_str);
+        FormField {
+            name: name.to_string(),
+            label: label.unwrap_or(name).to_owned(),
+            kind,
+            options,
+            required: is_required(name),
+            default: of.get("default").cloned(),
+        }
+    });
+    fields.collect()
+}
+
+fn kind(schema: &Value) -> (FieldKind, Vec<Value>) {
+    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+        return (FieldKind::Options, options.to_vec());
+    }
+    let kind = match schema.get("type").and_then(Value::as_str) {
+        Some("string") => FieldKind::Text,
+        Some("boolean") => FieldKind::Boolean,
+        Some("integer") => FieldKind::Integer,
+        Some("number") => FieldKind::Number,
+        _ => FieldKind::Json,
+    };
+    (kind, Vec::new())
+}
+
+impl FormField {
+    /// What a person entered, as a value; none of an empty text where the field is not required.
+    ///
+    /// # Errors
+    /// What the field needs instead.
+    pub fn parse(&self, text: &str) -> Result<Option<Value>, String> {
+        let trimmed = text.trim();
+        if trimmed.is_empty() && !self.required {
+            return Ok(None);
+        }
+        let parsed = Value::from_json(trimmed).ok();
+        let (value, wanted) = match self.kind {
+            FieldKind::Text if trimmed.is_empty() => (None, String::from("a text")),
+            FieldKind::Text => return Ok(Some(Value::text(text))),
+            FieldKind::Boolean => (boolean(trimmed), String::from("yes or no")),
+            FieldKind::Integer => (
+                parsed.filter(|value| matches!(value, Value::Int(_))),
+                String::from("a whole number"),
+            ),
+            FieldKind::Number => (
+                parsed.filter(|value| {
+                    matches!(value, Value::Int(_) | Value::Float(_) | Value::Decimal(_))
+                }),
+                String::from("a number"),
+            ),
+            FieldKind::Options => (self.option(trimmed, parsed.as_ref()), self.options_text()),
+            FieldKind::Json => (parsed, String::from("JSON")),
+        };
+        let missing = || format!("`{}` needs {wanted}", self.label);
+        value.ok_or_else(missing).map(Some)
+    }
+
+    fn option(&self, text: &str, parsed: Option<&Value>) -> Option<Value> {
+        let mut options = self.options.iter();
+        let found = options.find(|option| option.as_str() == Some(text) || parsed == Some(*option));
+        found.cloned()
+    }
+
+    fn options_text(&self) -> String {
+        let options: Vec<String> = self.options.iter().map(field_text).collect();
+        format!("one of {}", options.join(", "))
+    }
+}
+
+fn boolean(text: &str) -> Option<Value> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "y" | "on" => Some(Value::Bool(true)),
+        "false" | "no" | "n" | "off" => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+/// How many signals of a name a run has received, of a name that `callbackUrl` has.
+///
+/// # Errors
+/// Store errors, an unknown run.
+pub fn received(inspector: &Inspector, run: &str, signal: &str) -> Result<u64, EngineError> {
+    Ok(RunView::load(inspector, run)?.state().received(signal))
+}
+
+/// A value as a form shows it: a text without quotes.
+#[must_use]
+pub fn field_text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_json(), str::to_owned)
+}

@@ -1,0 +1,133 @@
+//! What a `waitForSignal` asks people, and which answers it accepts.
+
+use super::Name;
+use std::fmt;
+use std::sync::Arc;
+use windlass_expression::{Budget, Object, Schema, Template, Value};
+use windlass_value::time::Timestamp;
+
+/// The member of an answer with the choice.
+pub const CHOICE: &str = "choice";
+
+/// The member of an answer with who gave it.
+pub const ANSWERED_BY: &str = "answeredBy";
+
+/// Units of work for the check of an answer: some 5 ms.
+const WORK: u64 = 100_000;
+
+/// A signal that a run waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AwaitedSignal {
+    pub name: Name,
+    /// What people are asked; none: any payload is accepted.
+    pub question: Option<Arc<Question>>,
+}
+
+/// A question to people.
+#[derive(Debug, PartialEq)]
+pub struct Question {
+    /// The question itself, evaluated when the wait begins.
+    pub title: Option<Template>,
+    /// Which answers are accepted.
+    pub form: Form,
+}
+
+/// Which answers a question accepts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Form {
+    /// The choices; empty: an answer has no choice.
+    pub choices: Vec<Name>,
+    /// The JSON Schema of the other members.
+    pub schema: Option<Arc<Schema>>,
+}
+
+impl Form {
+    /// An answer as the run gets it: of a form with choices or a schema, always an object. A text is the choice.
+    ///
+    /// # Errors
+    /// Why the answer is not accepted, and what would be.
+    pub fn accept(&self, answer: &Value) -> Result<Value, String> {
+        if self.choices.is_empty() && self.schema.is_none() {
+            return Ok(answer.clone());
+        }
+        let mut members = match answer {
+            Value::Null => Object::new(),
+            Value::Object(members) => (**members).clone(),
+            Value::String(choice) if !self.choices.is_empty() => {
+                Object::from_iter([(CHOICE.into(), Value::text(&**choice))])
+            }
+            other => {
+                return Err(format!(
+                    "the answer is {}, not an object{}",
+                    other.kind(),
+                    self.example()
+                ));
+            }
+        };
+        // Who answered is recorded; an answer does not claim it.
+        members.shift_remove(ANSWERED_BY);
+        let choice = match self.choices.is_empty() {
+            true => None,
+            false => Some(self.choice(members.shift_remove(CHOICE))?),
+        };
+        let fields = Value::object(members);
+        if let Some(schema) = &self.schema {
+            schema.check(&fields, &Budget::of(WORK))?;
+        }
+        let Some(choice) = choice else {
+            return Ok(fields);
+        };
+        let mut answer = Object::from_iter([(CHOICE.into(), Value::text(choice))]);
+        answer.extend(fields.as_object().cloned().unwrap_or_default());
+        Ok(Value::object(answer))
+    }
+
+    fn choice(&self, given: Option<Value>) -> Result<&str, String> {
+        let known = || format!("the choices are {}", self.choices.join(", "));
+        let Some(given) = given.filter(|given| *given != Value::Null) else {
+            return Err(format!("the answer has no `{CHOICE}`: {}", known()));
+        };
+        let mut choices = self.choices.iter();
+        let found = choices.find(|choice| given.as_str() == Some(choice));
+        found
+            .map(|choice| &**choice)
+            .ok_or_else(|| format!("{} is not a choice: {}", given.to_json(), known()))
+    }
+
+    fn example(&self) -> String {
+        self.choices
+            .first()
+            .map(|choice| format!("; for example {{\"{CHOICE}\": \"{choice}\"}}"))
+            .unwrap_or_default()
+    }
+}
+
+/// What the address of a callback says, and its signature covers, in addition to the signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackClaim {
+    pub run: String,
+    /// How many signals of the name the run had received when the address was made.
+    pub received: u64,
+    /// Until when it is valid.
+    pub expires_at: Timestamp,
+}
+
+impl fmt::Display for CallbackClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.received, self.expires_at.0, self.run)
+    }
+}
+
+impl CallbackClaim {
+    /// Reads what its `Display` writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (received, rest) = text.split_once('/')?;
+        let (expires_at, run) = rest.split_once('/')?;
+        Some(Self {
+            run: run.to_owned(),
+            received: received.parse().ok()?,
+            expires_at: Timestamp(expires_at.parse().ok()?),
+        })
+    }
+}

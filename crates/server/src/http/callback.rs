@@ -1,0 +1,296 @@
+//! The addresses of `callbackUrl`: they answer one signal without a token. A browser shows the question; only a POST
+//! answers it, because programs that check mails open every link.
+
+use super::app::App;
+use super::body::{PathParam, ValidatedQuery, essence, is_json, json_value, read};
+use crate::api::{Problem, RunState};
+use axum::Extension;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use minijinja::Environment;
+use minijinja::value::Serde;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, LazyLock};
+use utoipa::IntoParams;
+use windlass_engine::report::{self, FieldKind, FormField, QuestionReport, field_text};
+use windlass_engine::{
+    Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp, Value, now,
+};
+
+/// The page for browsers.
+static PAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut pages = Environment::new();
+    // A test renders it; a page that cannot be read is one that does not exist.
+    let _ = pages.add_template("callback.html", include_str!("callback.html"));
+    pages
+});
+
+/// The page loads nothing, and no other page shows it in a frame.
+const HEADERS: [(HeaderName, &str); 2] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new().route(
+        &format!("{CALLBACK_PATH}/{{run}}/{{signal}}"),
+        get(question).post(answer),
+    )
+}
+
+/// Whether a path is the address of a callback: its signature replaces a token.
+pub(super) fn is_callback(path: &str) -> bool {
+    path.strip_prefix(CALLBACK_PATH)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What an address says.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CallbackQuery {
+    /// How many signals of the name the run had received when the address was made.
+    received: u64,
+    /// Until when it is valid, in milliseconds since 1970.
+    expires: i64,
+    signature: String,
+}
+
+impl CallbackQuery {
+    fn check(self, app: &App, run: &str, signal: &str) -> Result<CallbackClaim, Problem> {
+        let claim = CallbackClaim {
+            run: run.to_owned(),
+            received: self.received,
+            expires_at: Timestamp(self.expires),
+        };
+        if !app
+            .engine
+            .callbacks()
+            .is_signed(signal, &claim, &self.signature)
+        {
+            let detail = "the address is incomplete or was not made by this server";
+            return Err(Problem::new(ErrorCode::Forbidden, detail));
+        }
+        if claim.expires_at < now() {
+            let detail = format!("the address was valid until {}", claim.expires_at);
+            return Err(Problem::new(ErrorCode::Expired, detail));
+        }
+        Ok(claim)
+    }
+}
+
+/// Shows the question that an address of `callbackUrl` answers: a page to a browser, else JSON.
+#[utoipa::path(get, path = "/v1/callbacks/{run}/{signal}", operation_id = "get_callback", tag = "runs",
+    params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
+    responses(
+        (status = 200, description = "The question; an empty one while the run does not wait for the signal", body = QuestionReport),
+        (status = "4XX", description = "403 another signature, 404 unknown run, 409 it is answered, 410 the address has expired", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn question(
+    State(app): State<Arc<App>>,
+    PathParam((run, signal)): PathParam<(String, String)>,
+    ValidatedQuery(query): ValidatedQuery<CallbackQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let found = find(&app, query, &run, &signal).await;
+    if !wants_page(&headers) {
+        return found.map(axum::Json).into_response();
+    }
+    match found {
+        Ok(question) => page(
+            StatusCode::OK,
+            &Page {
+                run,
+                signal,
+                fields: question.fields.iter().map(ShownField::new).collect(),
+                question,
+                ..Page::default()
+            },
+        ),
+        Err(problem) => problem_page(&problem),
+    }
+}
+
+/// Answers a signal with the address of `callbackUrl`. The body is the payload as JSON, or the form of the page.
+#[utoipa::path(post, path = "/v1/callbacks/{run}/{signal}", operation_id = "answer_callback", tag = "runs",
+    params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
+    request_body(content = Option<Object>, description = "What the signal carries"),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "403 another signature, 404 unknown run, 409 it is answered or has ended, 410 the address has expired, 422 the question does not accept it", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(actor): Extension<Actor>,
+    PathParam((run, signal)): PathParam<(String, String)>,
+    ValidatedQuery(query): ValidatedQuery<CallbackQuery>,
+    request: Request,
+) -> Response {
+    let as_page = wants_page(request.headers());
+    let by = format!("link ({})", actor.from);
+    match deliver(&app, query, (&run, &signal), by, request).await {
+        Ok(_) if as_page => {
+            let shown = Page {
+                run,
+                is_answered: true,
+                ..Page::default()
+            };
+            page(StatusCode::OK, &shown)
+        }
+        Err(problem) if as_page => problem_page(&problem),
+        other => other.map(axum::Json).into_response(),
+    }
+}
+
+async fn find(
+    app: &App,
+    query: CallbackQuery,
+    run: &str,
+    signal: &str,
+) -> Result<QuestionReport, Problem> {
+    let claim = query.check(app, run, signal)?;
+    let (run, name) = (run.to_owned(), signal.to_owned());
+    let read = move |store: &Inspector| {
+        let status = report::status(store, &run, now())?;
+        Ok((status, report::received(store, &run, &name)?))
+    };
+    let (status, received) = app.inspect(read).await?;
+    if status.status.is_final() || received != claim.received {
+        let detail = format!(
+            "run {} has already received `{signal}`, or has ended",
+            status.run
+        );
+        return Err(Problem::new(ErrorCode::Answered, detail));
+    }
+    let mut doing = status.doing.into_iter();
+    let waiting = doing.find(|one| one.signal.as_deref() == Some(signal));
+    Ok(waiting.and_then(|one| one.question).unwrap_or_default())
+}
+
+async fn deliver(
+    app: &App,
+    query: CallbackQuery,
+    (run, signal): (&str, &str),
+    by: String,
+    request: Request,
+) -> Result<RunState, Problem> {
+    let claim = query.clone().check(app, run, signal)?;
+    let kind = essence(request.headers());
+    let bytes = read(request).await?;
+    let payload = match kind.as_str() {
+        "application/x-www-form-urlencoded" => {
+            let question = find(app, query, run, signal).await?;
+            entered(&question, &bytes)?
+        }
+        _ if bytes.is_empty() => Value::Null,
+        kind if is_json(kind) => json_value(&bytes)?,
+        _ => {
+            let detail = "send the header `Content-Type: application/json`";
+            return Err(Problem::new(ErrorCode::MediaType, detail));
+        }
+    };
+    let signal = Signal {
+        name: Name::from(signal),
+        payload,
+        by: Some(Name::from(by)),
+        callback: Some(claim.received),
+    };
+    let status = app.engine.signal(run, signal).await?;
+    Ok(RunState {
+        run: run.to_owned(),
+        status,
+    })
+}
+
+/// The answer that the form of the page sends.
+fn entered(question: &QuestionReport, bytes: &[u8]) -> Result<Value, Problem> {
+    let members: Vec<(String, String)> = url::form_urlencoded::parse(bytes).into_owned().collect();
+    let text_of = |name: &str| {
+        let found = members.iter().find(|(key, _)| key == name);
+        found.map(|(_, text)| text.clone())
+    };
+    let choice = text_of("choice");
+    let answer = question.answer(choice.as_deref(), |field| {
+        // Fields have a prefix, so that none is the choice.
+        text_of(&format!("field.{}", field.name))
+    });
+    answer.map_err(|why| Problem::new(ErrorCode::RefusedAnswer, why))
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT);
+    let accepts = accepts.and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|text| text.contains("text/html"))
+}
+
+/// What the page shows.
+#[derive(Default, Serialize)]
+struct Page {
+    run: String,
+    signal: String,
+    question: QuestionReport,
+    fields: Vec<ShownField>,
+    is_answered: bool,
+    problem: Option<Problem>,
+}
+
+/// A field as the page shows it.
+#[derive(Serialize)]
+struct ShownField {
+    name: String,
+    label: String,
+    /// The element: `input`, `number`, `select` or `textarea`.
+    element: &'static str,
+    options: Vec<String>,
+    required: bool,
+    default: String,
+}
+
+impl ShownField {
+    fn new(field: &FormField) -> Self {
+        let mut options: Vec<String> = field.options.iter().map(field_text).collect();
+        let element = match field.kind {
+            FieldKind::Text => "input",
+            FieldKind::Integer | FieldKind::Number => "number",
+            FieldKind::Boolean => {
+                options = vec![String::from("true"), String::from("false")];
+                "select"
+            }
+            FieldKind::Options => "select",
+            FieldKind::Json => "textarea",
+        };
+        Self {
+            name: field.name.clone(),
+            label: field.label.clone(),
+            element,
+            options,
+            required: field.required,
+            default: field.default.as_ref().map(field_text).unwrap_or_default(),
+        }
+    }
+}
+
+fn problem_page(problem: &Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let shown = Page {
+        problem: Some(problem.clone()),
+        ..Page::default()
+    };
+    page(status, &shown)
+}
+
+fn page(status: StatusCode, shown: &Page) -> Response {
+    let rendered = PAGE
+        .get_template("callback.html")
+        .and_then(|page| page.render(Serde(shown)));
+    match rendered {
+        Ok(text) => (status, HEADERS, Html(text)).into_response(),
+        Err(error) => Problem::new(ErrorCode::Internal, error.to_string()).into_response(),
+    }
+}
