@@ -80,11 +80,12 @@ pub fn main() -> ExitCode {
     };
     // An empty variable counts as none.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
-    let screen = Screen::new(arguments.global.color, arguments.global.verbose);
+    let format = arguments.command.log_format();
+    let screen = Screen::new(arguments.global.color, arguments.global.verbose).with_log(format);
     format::begin(arguments.global.local, arguments.global.utc);
     arguments.global.engine = remote_engine::given(&arguments.global, &arguments.command);
     let serves = arguments.command.serves();
-    log::begin(screen, serves);
+    log::begin(screen, serves, format);
     log::without_the_database(screen);
     let mut done = dispatch(&arguments, screen);
     if done.as_ref().is_err_and(id_prefix::is_unknown) {
@@ -94,13 +95,15 @@ pub fn main() -> ExitCode {
             Err(failure) => done = Err(failure),
         }
     }
-    match done {
+    let code = match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             render(&failure, screen);
             failure.exit().into()
         }
-    }
+    };
+    log::flush();
+    code
 }
 
 /// Prints what is wrong with the arguments, the help, or the version.

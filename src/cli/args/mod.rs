@@ -211,6 +211,14 @@ impl Command {
     /// Whether the command runs until it is stopped.
     pub fn serves(&self) -> bool {
         match self {
+    /// The format of its log.
+    pub fn log_format(&self) -> LogFormat {
+        match self {
+            Self::Serve(args) => args.log_format,
+            _ => LogFormat::Text,
+        }
+    }
+
             Self::Serve(_) => true,
             #[cfg(feature = "temporal")]
             Self::Worker(_) => true,
