@@ -18,6 +18,7 @@ mod metrics;
 mod openapi;
 mod problem;
 mod runs;
+mod process_metrics;
 mod schema;
 mod session;
 mod sessions;
