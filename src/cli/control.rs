@@ -3,6 +3,7 @@
 
 use super::access::command;
 use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::inputs;
@@ -21,7 +22,7 @@ pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exi
     let status = command(
         global,
         async |client| client.pause(run).await,
-        async |engine| engine.pause(run).await,
+        async |engine| audited(global, "pause", Some(run), engine.pause(run)).await,
     );
     print(run, status.await?, &args.output)
 }
@@ -33,7 +34,7 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     let status = command(
         global,
         async |client| client.cancel(run).await,
-        async |engine| engine.cancel(run).await,
+        async |engine| audited(global, "cancel", Some(run), engine.cancel(run)).await,
     );
     let status = status.await?;
     if !status.is_final() {
@@ -104,7 +105,7 @@ async fn run_bulk(
             let done = command(
                 global,
                 async |client| client.bulk(verb, &runs).await,
-                async |engine| Ok(each(engine, verb, &runs).await),
+                async |engine| Ok(each(global, engine, verb, &runs).await),
             );
             done.await?
         }
@@ -129,12 +130,12 @@ async fn run_bulk(
 }
 
 /// The same in a store that nobody owns: those runs do not move.
-async fn each(engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
+async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     let mut report = BulkReport::default();
     for run in runs {
         let outcome = match verb {
-            BulkVerb::Pause => engine.pause(run).await,
-            _ => engine.cancel_again(run).await,
+            BulkVerb::Pause => audited(global, "pause", Some(run), engine.pause(run)).await,
+            _ => audited(global, "cancel", Some(run), engine.cancel_again(run)).await,
         };
         match outcome {
             Ok(status) => report.done.push(BulkDone {
@@ -162,7 +163,10 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
     let status = command(
         global,
         async |client| client.signal(run, name, payload.clone()).await,
-        async |engine| engine.signal(run, name, payload.clone()).await,
+        async |engine| {
+            let signal = engine.signal(run, name, payload.clone());
+            audited(global, "signal", Some(run), signal).await
+        },
     );
     print(run, status.await?, &args.output)
 }

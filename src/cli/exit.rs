@@ -115,9 +115,7 @@ impl Failure {
         match self {
             Self::Usage(_)
             | Self::Unreadable { .. }
-            | Self::Serve(
-                ServeError::Exposed { .. } | ServeError::Tokens(_) | ServeError::Tls { .. },
-            ) => Exit::Usage,
+            | Self::Serve(ServeError::Exposed { .. } | ServeError::Tls { .. }) => Exit::Usage,
             other => match other.code() {
                 Some(code) => Exit::of_code(code),
                 None if matches!(self, Self::Taken(_) | Self::Client(_)) => Exit::Store,

@@ -3,6 +3,7 @@
 
 mod access;
 mod args;
+mod audit;
 mod backup;
 mod bench;
 mod compile;
@@ -163,6 +164,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Man(args) => man::man(args),
         Command::Dump(args) => on_one_thread(dump::run(global, screen, args)),
         Command::Doctor(args) => on_one_thread(doctor::run(global, screen, args)),
+        Command::Audit(args) => on_one_thread(audit::run(global, screen, args)),
         Command::Pause(args) => on_one_thread(control::pause(global, screen, args)),
         Command::Cancel(args) => on_one_thread(control::cancel(global, screen, args)),
         Command::Retry(args) => on_threads(retry::retry(global, screen, args)),
