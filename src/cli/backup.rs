@@ -3,6 +3,7 @@
 
 use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
 use windlass_engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
@@ -14,7 +15,7 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
     let copied = command(
         global,
         async |client| client.backup(&dir).await,
-        async |engine| engine.backup(&dir),
+        async |engine| audited(global, "backup", None, async { engine.backup(&dir) }).await,
     );
     let copied = copied.await.map_err(|failure| match failure.code() {
         Some(ErrorCode::StoreExists) => Failure::Usage(format!(

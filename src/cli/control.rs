@@ -3,6 +3,7 @@
 
 use super::access::command;
 use super::args::{Global, Lasting, ManyArgs, Output, RunArg, SignalArgs};
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::inputs;
@@ -22,7 +23,7 @@ pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exi
     let status = command(
         global,
         async |client| client.pause(run).await,
-        async |engine| engine.pause(run).await,
+        async |engine| audited(global, "pause", Some(run), engine.pause(run)).await,
     );
     print(run, status.await?, &args.output)
 }
@@ -34,7 +35,7 @@ pub async fn cancel(global: &Global, screen: Screen, args: &RunArg) -> Result<Ex
     let status = command(
         global,
         async |client| client.cancel(run).await,
-        async |engine| engine.cancel(run).await,
+        async |engine| audited(global, "cancel", Some(run), engine.cancel(run)).await,
     );
     let status = status.await?;
     if !status.is_final() {
@@ -105,7 +106,7 @@ async fn run_bulk(
             let done = command(
                 global,
                 async |client| client.bulk(verb, &runs).await,
-                async |engine| Ok(each(engine, verb, &runs).await),
+                async |engine| Ok(each(global, engine, verb, &runs).await),
             );
             done.await?
         }
@@ -130,12 +131,12 @@ async fn run_bulk(
 }
 
 /// The same in a store that nobody owns: those runs do not move.
-async fn each(engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
+async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     let mut report = BulkReport::default();
     for run in runs {
         let outcome = match verb {
-            BulkVerb::Pause => engine.pause(run).await,
-            _ => engine.cancel_again(run).await,
+            BulkVerb::Pause => audited(global, "pause", Some(run), engine.pause(run)).await,
+            _ => audited(global, "cancel", Some(run), engine.cancel_again(run)).await,
         };
         match outcome {
             Ok(status) => report.done.push(BulkDone {
@@ -182,7 +183,7 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
                 by: Some(Name::from(Actor::command_line().name)),
                 ..Signal::new(Name::from(name.as_str()), payload.clone())
             };
-            engine.signal(run, signal).await
+            audited(global, "signal", Some(run), engine.signal(run, signal)).await
         },
     );
     print(run, status.await?, &args.output)

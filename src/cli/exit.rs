@@ -116,10 +116,7 @@ impl Failure {
             Self::Usage(_)
             | Self::Unreadable { .. }
             | Self::Serve(
-                ServeError::Exposed { .. }
-                | ServeError::PublicUrl(_)
-                | ServeError::Tokens(_)
-                | ServeError::Tls { .. },
+                ServeError::Exposed { .. } | ServeError::PublicUrl(_) | ServeError::Tls { .. },
             ) => Exit::Usage,
             other => match other.code() {
                 Some(code) => Exit::of_code(code),

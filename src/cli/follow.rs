@@ -9,7 +9,7 @@ use super::output::{self, Format, Screen};
 use super::progress::Progress;
 use super::session::{Feed, FeedItem, FollowMode, Session, Setup};
 use super::signals::Signals;
-use super::status::awaited_text;
+use super::status::{awaited_text, waiting_line};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +17,10 @@ use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use windlass_engine::report::{OutcomeReport, PauseReport};
 use windlass_engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
+use windlass_value::one_line;
 
 /// How often a terminal's lines are redrawn.
 const TICK: Duration = Duration::from_millis(500);
@@ -37,6 +39,9 @@ const AWAY: u32 = 2;
 
 /// A failed attempt is told again after this.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// Without a terminal, a line says what a run waits for this often.
+const WAITING: Duration = Duration::from_secs(60);
 
 /// So many lines of commands are remembered.
 const SHOWN: usize = 1_000;
@@ -148,6 +153,8 @@ pub async fn follow(
         following.open.insert(run.clone(), Open::default());
     }
     let mut tick = tokio::time::interval(TICK);
+    let mut waiting = tokio::time::interval_at(Instant::now() + WAITING, WAITING);
+    let is_log = !view.screen.live && !view.plain;
     let mut look = tokio::time::interval(LOOK);
     let live = following.progress.is_live();
     while !following.open.is_empty() {
@@ -163,6 +170,7 @@ pub async fn follow(
             }
             _ = look.tick() => session.in_place().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
+            _ = waiting.tick(), if is_log => following.say_waiting(session).await,
         }
     }
     following.progress.clear();
@@ -213,7 +221,8 @@ impl Following<'_> {
                 ..
             }) => {
                 self.progress.update(run, loops, began, now());
-                let shown = self.view.plain || self.view.screen.verbose > 0;
+                let screen = self.view.screen;
+                let shown = self.view.plain || screen.verbose > 0 || !screen.live;
                 if let Some(retry) = retry.filter(|_| shown) {
                     self.failed_attempt(run, retry);
                 }
@@ -260,7 +269,7 @@ impl Following<'_> {
         }
     }
 
-    /// An attempt failed and another follows. The same failure is reported once a minute.
+    /// An attempt failed and another follows. The same failure is reported once a minute; in a log, each is.
     fn failed_attempt(&mut self, run: &str, retry: Retry) {
         let Retry {
             action,
@@ -273,7 +282,9 @@ impl Following<'_> {
             true => format!("an attempt failed: {error}"),
             false => format!("an attempt of `{action}` failed: {error}"),
         };
-        let told = self.told.as_ref();
+        let is_log = !self.view.screen.live && !self.view.plain;
+        let what = if is_log { one_line(&what) } else { what };
+        let told = self.told.as_ref().filter(|_| !is_log);
         if told.is_some_and(|(last, at)| *last == what && now < at.plus(AGAIN)) {
             return;
         }
@@ -281,6 +292,15 @@ impl Following<'_> {
         let gap = if what.contains('\n') { "\n" } else { "; " };
         self.progress.say(format!("{what}{gap}{next}"));
         self.told = Some((what, now));
+    }
+
+    /// What the runs wait for, for a log.
+    async fn say_waiting(&self, session: &Session) {
+        for run in self.open.keys() {
+            if let Some(report) = session.status(run).await {
+                self.progress.say(waiting_line(&report, &self.view.target));
+            }
+        }
     }
 
     /// Whether the run is that of a line, which may give it an id of its own.

@@ -53,6 +53,7 @@ impl Command {
             | Self::Workflow(_)
             | Self::Schedule(_)
             | Self::State(_)
+            | Self::Audit(_)
             | Self::Man(_) => None,
         }
     }

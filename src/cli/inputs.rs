@@ -297,7 +297,11 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
             "{TOKEN} is empty: put the token into it, or unset it"
         ))),
         (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
-        (false, _) if !visible => Err(Failure::Usage(String::from(
+        (false, Some(path)) if !visible => Err(Failure::Usage(format!(
+            "{}: a client needs a file with one token and nothing else",
+            path.display()
+        ))),
+        (false, None) if !visible => Err(Failure::Usage(String::from(
             "a token must be ASCII without spaces",
         ))),
         (false, _) => Ok(Some(token.to_owned())),

@@ -1,48 +1,172 @@
-//! The log on standard error. By default a command logs nothing, and a server what keeps its runs from
-//! going on. `-v` adds warnings and what scripts print, `-vv` what the engine does. `WINDLASS_LOG`
-//! sets the filter (`warn,script=info`).
+//! The log on standard error. By default a command logs nothing; a server logs the starts and ends of runs,
+//! changes by clients, and what prevents its runs from continuing. `-v` adds warnings and what scripts print, `-vv`
+//! what the engine does. `WINDLASS_LOG` sets the filter (`warn,script=info`).
 
+use super::args::LogFormat;
 use super::output::Screen;
+use serde_json::json;
 use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
-use windlass_engine::TerminalText;
+use windlass_engine::{TerminalText, drives_terminals, now};
+
+/// What a server logs.
+const SERVER: &str = "run=info,audit=info,windlass_server=info,windlass_engine::scheduler=warn,\
+                      windlass_engine::schedule=warn,windlass_temporal=warn";
+
+/// Maximum number of lines of a server that wait for standard error. Further ones are lost: a reader that stalls
+/// must not delay runs.
+const MAX_WAITING: usize = 8_192;
+
+/// How long the last lines of a server may take.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// The lines of a server, to the thread that writes them.
+static LINES: OnceLock<SyncSender<Line>> = OnceLock::new();
+
+/// How many lines were lost since the last one that was not.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+enum Line {
+    Text(Vec<u8>),
+    /// Answered when the lines before it are written.
+    Flush(SyncSender<()>),
+}
 
 /// Begins to write the log of a server, or of another command.
-pub(super) fn begin(screen: Screen, serves: bool) {
+pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
-        ("", 0) if serves => EnvFilter::new(
-            "windlass_engine::scheduler=warn,windlass_engine::schedule=warn,windlass_temporal=warn",
-        ),
+        ("", 0) if serves => EnvFilter::new(SERVER),
         ("", 0) => return,
-        ("", 1) => EnvFilter::new("warn,script=info"),
+        ("", 1) if serves => EnvFilter::new(format!("warn,script=info,{SERVER}")),
+        // A command reports the end of its runs itself.
+        ("", 1) => EnvFilter::new("warn,script=info,run=off"),
         ("", _) => EnvFilter::new("info,windlass=debug"),
         (wanted, _) => EnvFilter::new(wanted),
     };
+    if serves {
+        let (lines, waiting) = mpsc::sync_channel(MAX_WAITING);
+        let thread = std::thread::Builder::new().name(String::from("log"));
+        // Without the thread, lines are written where they are made.
+        if thread.spawn(move || write_all(format, &waiting)).is_ok() {
+            let _ = LINES.set(lines);
+        }
+    }
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| Visible)
-        // Else a line that cannot be written is told on standard error, with a panic where that is closed.
+        // Else a line that cannot be written is reported on standard error, with a panic where that is closed.
         .log_internal_errors(false)
-        .with_ansi(false)
-        .without_time();
+        .with_ansi(false);
     // It fails when there is a log already.
-    let _ = log.try_init();
+    let _ = match format {
+        LogFormat::Text => log.without_time().with_writer(|| Visible).try_init(),
+        LogFormat::Json => log
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .with_writer(|| Escaped)
+            .try_init(),
+    };
 }
 
-/// Standard error without what drives a terminal. Each line comes in one write.
+/// Waits until the lines of a server are written.
+pub(super) fn flush() {
+    let (done, written) = mpsc::sync_channel(1);
+    if let Some(lines) = LINES.get()
+        && lines.try_send(Line::Flush(done)).is_ok()
+    {
+        let _ = written.recv_timeout(LAST_LINES);
+    }
+}
+
+fn write_all(format: LogFormat, lines: &Receiver<Line>) {
+    while let Ok(line) = lines.recv() {
+        let lost = LOST.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let told = format!("{lost} lines of the log were lost: standard error is too slow");
+            let told = match format {
+                LogFormat::Text => format!(" WARN {told}"),
+                LogFormat::Json => message("WARN", &told),
+            };
+            let _ = writeln!(io::stderr().lock(), "{told}");
+        }
+        match line {
+            Line::Text(text) => drop(io::stderr().lock().write_all(&text)),
+            Line::Flush(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// Writes a line, or passes it to the thread.
+fn write(text: Vec<u8>) -> io::Result<()> {
+    let Some(lines) = LINES.get() else {
+        return io::stderr().lock().write_all(&text);
+    };
+    if lines.try_send(Line::Text(text)).is_err() {
+        LOST.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Standard error without what drives a terminal. Each line is one write.
 struct Visible;
 
 impl Write for Visible {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = TerminalText::from(String::from_utf8_lossy(line));
-        io::stderr().lock().write_all(text.as_bytes())?;
+        write(text.as_bytes().to_vec())?;
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
     }
+}
+
+/// The same for lines of JSON.
+struct Escaped;
+
+impl Write for Escaped {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        write(escape(&String::from_utf8_lossy(line)).into_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// JSON on a line, with characters that drive a terminal as escape sequences of JSON.
+fn escape(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match drives_terminals(c) && c != '\n' {
+            true => escaped.extend(
+                c.encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}")),
+            ),
+            false => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A message of this program as a line of a log in JSON.
+pub(super) fn message(level: &str, text: &str) -> String {
+    let line = json!({
+        "timestamp": now(),
+        "level": level,
+        "message": text,
+        "target": "windlass",
+    });
+    escape(&line.to_string())
 }
 
 /// Does not print panics of the database, unless with `-v`: they are caught and become errors of the

@@ -3,6 +3,7 @@
 
 mod access;
 mod args;
+mod audit;
 mod backup;
 mod bench;
 mod compile;
@@ -81,11 +82,12 @@ pub fn main() -> ExitCode {
     };
     // An empty variable counts as none.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
-    let screen = Screen::new(arguments.global.color, arguments.global.verbose);
+    let format = arguments.command.log_format();
+    let screen = Screen::new(arguments.global.color, arguments.global.verbose).with_log(format);
     format::begin(arguments.global.local, arguments.global.utc);
     arguments.global.engine = remote_engine::given(&arguments.global, &arguments.command);
     let serves = arguments.command.serves();
-    log::begin(screen, serves);
+    log::begin(screen, serves, format);
     log::without_the_database(screen);
     let mut done = dispatch(&arguments, screen);
     if done.as_ref().is_err_and(id_prefix::is_unknown) {
@@ -95,13 +97,15 @@ pub fn main() -> ExitCode {
             Err(failure) => done = Err(failure),
         }
     }
-    match done {
+    let code = match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             render(&failure, screen);
             failure.exit().into()
         }
-    }
+    };
+    log::flush();
+    code
 }
 
 /// Prints what is wrong with the arguments, the help, or the version.
@@ -161,6 +165,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Man(args) => man::man(args),
         Command::Dump(args) => on_one_thread(dump::run(global, screen, args)),
         Command::Doctor(args) => on_one_thread(doctor::run(global, screen, args)),
+        Command::Audit(args) => on_one_thread(audit::run(global, screen, args)),
         Command::Pause(args) => on_one_thread(control::pause(global, screen, args)),
         Command::Cancel(args) => on_one_thread(control::cancel(global, screen, args)),
         Command::Retry(args) => on_threads(retry::retry(global, screen, args)),

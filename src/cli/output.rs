@@ -2,7 +2,9 @@
 //! of it is [`TerminalText`], so foreign text cannot drive a terminal. A reader that has gone is no
 //! failure.
 
+use super::args::LogFormat;
 use super::exit::Failure;
+use super::log;
 use super::yaml;
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -50,6 +52,8 @@ pub struct Screen {
     pub live: bool,
     /// How often `-v` was given.
     pub verbose: u8,
+    /// How lines on standard error look.
+    pub log: LogFormat,
 }
 
 impl Screen {
@@ -68,6 +72,20 @@ impl Screen {
             error_colour: wanted(error_terminal),
             live: error_terminal && !dumb,
             verbose,
+            log: LogFormat::Text,
+        }
+    }
+
+    /// The same with lines of a log in this format on standard error.
+    pub fn with_log(self, log: LogFormat) -> Self {
+        match log {
+            LogFormat::Text => self,
+            LogFormat::Json => Self {
+                error_colour: false,
+                live: false,
+                log,
+                ..self
+            },
         }
     }
 
@@ -78,16 +96,32 @@ impl Screen {
 
     /// A line on standard error. Errors are ignored: nobody could be told.
     pub fn say(&self, text: impl Into<TerminalText>) {
-        let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
+        let text = text.into();
+        let _ = match self.log {
+            LogFormat::Text => writeln!(std::io::stderr().lock(), "{text}"),
+            LogFormat::Json => {
+                writeln!(std::io::stderr().lock(), "{}", log::message("INFO", &text))
+            }
+        };
     }
 
     pub fn warn(&self, message: &str) {
-        self.say(self.tint("1;33", "warning").and(": ").and(message));
+        self.at("WARN", self.tint("1;33", "warning").and(": "), message);
+    }
+
+    /// A line with its level: in a log a member, elsewhere the word before the message.
+    fn at(&self, level: &str, word: TerminalText, message: &str) {
+        match self.log {
+            LogFormat::Text => self.say(word.and(message)),
+            LogFormat::Json => {
+                let _ = writeln!(std::io::stderr().lock(), "{}", log::message(level, message));
+            }
+        }
     }
 
     /// `error: …` and what to do about it.
     pub fn fail(&self, message: &str, hint: Option<&str>) {
-        self.say(self.tint("1;31", "error").and(": ").and(message));
+        self.at("ERROR", self.tint("1;31", "error").and(": "), message);
         if let Some(hint) = hint {
             let mut line = TerminalText::from("  ");
             line.push(&self.tint("34", "hint").and(": ").and(hint));

@@ -3,6 +3,7 @@
 
 use super::access::{command, is_owned};
 use super::args::{Global, Lasting, PruneArgs};
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::list::statuses;
@@ -37,7 +38,10 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
         let pruned = command(
             global,
             async |client| client.prune(&filter).await,
-            async |engine| engine.prune(&filter, now()),
+            async |engine| {
+                let prune = async { engine.prune(&filter, now()) };
+                audited(global, "prune", None, prune).await
+            },
         );
         pruned.await?
     } else {

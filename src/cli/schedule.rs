@@ -5,6 +5,7 @@ use super::args::{
     BackfillArgs, Global, HandlerArgs, NextArgs, Output, PauseScheduleArgs, ScheduleArgs,
     ScheduleCommand,
 };
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::output::{self, Format, Screen, counted};
@@ -36,8 +37,14 @@ async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result
             false => client.resume_schedule(name).await,
         },
         async |engine| match pause {
-            true => engine.pause_schedule(name),
-            false => engine.resume_schedule(name),
+            true => {
+                let pause = async { engine.pause_schedule(name) };
+                audited(global, "pause-schedule", Some(name), pause).await
+            }
+            false => {
+                let resume = async { engine.resume_schedule(name) };
+                audited(global, "resume-schedule", Some(name), resume).await
+            }
         },
     );
     let report = changed.await?;

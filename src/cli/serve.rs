@@ -10,7 +10,7 @@ use super::signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
-use windlass_server::{Console, Options, TlsFiles};
+use windlass_server::{Console, Options, TlsFiles, Tokens};
 
 /// How often a server looks at runs that others keep.
 const LOOK: Duration = Duration::from_secs(2);
@@ -20,13 +20,28 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         let message = "`serve` is a server: --server asks another one";
         return Err(Failure::Usage(message.to_owned()));
     }
+    if args.view_token_file.is_some() {
+        let message = "--view-token-file was replaced by roles: write lines of `NAME ROLE TOKEN` to \
+                       the file of --token-file, e.g. `board view TOKEN`";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let (tokens, token_file) = match &global.token_file {
+        Some(path) => {
+            let (tokens, text) = Tokens::read(path).map_err(Failure::Usage)?;
+            (tokens, Some((path.clone(), text)))
+        }
+        None => {
+            let token = inputs::token(None)?;
+            (
+                token.as_deref().map(Tokens::admin).unwrap_or_default(),
+                None,
+            )
+        }
+    };
     let options = Options {
         listen: args.listen,
-        token: inputs::token(global.token_file.as_deref())?,
-        view_token: match &args.view_token_file {
-            Some(file) => inputs::token(Some(file))?,
-            None => None,
-        },
+        tokens,
+        token_file,
         console: match args.ui {
             UiArg::Off => Console::Off,
             UiArg::Read => Console::Read,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-use windlass_engine::report::{AwaitedRun, ListFilter, list, status};
+use windlass_engine::report::{AwaitedRun, ListFilter, StatusReport, list, status};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus,
     StartOptions, StoreKind, Timestamp, Value, Workflow, now,
@@ -274,12 +274,17 @@ impl Session {
         }
     }
 
+    /// What a run is doing. Errors are left to the follower of the run.
+    pub async fn status(&self, run: &str) -> Option<StatusReport> {
+        match &self.role {
+            Role::Owned { engine, .. } => status(engine.inspector(), run, now()).ok(),
+            Role::Joined { .. } => self.setup.client().await.ok()?.status(run).await.ok(),
+        }
+    }
+
     /// The run that a run waits for, if it waits for its turn. The follower of the run reports errors.
     pub async fn awaited_run(&self, run: &str) -> Option<AwaitedRun> {
-        let report = match &self.role {
-            Role::Owned { engine, .. } => status(engine.inspector(), run, now()).ok()?,
-            Role::Joined { .. } => self.setup.client().await.ok()?.status(run).await.ok()?,
-        };
+        let report = self.status(run).await?;
         let mut doing = report.doing.into_iter();
         doing.find_map(|doing| doing.awaits_run)
     }

@@ -5,6 +5,7 @@ use super::args::{
     Global, StateArgs, StateCommand, StateDeleteArgs, StateGetArgs, StateListArgs, StateName,
     StateSetArgs,
 };
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, short};
@@ -100,12 +101,15 @@ async fn set(global: &Global, args: &StateSetArgs) -> Result<Exit, Failure> {
     };
     let both = || Failure::Usage(String::from("either --if-version or --expect, not both"));
     let condition = given.condition().ok_or_else(both)?;
+    let target = format!("{workflow}/{name}");
     let written = command_or_create(
         global,
         async |client| client.set_state(workflow, name, &given, origin).await,
         async |engine| {
             let value = Some(given.value.clone());
-            engine.write_state(workflow, name, value, condition.clone(), origin)
+            let write =
+                async { engine.write_state(workflow, name, value, condition.clone(), origin) };
+            audited(global, "put-state", Some(&target), write).await
         },
     );
     let report: StateReport = written.await?;
@@ -122,6 +126,7 @@ async fn delete(global: &Global, args: &StateDeleteArgs) -> Result<Exit, Failure
     let condition = args
         .if_version
         .map_or(StateCondition::Always, StateCondition::Version);
+    let target = format!("{workflow}/{name}");
     let removed = command(
         global,
         async |client| {
@@ -130,8 +135,11 @@ async fn delete(global: &Global, args: &StateDeleteArgs) -> Result<Exit, Failure
                 .await
         },
         async |engine| {
-            let written = engine.write_state(workflow, name, None, condition.clone(), origin);
-            written.map(drop)
+            let write = async {
+                let written = engine.write_state(workflow, name, None, condition.clone(), origin);
+                written.map(drop)
+            };
+            audited(global, "delete-state", Some(&target), write).await
         },
     );
     removed.await?;

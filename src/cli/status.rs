@@ -402,6 +402,22 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
     parts.join("  ")
 }
 
+/// One line about a run that has not ended: its first activity, and how many more there are.
+pub fn waiting_line(report: &StatusReport, place: &str) -> String {
+    let loops = report.loops.last().map(|one| {
+        let (path, number, most) = (&one.path, one.iteration, one.max_iterations);
+        format!("{path} iteration {number}/{most}")
+    });
+    let doing = report
+        .doing
+        .first()
+        .map(|doing| doing_text(doing, report, place));
+    let more = report.doing.len().saturating_sub(1);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let parts = [Some(format!("run {}", report.run)), loops, doing, more];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
 /// What a run that waits for its turn waits for, with the command that helps.
 pub fn awaited_text(awaited: &AwaitedRun, place: &str) -> String {
     awaited.text(&format!("windlass resume{place} {}", awaited.run))

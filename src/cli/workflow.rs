@@ -6,6 +6,7 @@ use super::args::{
     DeleteArgs, Global, HandlerArgs, LoadArgs, Output, PutArgs, STATE, ShowArgs, StartArgs,
     VersionsArgs, WorkflowArgs, WorkflowCommand,
 };
+use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
 use super::run::{FollowOptions, follow_or_leave, require_server};
@@ -47,7 +48,10 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     let put = command_or_create(
         global,
         async |client| client.put_workflow(name, &text, &condition).await,
-        async |engine| engine.put_workflow_if(name, bundle.clone(), &options, &condition),
+        async |engine| {
+            let put = async { engine.put_workflow_if(name, bundle.clone(), &options, &condition) };
+            audited(global, "put-workflow", Some(name), put).await
+        },
     );
     let (report, replaced) = put.await?;
     report.warnings.iter().for_each(|warning| {
@@ -193,9 +197,14 @@ async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {
     let removed = command(
         global,
         async |client| client.remove_workflow(name).await,
-        async |engine| match engine.remove_workflow(name)? {
-            true => Ok(()),
-            false => Err(engine.inspector().no_workflow(name)),
+        async |engine| {
+            let remove = async {
+                match engine.remove_workflow(name)? {
+                    true => Ok(()),
+                    false => Err(engine.inspector().no_workflow(name)),
+                }
+            };
+            audited(global, "delete-workflow", Some(name), remove).await
         },
     );
     removed.await?;

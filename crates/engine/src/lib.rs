@@ -21,6 +21,7 @@
 pub mod scheduler;
 
 mod actor;
+mod audit;
 mod backup;
 mod builder;
 mod calendar;
@@ -53,6 +54,7 @@ mod stubs;
 mod turns;
 
 pub use actor::Actor;
+pub use audit::{AUDIT_DONE, AuditEntry, AuditFilter, AuditLog, AuditReport, audit};
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 pub use code::ErrorCode;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use windlass_engine::Engine;
+use windlass_engine::{AuditLog, Engine};
 
 /// The listening socket of a store's owner.
 pub struct ControlSocket {
@@ -37,7 +37,8 @@ impl ControlSocket {
     /// When the directory takes no socket, or none of its length.
     pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
         let (phase, watched) = watch::channel(Phase::Ready);
-        let app = App::new(engine, watched, Settings::default(), false);
+        let audit = AuditLog::open(state);
+        let app = App::new(engine, watched, Settings::default(), audit, false);
         let mut socket = Self::of(state, app)?;
         socket._phase = Some(phase);
         Ok(socket)

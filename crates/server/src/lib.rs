@@ -15,5 +15,5 @@ mod http;
 mod serve;
 
 pub use control::ControlSocket;
-pub use http::Console;
+pub use http::{Console, Tokens};
 pub use serve::{Options, ServeError, TlsFiles, serve};

@@ -3,7 +3,7 @@
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{App, Console, Phase, Sessions, Settings, serve_tcp};
+use super::http::{App, Console, Phase, Sessions, Settings, Tokens, serve_tcp};
 use sd_notify::NotifyState;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
-use windlass_engine::{Engine, EngineError, PruneFilter, SeenFiles, is_full, now};
+use windlass_engine::{AuditLog, Engine, EngineError, PruneFilter, SeenFiles, is_full, now};
 
 /// How often it is looked whether there is room on the disk.
 const ROOM: Duration = Duration::from_secs(1);
@@ -37,6 +37,9 @@ const LOOK: Duration = Duration::from_secs(30);
 /// Interval between checks for changed runs when no client asks.
 const FOLLOW: Duration = Duration::from_secs(30);
 
+/// The time between two checks of the token file.
+const RELOAD_EVERY: Duration = Duration::from_secs(1);
+
 /// The time between two prunings.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
@@ -45,10 +48,10 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 pub struct Options {
     /// Where it listens; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The token that every request needs, except those for health.
-    pub token: Option<String>,
-    /// A token that may only look.
-    pub view_token: Option<String>,
+    /// The tokens that it accepts; without any, every client may do everything.
+    pub tokens: Tokens,
+    /// The file of these tokens: its path, and the text that was read. It is read again when it changes.
+    pub token_file: Option<(PathBuf, String)>,
     /// What the console at `/ui/` may do.
     pub console: Console,
     /// The certificate and key for TLS; none: plain HTTP.
@@ -91,9 +94,6 @@ pub enum ServeError {
         /// The protection that it lacks, and the option for it.
         missing: &'static str,
     },
-    /// Its tokens do not go together.
-    #[error("{0}")]
-    Tokens(&'static str),
     /// The public address is not one of a server.
     #[error("--public-url `{0}` is not an address such as https://loops.example.com")]
     PublicUrl(String),
@@ -163,12 +163,12 @@ async fn run(
     let public_url = options.public_url.as_deref();
     engine.callbacks().set_server(public_url.unwrap_or(&url));
     let (phase, watched) = watch::channel(Phase::Starting);
-    let with_token = options.token.is_some() || options.view_token.is_some();
-    let sessions = with_token.then(|| Sessions::of(state)).transpose();
+    let sessions = (!options.tokens.is_empty())
+        .then(|| Sessions::of(state))
+        .transpose();
     let settings = Settings {
         sessions: sessions.map_err(failed)?,
-        token: options.token,
-        view_token: options.view_token,
+        tokens: options.tokens,
         console: options.console,
         url: Some(console_url(
             scheme,
@@ -179,8 +179,12 @@ async fn run(
         origins: options.origins,
         tls: tls.is_some(),
     };
-    let app = App::new(Arc::clone(engine), watched, settings, true);
+    let audit = AuditLog::open(state);
+    let app = App::new(Arc::clone(engine), watched, settings, audit, true);
     let again = Arc::clone(&app);
+    let reloading = options
+        .token_file
+        .map(|(path, text)| tokio::spawn(reload_tokens(Arc::clone(&app), path, text)));
     let mut socket = match ControlSocket::of(state, app.clone()) {
         Ok(socket) => Some(socket),
         Err(error) if is_full(&error) => {
@@ -263,7 +267,8 @@ async fn run(
         .iter()
         .chain(&schedules)
         .chain(&lists)
-        .chain(&folders);
+        .chain(&folders)
+        .chain(&reloading);
     tasks.for_each(JoinHandle::abort);
     if let Some(socket) = socket {
         socket.close();
@@ -273,27 +278,19 @@ async fn run(
 
 impl Options {
     fn check(&self) -> Result<(), ServeError> {
-        if self.view_token.is_some() && self.token.is_none() {
-            let why = "--view-token-file also needs --token-file or WINDLASS_TOKEN";
-            return Err(ServeError::Tokens(why));
-        }
-        if self.view_token.is_some() && self.view_token == self.token {
-            let why = "the token that may only look is the one that may do everything";
-            return Err(ServeError::Tokens(why));
-        }
         if let Some(address) = &self.public_url
             && !Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         {
             return Err(ServeError::PublicUrl(address.clone()));
         }
-        let missing = match (&self.token, &self.tls, self.allow_plain) {
+        let missing = match (self.tokens.is_empty(), &self.tls, self.allow_plain) {
             _ if self.listen.ip().is_loopback() => return Ok(()),
-            (None, _, _) => "set a token with --token-file or WINDLASS_TOKEN",
-            (Some(_), None, false) => {
+            (true, _, _) => "set a token with --token-file or WINDLASS_TOKEN",
+            (false, None, false) => {
                 "set a certificate with --tls-cert and --tls-key, or use --allow-plain-http behind \
                  a proxy that terminates TLS"
             }
-            (Some(_), _, _) => return Ok(()),
+            (false, _, _) => return Ok(()),
         };
         Err(ServeError::Exposed {
             listen: self.listen,
@@ -381,6 +378,33 @@ async fn follow_runs(engine: Arc<Engine>) {
         // An error is reported to the clients that ask for the list.
         let _ = tokio::task::spawn_blocking(move || runs.run_index(|_| ())).await;
         tokio::time::sleep(FOLLOW).await;
+    }
+}
+
+/// Reads the tokens again when their file changes. While the file has mistakes, the former tokens stay.
+async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
+    // A pipe can be read once.
+    if !path.is_file() {
+        return;
+    }
+    let mut refused = None;
+    loop {
+        tokio::time::sleep(RELOAD_EVERY).await;
+        let at = path.clone();
+        let read = tokio::task::spawn_blocking(move || Tokens::read(&at)).await;
+        match read {
+            Ok(Ok((_, read))) if read == text => refused = None,
+            Ok(Ok((tokens, read))) => {
+                tracing::info!(tokens = tokens.len(), "the token file was read again");
+                app.replace_tokens(tokens);
+                (text, refused) = (read, None);
+            }
+            Ok(Err(why)) if refused.as_ref() != Some(&why) => {
+                tracing::error!(why, "the token file is not valid: the former tokens stay");
+                refused = Some(why);
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass_engine::Engine;
-use windlass_server::{Console, Options, ServeError, serve};
+use windlass_server::{Console, Options, ServeError, Tokens, serve};
 
 /// No answer takes longer, on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,8 +50,8 @@ impl Server {
             let engine = Arc::new(Engine::builder().open(&state)?);
             let options = Options {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-                token: None,
-                view_token: None,
+                tokens: Tokens::default(),
+                token_file: None,
                 console: Console::Full,
                 tls: None,
                 allow_plain: false,

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &str); 6] = [
         "Workflows and schedules",
         "workflow schedule state validate test compile eval",
     ),
-    ("Store", "prune backup restore migrate doctor"),
+    ("Store", "prune backup restore migrate doctor audit"),
     ("Tools", "mcp schema lsp bench completions man help"),
 ];
 

@@ -77,7 +77,8 @@ pub struct Global {
     #[cfg(not(feature = "temporal"))]
     #[arg(skip)]
     pub engine: Option<String>,
-    /// File with the server's token; WINDLASS_TOKEN contains the token itself
+    /// File with the token (of `serve`: lines of `NAME ROLE TOKEN`, or one token); WINDLASS_TOKEN
+    /// contains the token itself
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Allow tokens over plain HTTP: to a --server on another machine or, with `serve`, from other
@@ -165,6 +166,8 @@ pub enum Command {
     Dump(DumpArgs),
     /// Check the store and its requirements on this machine, or repair it
     Doctor(DoctorArgs),
+    /// Print the audit log: changes by clients, newest first
+    Audit(AuditArgs),
     /// Pause runs: effects in flight end, nothing new starts
     Pause(RunArg),
     /// Cancel runs: effects in flight are aborted
@@ -208,6 +211,14 @@ pub enum Command {
 }
 
 impl Command {
+    /// The format of its log.
+    pub fn log_format(&self) -> LogFormat {
+        match self {
+            Self::Serve(args) => args.log_format,
+            _ => LogFormat::Text,
+        }
+    }
+
     /// Whether the command runs until it is stopped.
     pub fn serves(&self) -> bool {
         match self {

@@ -176,3 +176,25 @@ pub enum ExportFormat {
     /// The same data as JSON
     Json,
 }
+
+/// `windlass audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Only commands of this token or Unix user
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Only this command: start, pause, resume, cancel, signal, retry, put-workflow, …
+    #[arg(long, value_name = "WORD")]
+    pub action: Option<String>,
+    /// Only commands to this run, workflow, or WORKFLOW/NAME of a value
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Only commands at or after this time: RFC 3339, or a duration ago, e.g. `2h`
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<When>,
+    /// Maximum number of entries, or `all`
+    #[arg(long, value_name = "N", default_value = "50", value_parser = some)]
+    pub limit: Amount,
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -18,8 +18,8 @@ pub struct ServeArgs {
     /// Maximum duration of a shutdown, e.g. `1m`
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub grace: Lasting,
-    /// File with a second, read-only token
-    #[arg(long, value_name = "FILE")]
+    /// Replaced by the roles of --token-file
+    #[arg(long, value_name = "FILE", hide = true)]
     pub view_token_file: Option<PathBuf>,
     /// Access of the console at `/ui/`
     #[arg(long, value_name = "WHAT", default_value = "full", value_enum)]
@@ -37,6 +37,9 @@ pub struct ServeArgs {
     /// Allowed CORS origin, e.g. `https://board.example`
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
+    /// Format of the log on standard error
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub log_format: LogFormat,
     /// Maximum concurrent connections
     #[arg(long, value_name = "N", value_parser = positive, default_value = "1024")]
     pub max_connections: usize,
@@ -94,6 +97,16 @@ pub struct UiArgs {
     /// Print the address without opening a browser
     #[arg(long)]
     pub no_open: bool,
+}
+
+/// The format of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// A JSON document per line
+    Json,
 }
 
 /// The access of the console.

@@ -96,3 +96,21 @@ fn a_clock_that_was_set_back_between_two_processes_delays_nothing() {
         assert_eq!(clock.follow(resume).result(), json!(2), "{seconds}");
     }
 }
+
+#[test]
+fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
+    let clock = Clock::new();
+    let file = clock.nap(130);
+    let mut command = clock.place.command(&["run", &file, "--id", "r"]);
+    command
+        .env("LD_PRELOAD", library())
+        .env("FAKETIME", "+0 x20");
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let said = String::from_utf8(ran.stderr).unwrap();
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("run r  nap (wait)  until in "))
+        .collect();
+    assert_eq!(lines.len(), 2, "{said}");
+}

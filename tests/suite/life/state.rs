@@ -311,11 +311,16 @@ fn a_person_reads_and_writes_values() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_answers_for_its_values() {
     let place = Place::new();
-    let tokens =
-        ["full", "look"].map(|name| place.file(name, &format!("{name}-token-of-the-test")));
+    let token = place.file("full", "full-token-of-the-test");
     let state = place.state();
     let server = Start::new(&state)
-        .args(&["--token-file", &tokens[0], "--view-token-file", &tokens[1]])
+        .roles(
+            place.dir.path(),
+            &[
+                ("admin", "full-token-of-the-test"),
+                ("view", "look-token-of-the-test"),
+            ],
+        )
         .spawn();
     // The commands of this machine ask the owner.
     let written = succeeded(&place, &["state", "set", "sync", "since", "2026-05-01"]);
@@ -342,7 +347,7 @@ async fn a_server_answers_for_its_values() {
         "{told}"
     );
     // Over TCP, too.
-    let remote = ["--server", &server.url, "--token-file", &tokens[0]];
+    let remote = ["--server", &server.url, "--token-file", &token];
     let get = [&["state", "get", "sync", "since"][..], &remote].concat();
     assert_eq!(text(&place, &get), "2026-06-01");
     let delete = [&["state", "delete", "sync", "since"][..], &remote].concat();

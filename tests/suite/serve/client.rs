@@ -368,7 +368,7 @@ async fn a_client_made_from_the_description_drives_everything() {
     good("get_types", json!({ "body": { "dialect": "loom" } })).await;
     good("get_stubs", json!({ "body": text })).await;
     good("get_schedule", json!({ "body": text })).await;
-    for id in ["get_me", "begin_session", "end_session"] {
+    for id in ["get_me", "list_audit", "begin_session", "end_session"] {
         good(id, json!({})).await;
     }
 

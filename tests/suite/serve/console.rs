@@ -195,7 +195,7 @@ async fn it_can_be_left_out_or_only_look() {
     };
     let (_, me) = answer(page(Method::GET, "/v1/me")).await;
     assert_eq!(me["access"], "view");
-    assert_eq!(read.get("/v1/me").await.1["access"], "full");
+    assert_eq!(read.get("/v1/me").await.1["access"], "admin");
     let body = json!({ "text": super::COUNT });
     assert_eq!(
         answer(with(page(Method::POST, "/v1/runs"), &body)).await.0,
@@ -245,7 +245,7 @@ async fn a_ticket_lets_a_browser_in_once() {
     let cookie = text(session.headers(), "set-cookie");
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let me = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
-    assert_eq!(answer(me).await.1["access"], "full");
+    assert_eq!(answer(me).await.1["access"], "admin");
     // Once, and no other.
     for no_ticket in [ticket, "", "secret"] {
         let refused = begin(no_ticket).await;

@@ -65,12 +65,9 @@ async fn a_panel_is_read_and_its_fields_are_set() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_only_look_may_edit_a_text_and_keep_none() {
     let dir = tempfile::tempdir().unwrap();
-    let view = dir.path().join("view");
-    std::fs::write(&view, "looks").unwrap();
     let state = dir.path().join("state");
     let server = Start::new(&state)
-        .token("secret")
-        .args(&["--view-token-file", view.to_str().unwrap()])
+        .roles(dir.path(), &[("view", "looks")])
         .spawn();
     let ask = async |method, path: &str, body: Value| {
         let request = super::client().request(method, format!("{}{path}", server.url));

@@ -233,11 +233,9 @@ async fn schemas_of_guests_end_with_a_fault() {
 #[tokio::test]
 async fn tries_of_those_who_look_leave_the_api_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let view = folder.path().join("view");
-    std::fs::write(&view, "looks-only").unwrap();
     let state = folder.path().join("state");
-    let args = ["--view-token-file", view.to_str().unwrap()];
-    let server = Start::new(&state).token("secret").args(&args).spawn();
+    let roles = [("admin", "secret"), ("view", "looks-only")];
+    let server = Start::new(&state).roles(folder.path(), &roles).spawn();
     let tried = json!({"text": QUERY.replace("outputs('big')", "variables('big')")
         .replace("name: query", "name: query\nvariables: { big: '' }"),
         "node": "look", "variables": {"big": "x".repeat(4 << 20)}});

@@ -90,13 +90,9 @@ async fn a_hover_gives_the_value_in_a_past_iteration() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_only_look_may_ask_about_texts() {
     let dir = tempfile::tempdir().unwrap();
-    let token = dir.path().join("view");
-    std::fs::write(&token, "looking-only-token-0123456789").unwrap();
-    let full = "the-token-of-the-operator-0123456789";
-    let args = ["--view-token-file", token.to_str().unwrap()];
+    let roles = [("view", "looking-only-token-0123456789")];
     let server = Start::new(&dir.path().join("state"))
-        .token(full)
-        .args(&args)
+        .roles(dir.path(), &roles)
         .spawn();
     let body = json!({ "text": COUNT, "at": { "line": 0, "character": 0 } });
     for (path, expected) in [

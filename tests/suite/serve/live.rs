@@ -54,7 +54,7 @@ async fn a_list_is_told_the_latest_and_no_more_often_than_it_wants() {
     let mut id = None;
     let mut events = Events::at(&server, "/v1/events?max_hz=5", None).await;
     let hello = next(&mut events, "hello", &mut id).await;
-    assert_eq!(hello.data["access"], "full");
+    assert_eq!(hello.data["access"], "admin");
     assert_eq!(hello.data["resumed"], false);
     assert_eq!(hello.data["version"], env!("CARGO_PKG_VERSION"));
     assert!(id.is_some(), "a client that breaks off now misses nothing");
@@ -195,11 +195,9 @@ async fn no_change_is_lost_over_kills() {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_that_are_named_are_told_with_their_statuses() {
     let dir = tempfile::tempdir().unwrap();
-    let view = dir.path().join("view");
-    std::fs::write(&view, "look-only").unwrap();
-    let args = ["--view-token-file", view.to_str().unwrap()];
+    let roles = [("admin", "secret"), ("view", "look-only")];
     let state = dir.path().join("state");
-    let server = Start::new(&state).args(&args).token("secret").spawn();
+    let server = Start::new(&state).roles(dir.path(), &roles).spawn();
     let as_full = async |path: &str, body: Value| {
         let request = server
             .ask(reqwest::Method::POST, path)

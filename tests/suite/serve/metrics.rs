@@ -20,7 +20,12 @@ actions:
 
 /// Each series and its value.
 async fn scrape(server: &Server) -> HashMap<String, f64> {
-    let response = server.ask(Method::GET, "/metrics").send().await.unwrap();
+    let request = server.ask(Method::GET, "/metrics");
+    let request = request.header(
+        "accept",
+        "application/openmetrics-text;version=1.0.0,*/*;q=0.1",
+    );
+    let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
     let kind = response.headers()["content-type"].to_str().unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
@@ -174,4 +179,70 @@ async fn the_description_is_the_one_in_the_docs() {
         let name = text[at + mark.len()..].split('"').next().unwrap();
         assert!(served["components"]["schemas"][name].is_object(), "{name}");
     }
+}
+
+/// A call that fails.
+const BROKEN: &str = r#"
+name: broken
+inputs: { base: { type: string } }
+actions:
+  fetch:
+    type: http
+    inputs: { uri: "@{inputs('base')}/flaky?fails=9&key=broken" }
+    retry: { type: none }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promtool_accepts_the_metrics() {
+    let base = serve(app::router(app::Options::default())).await;
+    let host = base.strip_prefix("http://").unwrap().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let counting = server.begin(COUNT, json!({ "to": 2 })).await;
+    server.end(&counting).await;
+    let broken = server.begin(BROKEN, json!({ "base": base })).await;
+    assert_eq!(server.end(&broken).await["status"], "Failed");
+    let response = server.ask(Method::GET, "/metrics").send().await.unwrap();
+    let kind = response.headers()["content-type"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+    let text = response.text().await.unwrap();
+    let mut promtool = std::process::Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("promtool is in the Debian package prometheus");
+    let mut input = promtool.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, text.as_bytes()).unwrap();
+    drop(input);
+    let checked = promtool.wait_with_output().unwrap();
+    assert!(checked.status.success(), "{checked:?}\n{text}");
+
+    let seen = scrape(&server).await;
+    let failed = format!("windlass_failed_calls_total{{workflow=\"broken\",host=\"{host}\"}}");
+    assert_eq!(seen.get(&failed), Some(&1.0), "{seen:?}");
+    let pid = server.child.id();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .count();
+    assert!(
+        (seen["process_open_fds"] - files as f64).abs() < 10.0,
+        "{seen:?}"
+    );
+    assert!(seen["process_max_fds"] >= seen["process_open_fds"]);
+    let resident = server.resident_kib() as f64 * 1_024.0;
+    let ratio = seen["process_resident_memory_bytes"] / resident;
+    assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    assert!(seen["process_cpu_seconds_total"] > 0.0);
+    let process = std::fs::metadata(format!("/proc/{pid}")).unwrap();
+    let since = process
+        .modified()
+        .unwrap()
+        .duration_since(std::time::UNIX_EPOCH);
+    let difference = since.unwrap().as_secs_f64() - seen["process_start_time_seconds"];
+    assert!(difference.abs() < 60.0, "{difference}");
 }

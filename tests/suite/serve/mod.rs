@@ -18,8 +18,10 @@ mod life;
 mod listener;
 mod lists;
 mod live;
+mod log;
 mod metrics;
 mod remote;
+mod roles;
 mod security;
 mod soak;
 mod socket;
@@ -65,6 +67,7 @@ pub struct Server {
     pub child: Child,
     pub url: String,
     stderr: Option<std::thread::JoinHandle<String>>,
+    lines: std::sync::Mutex<mpsc::Receiver<String>>,
 }
 
 /// How a server is started.
@@ -86,6 +89,16 @@ impl<'a> Start<'a> {
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(ToString::to_string));
         self
+    }
+
+    /// Accepts tokens of these roles, which are named like them.
+    pub fn roles(self, folder: &Path, tokens: &[(&str, &str)]) -> Self {
+        let lines = tokens
+            .iter()
+            .map(|(role, token)| format!("{role} {role} {token}\n"));
+        let file = folder.join("tokens");
+        std::fs::write(&file, lines.collect::<String>()).unwrap();
+        self.args(&["--token-file", file.to_str().unwrap()])
     }
 
     pub fn token(mut self, token: &'a str) -> Self {
@@ -123,6 +136,7 @@ impl<'a> Start<'a> {
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (told, ready) = mpsc::channel();
+        let (log, lines) = mpsc::channel();
         let reading = std::thread::spawn(move || {
             let mut reader = BufReader::new(stderr);
             let mut all = String::new();
@@ -131,10 +145,13 @@ impl<'a> Start<'a> {
                 if reader.read_line(&mut line).unwrap_or(0) == 0 {
                     return all;
                 }
-                if let Some(url) = line.trim().strip_prefix("ready at ") {
+                if let Some((_, url)) = line.trim().split_once("ready at ") {
+                    // In a log of JSON, the text ends with a quotation mark.
+                    let url = url.split('"').next().unwrap();
                     let _ = told.send(url.to_owned());
                 }
                 all.push_str(&line);
+                let _ = log.send(line);
             }
         });
         match ready.recv_timeout(PATIENCE) {
@@ -142,6 +159,7 @@ impl<'a> Start<'a> {
                 child,
                 url,
                 stderr: Some(reading),
+                lines: lines.into(),
             },
             Err(_) => {
                 let _ = child.kill();
@@ -191,6 +209,18 @@ impl Server {
         let (status, outcome) = self.get(&format!("/v1/runs/{run}/result?wait=60")).await;
         assert_eq!(status, 200, "{outcome}");
         outcome
+    }
+
+    /// The next line on standard error that contains a text.
+    pub fn log_until(&self, text: &str) -> String {
+        let lines = self.lines.lock().unwrap();
+        loop {
+            let line = lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no `{text}` in the log"));
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 
     pub fn signal(&self, signal: nix::sys::signal::Signal) {

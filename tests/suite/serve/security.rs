@@ -52,15 +52,12 @@ fn cookie(response: &reqwest::Response) -> (String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
     let dir = tempfile::tempdir().unwrap();
-    let (full, view) = (dir.path().join("full"), dir.path().join("view"));
-    std::fs::write(&full, "all-of-it").unwrap();
-    std::fs::write(&view, "look-only").unwrap();
     let state = dir.path().join("state");
-    let (full, view) = (full.to_str().unwrap(), view.to_str().unwrap());
-    let args = ["--token-file", full, "--view-token-file", view];
-    let server = Start::new(&state).args(&args).spawn();
+    let roles = [("admin", "all-of-it"), ("view", "look-only")];
+    let start = |state| Start::new(state).roles(dir.path(), &roles);
+    let server = start(&state).spawn();
     let mut cookies = Vec::new();
-    for (token, access, may) in [("all-of-it", "full", 404), ("look-only", "view", 403)] {
+    for (token, access, may) in [("all-of-it", "admin", 404), ("look-only", "view", 403)] {
         let bearing = |method, path: &str| server.ask(method, path).bearer_auth(token);
         let (_, me) = answer(bearing(Method::GET, "/v1/me")).await;
         assert_eq!(me["access"], access);
@@ -115,7 +112,8 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
         assert_eq!(answer(asked).await.0, 401, "{wrong}");
     }
     // A server with the same token and another store does not know it, though browsers send it there.
-    let other = Start::new(&dir.path().join("other")).args(&args).spawn();
+    let other_state = dir.path().join("other");
+    let other = start(&other_state).spawn();
     check(&other, &cookies, Some(401)).await;
     other.stop();
     // Who leaves takes nobody else's session away, and nobody comes in with the one that is left.
@@ -127,29 +125,30 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
     check(&server, &cookies, None).await;
     // Both outlive the server; a session ends with its token.
     server.stop();
-    let server = Start::new(&state).args(&args).spawn();
+    let server = start(&state).spawn();
     check(&server, &left, Some(401)).await;
     check(&server, &cookies, None).await;
     server.stop();
-    std::fs::write(full, "all-of-it-anew").unwrap();
-    std::fs::write(view, "look-only-anew").unwrap();
-    let server = Start::new(&state).args(&args).spawn();
+    let roles = [("admin", "another"), ("view", "look-at-another")];
+    let server = Start::new(&state).roles(dir.path(), &roles).spawn();
     check(&server, &cookies, Some(401)).await;
     server.stop();
 
-    for (args, why) in [
-        (&args[2..], "needs --token-file"),
-        (
-            &["--token-file", full, "--view-token-file", full][..],
-            "may do everything",
-        ),
-    ] {
+    let refused = |args: &[&str]| {
         let command = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
         let refused = super::windlass(&state, &command);
         assert_eq!(refused.status.code(), Some(2));
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(said.contains(why), "{said}");
-    }
+        String::from_utf8_lossy(&refused.stderr).into_owned()
+    };
+    let said = refused(&["--view-token-file", "x"]);
+    assert!(said.contains("NAME ROLE TOKEN"), "{said}");
+    let file = dir.path().join("wrong");
+    std::fs::write(&file, "alice admin one\nbob secret view\n").unwrap();
+    let said = refused(&["--token-file", file.to_str().unwrap()]);
+    assert!(
+        said.contains("line 2") && !said.contains("secret"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ import { expect, test, type Page } from '../lib/test.js';
 
 const TOKEN = 'tok-4f1d9c7e2b8a60535e';
 const VIEW = 'view-90ab12cd34ef56';
+const WORKS = 'works-78ab12cd34ef90';
 
 /** A file for a token; it goes with the test's folder. */
 function token(name: string, text: string): string {
@@ -274,7 +275,7 @@ test('22: another site can neither act nor read, but may link', async ({ page, s
 });
 
 test('23: who may only look has no buttons, and a forged request gets 403', async ({ page, serve }) => {
-  const server = await serve({ args: ['--token-file', token('token', TOKEN), '--view-token-file', token('view', VIEW)], token: TOKEN });
+  const server = await serve({ args: ['--token-file', token('tokens', `admin admin ${TOKEN}\nview view ${VIEW}\noperate operate ${WORKS}\n`)], token: TOKEN });
   await server.run('approval.yaml', { run: 'asks' });
   const console = new Console(page, server.url);
   await console.open();
@@ -296,6 +297,15 @@ test('23: who may only look has no buttons, and a forged request gets 403', asyn
   });
   expect(forged).toEqual([403, 403, 403, 403]);
   expect((await server.status('asks')).status).toBe('Waiting');
+  // An operator controls runs, and has no buttons that change a saved workflow.
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await signIn(page, WORKS);
+  await expect(page.getByTestId('operator')).toBeVisible();
+  await expect(page.getByRole('button', { name: /^cancel\b/i })).toBeVisible();
+  await console.open('/edit');
+  await expect(page.getByRole('button', { name: /^run\b/i })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Save' })).toHaveCount(0);
+  await console.open('/runs/asks');
   // The same person with all rights has them.
   await page.getByRole('button', { name: 'Sign out' }).click();
   await signIn(page, TOKEN);

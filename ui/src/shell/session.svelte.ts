@@ -15,9 +15,18 @@ class Session {
     });
   }
 
-  /** Whether anything may be changed. */
-  get full(): boolean {
-    return this.access === 'full' && (live.hello.access ?? 'full') === 'full';
+  /** Whether runs may be started and controlled. */
+  get operates(): boolean {
+    return this.has('operate', 'admin');
+  }
+
+  /** Whether saved workflows may be changed, too. */
+  get administers(): boolean {
+    return this.has('admin');
+  }
+
+  private has(...roles: string[]): boolean {
+    return roles.includes(this.access) && roles.includes(live.hello.access ?? this.access);
   }
 
   async start(): Promise<void> {

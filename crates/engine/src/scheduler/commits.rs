@@ -9,6 +9,7 @@ use super::compute::{ComputedStep, Job, panic_message};
 use super::driver::{Driver, reply_all};
 use super::effects::EffectRuntime;
 use super::metrics::Metrics;
+use super::run_log::log_step;
 use super::traces::Attempts;
 use super::writers::{MAX_IN_FLIGHT, WRITERS, WrittenBatch};
 use super::{Reply, ScheduleError, Step, Update};
@@ -475,6 +476,7 @@ impl Driver {
                 let metrics = &self.runtime.metrics;
                 metrics.step(name, started_at, &commit, iterations);
                 let (state, program) = (active.hosted.state(), active.hosted.program());
+                log_step(&commit, state, name);
                 self.runtime.traces.step(&commit, attempts, state, program);
                 let retries = commit.history.iter().any(|event| event.is_retry());
                 self.watchers.step(&run, retries, || Step {

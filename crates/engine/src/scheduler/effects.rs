@@ -229,6 +229,7 @@ impl Tasks {
         // stays open between two effects.
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
+        let called = host.clone();
         let place = on.place(of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
@@ -244,6 +245,9 @@ impl Tasks {
             };
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
+            if let (Err(_), Some(host)) = (&result, &called) {
+                metrics.failed_call(&workflow, host);
+            }
             if let Some(turn) = &turn {
                 turn.learn(&run, &result);
             }

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use windlass_machine::HistoryKind;
 use windlass_model::model::{FAILED_ENDINGS, Name};
 use windlass_store::Commit;
@@ -22,6 +22,22 @@ const WORKFLOWS: usize = 100;
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct WorkflowMetrics {
     workflow: Name,
+}
+
+/// Maximum number of pairs of a workflow and a host with counters of their own.
+const PAIRS: usize = 500;
+
+/// A commit that took this long is logged.
+const SLOW_COMMIT: Duration = Duration::from_secs(1);
+
+/// The label of what counts together.
+const OTHER: &str = "other";
+
+/// The labels of failed calls.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct CallLabels {
+    workflow: Name,
+    host: Name,
 }
 
 /// The labels of runs that ended.
@@ -60,12 +76,16 @@ pub struct Metrics {
     pub runs_finished: Family<EndedLabels, Counter>,
     /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
     pub failed_endings: Family<WorkflowMetrics, Counter>,
+    /// Calls that failed, by the host that they were sent to.
+    pub failed_calls: Family<CallLabels, Counter>,
     /// Scheduled times that have no run.
     pub missed_times: Family<WorkflowMetrics, Counter>,
     /// How long they took from their start, in seconds.
     pub run_seconds: Family<WorkflowMetrics, Histogram>,
     /// The workflows that have counters of their own.
     workflows: Arc<Mutex<HashSet<Name>>>,
+    /// The pairs of a workflow and a host that have.
+    pairs: Arc<Mutex<HashSet<CallLabels>>>,
 }
 
 impl Default for Metrics {
@@ -87,12 +107,14 @@ impl Default for Metrics {
             runs_started: Family::default(),
             runs_finished: Family::default(),
             failed_endings: Family::default(),
+            failed_calls: Family::default(),
             missed_times: Family::default(),
             // From 100 ms to 29 days.
             run_seconds: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.1, 4.0, 13))
             }),
             workflows: Arc::default(),
+            pairs: Arc::default(),
         }
     }
 }
@@ -110,7 +132,12 @@ impl Metrics {
     ) -> Result<T, E> {
         let began = Instant::now();
         let outcome = commit();
-        self.commit_seconds.observe(began.elapsed().as_secs_f64());
+        let took = began.elapsed();
+        self.commit_seconds.observe(took.as_secs_f64());
+        if took >= SLOW_COMMIT {
+            let seconds = took.as_secs_f64();
+            tracing::warn!(seconds, steps = size, "a commit was slow");
+        }
         match &outcome {
             Ok(_) => {
                 let size = u32::try_from(size).unwrap_or(u32::MAX);
@@ -175,9 +202,27 @@ impl Metrics {
         let workflow = if counted {
             workflow.clone()
         } else {
-            "other".into()
+            OTHER.into()
         };
         WorkflowMetrics { workflow }
+    }
+
+    /// A call of a workflow to a host that failed.
+    pub(super) fn failed_call(&self, workflow: &Name, host: &Name) {
+        let WorkflowMetrics { workflow } = self.of(workflow);
+        let mut labels = CallLabels {
+            workflow,
+            host: host.clone(),
+        };
+        let mut known = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(&labels) {
+            match known.len() < PAIRS {
+                true => drop(known.insert(labels.clone())),
+                false => labels.host = OTHER.into(),
+            }
+        }
+        drop(known);
+        self.failed_calls.get_or_create(&labels).inc();
     }
 
     /// Scheduled times of a workflow that have no run.

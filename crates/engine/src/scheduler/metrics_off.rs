@@ -20,6 +20,8 @@ impl Metrics {
 
     pub(super) fn step(&self, _: &Name, _: Timestamp, _: &Commit, _: u64) {}
 
+    pub(super) fn failed_call(&self, _: &Name, _: &Name) {}
+
     pub(crate) fn missed(&self, _: &Name, _: u64) {}
 
     pub(super) fn fired(&self, _: Timestamp, _: Timestamp) {}

@@ -30,7 +30,8 @@ use windlass_engine::report::{
     VersionsReport, WorkflowReport, WorkflowSummary,
 };
 use windlass_engine::{
-    BackedUp, ErrorCode, Origin, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration,
+    AuditFilter, AuditReport, BackedUp, ErrorCode, Origin, PruneFilter, Pruned, PutIf, RunStatus,
+    Value, format_duration,
 };
 
 /// How long a connection to a server may take to come about.
@@ -495,6 +496,22 @@ impl Client {
             None => request,
         };
         self.send(self.timed(request)).await.map(drop)
+    }
+
+    /// The newest entries of the audit log.
+    pub async fn audit(&self, filter: &AuditFilter) -> Result<AuditReport, ClientError> {
+        let limit = filter.limit.unwrap_or(ALL).min(self.at_most(MAX_ROWS));
+        let query = [
+            ("name", filter.name.clone()),
+            ("action", filter.action.clone()),
+            ("target", filter.target.clone()),
+            ("since", filter.since.map(|since| since.to_string())),
+            ("limit", Some(limit.to_string())),
+        ];
+        let query = query
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        self.get("/v1/audit", &query.collect::<Vec<_>>()).await
     }
 
     /// A ticket for the console, from the owner.

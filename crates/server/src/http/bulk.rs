@@ -4,12 +4,13 @@ use super::app::App;
 use super::body::Json;
 use super::listener::Caller;
 use crate::api::{BulkDone, BulkFailed, BulkReport, BulkRuns, BulkVerb, Problem};
+use axum::Extension;
 use axum::extract::State;
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass_engine::ErrorCode;
+use windlass_engine::{AUDIT_DONE, Actor, ErrorCode, now};
 
 /// The most runs of one request.
 const MANY: usize = 1_000;
@@ -28,6 +29,7 @@ const AT_A_TIME: usize = 64;
 pub(super) async fn bulk(
     State(app): State<Arc<App>>,
     caller: Caller,
+    Extension(actor): Extension<Actor>,
     Json(asked): Json<BulkRuns>,
 ) -> Result<axum::Json<BulkReport>, Problem> {
     if asked.runs.len() > MANY {
@@ -37,11 +39,11 @@ pub(super) async fn bulk(
     if matches!(asked.verb, BulkVerb::Resume | BulkVerb::Retry) {
         app.check_accepts_work(caller)?;
     }
-    let (app, verb) = (&app, asked.verb);
+    let (app, verb, actor) = (&app, asked.verb, &actor);
     // One that is named twice is retried once.
     let runs: BTreeSet<String> = asked.runs.into_iter().collect();
     let mut outcomes = stream::iter(runs)
-        .map(async |run| (one(app, verb, &run).await, run))
+        .map(async |run| (audited(app, actor, verb, &run).await, run))
         .buffered(AT_A_TIME);
     let mut report = BulkReport::default();
     while let Some((outcome, run)) = outcomes.next().await {
@@ -55,6 +57,26 @@ pub(super) async fn bulk(
         }
     }
     Ok(axum::Json(report))
+}
+
+/// Records the command to each run as if it were the only one.
+async fn audited(app: &App, actor: &Actor, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> {
+    let action = match verb {
+        BulkVerb::Pause => "pause",
+        BulkVerb::Resume => "resume",
+        BulkVerb::Cancel => "cancel",
+        BulkVerb::Retry => "retry",
+    };
+    let begun = app
+        .audit
+        .begin(now(), actor.clone(), action, Some(run))
+        .await?;
+    let outcome = one(app, verb, run).await;
+    let result = outcome
+        .as_ref()
+        .map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
+    begun.end(result, None).await;
+    outcome
 }
 
 async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> {

@@ -2,7 +2,7 @@
 //! every step as soon as it is durable. A client that reconnects sends the last id in
 //! `Last-Event-ID`. It gets every later event once, also after a restart of the server.
 
-use super::app::{App, Phase};
+use super::app::{App, EndSignal};
 use super::body::{PathParam, ValidatedQuery};
 use super::concurrency::ActivityGuard;
 use super::listener::{Caller, ConnectionInfo};
@@ -17,7 +17,6 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use utoipa::IntoParams;
 use windlass_engine::{ErrorCode, Follower, Notice};
 
@@ -83,7 +82,7 @@ pub(super) async fn events(
     let telling = EventStream {
         _streaming: streaming,
         follower: follower.through_pauses(),
-        phase: app.phase.clone(),
+        ends: app.ends(),
         caller: info.caller,
         done: false,
     };
@@ -94,7 +93,7 @@ pub(super) async fn events(
 struct EventStream {
     _streaming: ActivityGuard,
     follower: Follower,
-    phase: watch::Receiver<Phase>,
+    ends: EndSignal,
     caller: Caller,
     done: bool,
 }
@@ -114,7 +113,7 @@ impl EventStream {
         }
         let notice = tokio::select! {
             notice = self.follower.next() => notice,
-            () = App::must_end(self.phase.clone(), self.caller) => return None,
+            () = self.ends.must_end(self.caller) => return None,
         };
         match notice {
             Ok(Some(notice)) => Some(self.event(&notice)),

@@ -2,22 +2,22 @@
 //! neither reach the server under a name of its own (DNS rebinding) nor make a user's browser send
 //! requests (CSRF).
 
-use super::language;
 use super::listener::OPEN;
+use super::roles::Access;
 use super::sessions::{SESSION_AGE, Sessions};
+use super::token_file::{Token, Tokens};
 use super::ui;
 use crate::api::Problem;
 use axum::http::{HeaderMap, Method, Uri, header};
-use ring::hmac;
 use std::io;
 use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use windlass_engine::{ErrorCode, now};
 
 /// Who is let in over TCP.
 #[derive(Default)]
 pub(crate) struct Settings {
-    pub token: Option<String>,
-    pub view_token: Option<String>,
+    pub tokens: Tokens,
     pub console: Console,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
@@ -40,57 +40,56 @@ pub enum Console {
     Full,
 }
 
-/// What a caller may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Everything.
-    Full,
-    /// Looking.
-    View,
-    /// Nothing but to begin a session with a ticket.
-    Nothing,
+/// What a request is admitted with.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub access: Access,
+    pub credential: Credential,
 }
 
-impl Access {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::View => "view",
-            Self::Nothing => "nothing",
+/// How a caller proved its identity.
+#[derive(Clone)]
+pub(super) enum Credential {
+    /// It did not need to: the server has no tokens, or the request needs none.
+    None,
+    Token(Arc<Token>),
+    /// A Unix user, by the control socket or by a ticket from there.
+    User(String),
+}
+
+impl Admitted {
+    pub fn anonymous(access: Access) -> Self {
+        let credential = Credential::None;
+        Self { access, credential }
+    }
+
+    fn token(token: &Arc<Token>, access: Access) -> Self {
+        let credential = Credential::Token(Arc::clone(token));
+        Self { access, credential }
+    }
+
+    /// The user of this machine who may do everything.
+    pub fn operator(user: String) -> Self {
+        Self {
+            access: Access::Admin,
+            credential: Credential::User(user),
+        }
+    }
+
+    /// The name of the caller, if it proved one.
+    pub fn name(&self) -> Option<&str> {
+        match &self.credential {
+            Credential::None => None,
+            Credential::Token(token) => Some(&token.name),
+            Credential::User(user) => Some(user),
         }
     }
 }
 
-/// A token as it is checked: the digest reveals nothing about its length or its beginning.
-struct Token {
-    key: hmac::Key,
-    name: &'static str,
-    access: Access,
-}
-
-impl Token {
-    fn new(name: &'static str, token: &str, access: Access) -> Self {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
-        Self { key, name, access }
-    }
-
-    /// Whether this is the token.
-    fn is(&self, given: &str) -> bool {
-        let given = hmac::Key::new(hmac::HMAC_SHA256, given.as_bytes());
-        hmac::verify(&self.key, PROOF, hmac::sign(&given, PROOF).as_ref()).is_ok()
-    }
-}
-
-/// What is signed to compare two tokens: it is never taken for a session.
-const PROOF: &[u8] = b"windlass token";
-
-/// Where a session begins and ends.
-const SESSION_PATH: &str = "/v1/session";
-
 /// What every request is checked against.
 pub(super) struct Guard {
     /// Without a token, every client that reaches the server may do everything.
-    tokens: Vec<Token>,
+    tokens: RwLock<Tokens>,
     console: Console,
     /// Host names besides `localhost` and addresses.
     hosts: Vec<String>,
@@ -103,12 +102,8 @@ pub(super) struct Guard {
 
 impl Guard {
     pub fn new(settings: Settings) -> Self {
-        let full = settings.token.iter();
-        let full = full.map(|token| Token::new("admin", token, Access::Full));
-        let view = settings.view_token.iter();
-        let view = view.map(|token| Token::new("view", token, Access::View));
         Self {
-            tokens: full.chain(view).collect(),
+            tokens: RwLock::new(settings.tokens),
             console: settings.console,
             hosts: settings.hosts,
             origins: settings.origins,
@@ -117,13 +112,23 @@ impl Guard {
         }
     }
 
-    /// What the caller may do, and the name of its token.
+    fn tokens(&self) -> RwLockReadGuard<'_, Tokens> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts these tokens from now on. Sessions of others end.
+    pub fn replace_tokens(&self, tokens: Tokens) {
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+    }
+
+    /// What the caller is admitted with, if it may send a request that needs `wanted`.
     pub fn check(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<(Access, Option<&str>), Problem> {
+        wanted: Access,
+    ) -> Result<Admitted, Problem> {
         let host = self.host(uri, headers)?;
         let console = self.has_console() && ui::is_its(uri.path());
         if !(console && opens_shell(method, uri, headers)) {
@@ -131,22 +136,30 @@ impl Guard {
         }
         // The files of the console hold no data.
         if console || OPEN.contains(&uri.path()) {
-            return Ok((Access::View, None));
+            return Ok(Admitted::anonymous(Access::View));
         }
-        if *method == Method::POST && uri.path() == SESSION_PATH {
+        let admitted = match self.admit(headers) {
             // It may bring a ticket.
-            return Ok(self.access(headers).unwrap_or((Access::Nothing, None)));
-        }
-        let (access, name) = self.access(headers)?;
-        let looks = match *method {
-            Method::GET | Method::HEAD => true,
-            Method::POST => language::read_only_routes(uri.path()),
-            _ => uri.path() == SESSION_PATH,
+            Err(_) if wanted == Access::Nothing => Admitted::anonymous(Access::Nothing),
+            admitted => admitted?,
         };
-        if access == Access::Full || looks {
-            return Ok((access, name));
+        if admitted.access >= wanted {
+            return Ok(admitted);
         }
-        let detail = "this token or session may only look (--view-token-file, --ui)";
+        let detail = match admitted.credential {
+            Credential::Token(ref token) if token.access >= wanted => {
+                String::from("the console is read-only (--ui)")
+            }
+            Credential::Token(ref token) => format!(
+                "the token `{}` has the role {}; this needs {}",
+                token.name,
+                token.access.as_str(),
+                wanted.as_str()
+            ),
+            Credential::None | Credential::User(_) => {
+                String::from("the console is read-only (--ui)")
+            }
+        };
         Err(Problem::new(ErrorCode::Forbidden, detail))
     }
 
@@ -155,15 +168,16 @@ impl Guard {
         self.console != Console::Off
     }
 
-    /// The cookie of a new session, which replaces a caller's token. No script of a page can read it, and
-    /// no page of another site can send it.
-    pub fn cookie(&self, access: Access) -> io::Result<String> {
-        let mut tokens = self.tokens.iter();
-        let token = tokens.find(|token| token.access == access);
-        let (Some(token), Some(sessions)) = (token, &self.sessions) else {
-            return Ok(self.no_cookie());
+    /// The cookie of a new session of a caller. No script of a page can read it, and no page of another site can
+    /// send it.
+    pub fn cookie(&self, credential: &Credential) -> io::Result<String> {
+        let session = match (&self.sessions, credential) {
+            (None, _) | (_, Credential::None) => return Ok(self.no_cookie()),
+            (Some(sessions), Credential::Token(token)) => sessions.begin(&token.key, "", now())?,
+            (Some(sessions), Credential::User(user)) => {
+                sessions.begin(&sessions.own_key(), user, now())?
+            }
         };
-        let session = sessions.begin(&token.key, now())?;
         Ok(self.cookie_of(&session, SESSION_AGE))
     }
 
@@ -173,9 +187,10 @@ impl Guard {
             return Ok(());
         };
         for session in cookies(headers, &self.cookie_name()) {
-            for token in &self.tokens {
+            for token in self.tokens().iter() {
                 sessions.end(session, &token.key, now())?;
             }
+            sessions.end(session, &sessions.own_key(), now())?;
         }
         Ok(())
     }
@@ -259,37 +274,42 @@ impl Guard {
         refused(&format!("a page of `{origin}` asks"))
     }
 
-    fn access(&self, headers: &HeaderMap) -> Result<(Access, Option<&str>), Problem> {
+    fn admit(&self, headers: &HeaderMap) -> Result<Admitted, Problem> {
+        let tokens = self.tokens();
         // Browsers mark what they send for a page. Without a token, these marks distinguish the console
         // from other clients.
         let browser =
             headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN);
-        let session = |access| match self.console {
-            Console::Read if browser || !self.tokens.is_empty() => Access::View,
+        let session = |access: Access| match self.console {
+            Console::Read if browser || !tokens.is_empty() => access.min(Access::View),
             _ => access,
         };
-        if self.tokens.is_empty() {
-            return Ok((session(Access::Full), None));
+        if tokens.is_empty() {
+            return Ok(Admitted::anonymous(session(Access::Admin)));
         }
         let refused = |detail: &str| Err(Problem::new(ErrorCode::Unauthorized, detail));
         if let Some(given) = bearer(headers) {
-            let mut tokens = self.tokens.iter();
-            return match tokens.find(|token| token.is(given)) {
-                Some(token) => Ok((token.access, Some(token.name))),
+            return match tokens.find(given) {
+                Some(token) => Ok(Admitted::token(token, token.access)),
                 None => refused("the token is another one"),
             };
         }
-        let name = self.cookie_name();
-        let now = now();
-        let accepted = |session: &str, token: &Token| {
-            let sessions = self.sessions.as_ref();
-            sessions.is_some_and(|sessions| sessions.accepts(session, &token.key, now))
+        let Some(sessions) = &self.sessions else {
+            return refused("send the header `Authorization: Bearer TOKEN`");
         };
-        let known = |session: &str| self.tokens.iter().find(|token| accepted(session, token));
-        match cookies(headers, &name).filter_map(known).next() {
-            Some(token) => Ok((session(token.access), Some(token.name))),
-            None => refused("send the header `Authorization: Bearer TOKEN`"),
+        let (name, now) = (self.cookie_name(), now());
+        for cookie in cookies(headers, &name) {
+            let mut all = tokens.iter();
+            if let Some(token) = all.find(|one| sessions.accepts(cookie, &one.key, now).is_some()) {
+                return Ok(Admitted::token(token, session(token.access)));
+            }
+            if let Some(user) = sessions.accepts(cookie, &sessions.own_key(), now) {
+                let operator = Admitted::operator(user);
+                let access = session(operator.access);
+                return Ok(Admitted { access, ..operator });
+            }
         }
+        refused("send the header `Authorization: Bearer TOKEN`")
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::app::App;
 use super::listener::Caller;
-use super::metrics::MEDIA_TYPE;
+use super::metrics::{OPEN_METRICS, OPEN_METRICS_1, PLAIN_TEXT, plain_text};
 use crate::api::Problem;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,15 +41,25 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
     Ok("ready\n")
 }
 
-/// What the server counts, in the format of OpenMetrics.
+/// What the server counts, in the format of OpenMetrics if the header `Accept` has it, else in the text format of
+/// Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server",
-    responses((status = 200, description = "The metrics", body = String, content_type = "application/openmetrics-text")))]
-pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    responses((status = 200, description = "The metrics", content((String = "application/openmetrics-text"), (String = "text/plain")))))]
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     if !app.metrics.is_fresh() {
         let began = Instant::now();
         let counted = app.inspect(count_runs).await?;
         app.metrics.take(&counted, began.elapsed());
     }
-    let text = app.metrics.text()?;
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
+    let text = app.metrics.open_metrics()?;
+    let mut accepted = headers.get_all(header::ACCEPT).iter();
+    let open = accepted.any(|value| value.to_str().is_ok_and(|text| text.contains(OPEN_METRICS)));
+    let (kind, text) = match open {
+        true => (OPEN_METRICS_1, text),
+        false => (PLAIN_TEXT, plain_text(&text)),
+    };
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

@@ -19,13 +19,6 @@ use windlass_language::{
     test_condition,
 };
 
-/// What only looks although it is a POST: a caller who may only look may ask it.
-pub(super) fn read_only_routes(path: &str) -> bool {
-    path == "/v1/validate"
-        || path.starts_with("/v1/language/")
-        || path.starts_with("/v1/runs/") && path.ends_with("/test-condition")
-}
-
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/language/complete", post(complete))

@@ -2,11 +2,11 @@
 //! limited rate. A client that reads slowly, or comes back, receives the current state of the runs;
 //! nothing queues up for it. The driver does nothing for it: what changed is read from the store.
 
-use super::app::{App, Phase, blocking};
+use super::app::{App, EndSignal, blocking};
 use super::body::ValidatedQuery;
 use super::concurrency::ActivityGuard;
 use super::events::{KEEP_ALIVE, line};
-use super::guard::Access;
+use super::guard::Admitted;
 use super::listener::{Caller, ConnectionInfo};
 use super::runs::MANY_RUNS;
 use crate::api::Problem;
@@ -95,7 +95,7 @@ pub(super) struct Hello {
 pub(super) async fn live(
     State(app): State<Arc<App>>,
     ConnectInfo(info): ConnectInfo<ConnectionInfo>,
-    Extension(access): Extension<Access>,
+    Extension(admitted): Extension<Admitted>,
     ValidatedQuery(query): ValidatedQuery<LiveQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -128,12 +128,12 @@ pub(super) async fn live(
     let telling = LiveStream {
         _streaming: streaming,
         changes: app.engine.changes(),
-        phase: app.phase.clone(),
+        ends: app.ends(),
         caller: info.caller,
         hello: Hello {
             server_started_at: app.live.started_at,
             version: env!("CARGO_PKG_VERSION"),
-            access: access.as_str(),
+            access: admitted.access.as_str(),
             resumed: known
                 .as_ref()
                 .is_some_and(|mark| mark.server == app.live.started_at),
@@ -427,7 +427,7 @@ struct LiveStream {
     _streaming: ActivityGuard,
     app: Arc<App>,
     changes: watch::Receiver<()>,
-    phase: watch::Receiver<Phase>,
+    ends: EndSignal,
     caller: Caller,
     hello: Hello,
     /// None while it is read.
@@ -453,10 +453,10 @@ impl LiveStream {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let ends = App::must_end(self.phase.clone(), self.caller);
+            let (ends, caller) = (self.ends.clone(), self.caller);
             tokio::select! {
                 () = self.wait() => {}
-                () = ends => return None,
+                () = ends.must_end(caller) => return None,
             }
             self.next = Instant::now() + self.every;
             // The next read reports what changes after this.

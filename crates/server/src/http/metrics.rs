@@ -1,19 +1,24 @@
-//! `/metrics`, for Prometheus: the engine's counters, and the runs of the store by status.
+//! `/metrics`, for Prometheus: the engine's counters, the runs of the store by status, and the process.
 
+use super::process_metrics;
 use crate::api::Problem;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::report::RunCounts;
 use windlass_engine::{Engine, ErrorCode, RunStatus};
 
-pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const OPEN_METRICS: &str = "application/openmetrics-text";
+pub(super) const OPEN_METRICS_1: &str =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Counts are reused for this time, or for this multiple of the time that it took to count.
 const FRESH: Duration = Duration::from_secs(1);
@@ -109,6 +114,8 @@ impl Metrics {
         ] {
             registry.register(name, help, by_workflow.clone());
         }
+        let calls = of.failed_calls.clone();
+        registry.register("failed_calls", "Calls that failed", calls);
         let ended = of.runs_finished.clone();
         registry.register("runs_finished", "Runs that ended", ended);
         for (name, help, gauge) in [
@@ -157,12 +164,40 @@ impl Metrics {
     }
 
     /// What the server counts, in the format of OpenMetrics.
-    pub fn text(&self) -> Result<String, Problem> {
+    pub fn open_metrics(&self) -> Result<String, Problem> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)
-            .map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
+        let encoded = encode_registry(&mut text, &self.registry)
+            .and_then(|()| encode_registry(&mut text, &process_metrics::registry()))
+            .and_then(|()| encode_eof(&mut text));
+        encoded.map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
         Ok(text)
     }
+}
+
+/// The same in the older text format of Prometheus. There, a metric has the name of its series.
+pub(super) fn plain_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = None;
+    for line in open_metrics.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ');
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap_or((rest, "untyped"));
+            let (end, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                kind => ("", kind),
+            };
+            if let Some((_, help)) = help.take() {
+                let _ = writeln!(text, "# HELP {name}{end} {help}");
+            }
+            let _ = writeln!(text, "# TYPE {name}{end} {kind}");
+        } else if !line.starts_with('#') {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 fn signed(count: u64) -> i64 {

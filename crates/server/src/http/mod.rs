@@ -2,6 +2,7 @@
 //! events, health and metrics. What is asked goes to the engine; nothing here knows how a run moves.
 
 mod app;
+mod audit;
 mod body;
 mod bulk;
 mod callback;
@@ -19,6 +20,8 @@ mod live;
 mod metrics;
 mod openapi;
 mod problem;
+mod process_metrics;
+mod roles;
 mod runs;
 mod schema;
 mod session;
@@ -27,6 +30,7 @@ mod source;
 mod state;
 mod store;
 mod tickets;
+mod token_file;
 #[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
 mod ui;
 mod workflows;
@@ -35,6 +39,7 @@ pub(super) use app::{App, Phase};
 pub use guard::Console;
 pub(super) use guard::Settings;
 pub(super) use sessions::Sessions;
+pub use token_file::Tokens;
 
 use crate::api::Problem;
 use axum::Router;
@@ -135,6 +140,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/signal", post(runs::signal))
         .route("/v1/runs/{run}/retry", post(runs::retry))
         .route("/v1/events", get(live::live))
+        .route("/v1/audit", get(audit::list))
         .route("/v1/me", get(session::me))
         .route("/v1/session", post(session::begin).delete(session::end))
         .route("/v1/resume", post(store::resume))

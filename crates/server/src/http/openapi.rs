@@ -2,8 +2,8 @@
 //! text, and a test holds the two together.
 
 use super::{
-    bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs, session,
-    state, store, workflows,
+    audit, bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs,
+    session, state, store, workflows,
 };
 use axum::Json;
 use axum::http::header;
@@ -31,7 +31,7 @@ use utoipa::{Modify, OpenApi};
         events::events, live::live,
         runs::pause, runs::resume, runs::cancel, runs::signal, callback::question, callback::answer, hook::start, runs::retry, bulk::bulk,
         session::me, session::begin, session::end,
-        store::resume, store::dump, store::prune,
+        store::resume, store::dump, store::prune, audit::list,
         edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule, edits::attempt,
         health::healthz, health::readyz, health::metrics,
     ),

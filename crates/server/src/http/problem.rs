@@ -12,6 +12,7 @@ impl IntoResponse for Problem {
         }
         let text = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (status, text).into_response();
+        response.extensions_mut().insert(self.code());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         match status {

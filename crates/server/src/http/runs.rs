@@ -247,7 +247,7 @@ async fn workflow(
     };
     let lane = match caller {
         Caller::Operator => Lane::Operator,
-        Caller::Remote => Lane::Full,
+        Caller::Remote => Lane::Operate,
     };
     compute(lane, move |_| load()).await
 }
@@ -411,9 +411,10 @@ pub(super) async fn result(
             while follower.next().await?.is_some() {}
             Ok::<(), Problem>(())
         };
+        let ends = app.ends();
         tokio::select! {
             ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
-            () = App::must_end(app.phase.clone(), caller) => {}
+            () = ends.must_end(caller) => {}
         }
     }
     let report = app

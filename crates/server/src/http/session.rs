@@ -2,7 +2,8 @@
 
 use super::app::{App, blocking};
 use super::body::Optional;
-use super::guard::Access;
+use super::guard::Admitted;
+use super::roles::Access;
 use crate::api::{BeginSession, Problem, Ticket};
 use axum::Extension;
 use axum::extract::State;
@@ -10,21 +11,26 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_engine::ErrorCode;
+use windlass_engine::{Actor, ErrorCode};
 
 /// What the caller may do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Me {
-    /// `full`, or `view` for one that may only look.
+    /// The role of its token: `view`, `operate` or `admin`.
     access: String,
+    /// The name of its token, or its Unix user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 /// What the caller may do.
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "server",
     responses((status = 200, description = "What its token or its session allows", body = Me)))]
-pub(super) async fn me(Extension(access): Extension<Access>) -> axum::Json<Me> {
-    let access = access.as_str().to_owned();
-    axum::Json(Me { access })
+pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<Me> {
+    axum::Json(Me {
+        access: admitted.access.as_str().to_owned(),
+        name: admitted.name().map(str::to_owned),
+    })
 }
 
 /// Begins the session of a browser: the answer sets a cookie that stands for the token of this request,
@@ -36,22 +42,24 @@ pub(super) async fn me(Extension(access): Extension<Access>) -> axum::Json<Me> {
     ))]
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
-    Extension(access): Extension<Access>,
+    Extension(admitted): Extension<Admitted>,
     Optional(asked): Optional<BeginSession>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
-    let access = match asked.ticket {
-        Some(ticket) if app.tickets.take(&ticket) => Access::Full,
-        Some(_) => {
-            let detail = "the ticket was used, or is older than a minute: get another one with `windlass ui`";
-            return Err(Problem::new(ErrorCode::Unauthorized, detail));
+    let admitted = match asked.ticket {
+        Some(ticket) => {
+            let used = "the ticket was used, or is older than a minute: get another one with `windlass ui`";
+            let user = app.tickets.take(&ticket);
+            let user = user.ok_or_else(|| Problem::new(ErrorCode::Unauthorized, used))?;
+            Admitted::operator(user)
         }
-        None => access,
+        None => admitted,
     };
-    if access == Access::Nothing {
+    if admitted.access == Access::Nothing {
         let detail = "send the header `Authorization: Bearer TOKEN`, or a ticket of `windlass ui`";
         return Err(Problem::new(ErrorCode::Unauthorized, detail));
     }
-    let cookie = blocking(move || app.guard.cookie(access).map_err(no_session)).await?;
+    let credential = admitted.credential;
+    let cookie = blocking(move || app.guard.cookie(&credential).map_err(no_session)).await?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
 }
 
@@ -72,12 +80,15 @@ fn no_session(error: std::io::Error) -> Problem {
 }
 
 /// A ticket that a browser begins a session with.
-pub(super) async fn ticket(State(app): State<Arc<App>>) -> Result<axum::Json<Ticket>, Problem> {
+pub(super) async fn ticket(
+    State(app): State<Arc<App>>,
+    Extension(actor): Extension<Actor>,
+) -> Result<axum::Json<Ticket>, Problem> {
     let Some(console) = &app.console else {
         let detail = "the process that owns the store has no console (`windlass serve`, --ui)";
         return Err(Problem::new(ErrorCode::NotFound, detail));
     };
-    let ticket = app.tickets.make()?;
+    let ticket = app.tickets.make(actor.name)?;
     let url = format!("{console}#ticket={ticket}");
     Ok(axum::Json(Ticket { ticket, url }))
 }

@@ -1,6 +1,6 @@
-//! The sessions of browsers that a server accepts. A session is a random id and when it began, signed with the
-//! token and with a key of this store's own, so that no other server accepts it, though browsers send it to
-//! every port of a host. It ends after a while, with its token, and when its browser ends it, also through
+//! The sessions of browsers that a server accepts. A session is a random id, when it began, and the Unix user if
+//! `windlass ui` began it. It is signed with the token and with a key of this store's own, so that no other server
+//! accepts it, though browsers send it to every port of a host. It ends after a while, with its token, and when its browser ends it, also through
 //! restarts: the key and the ids of sessions that were ended are stored in a file of the state directory.
 
 use base64::Engine as _;
@@ -73,18 +73,22 @@ impl State {
 struct Session {
     id: [u8; 16],
     begun_at: Timestamp,
-    signature: Vec<u8>,
+    signature: [u8; 32],
+    /// The Unix user; empty if a token began it.
+    user: String,
 }
 
 impl Session {
     fn read(cookie: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
         let (id, rest) = bytes.split_first_chunk()?;
-        let (begun_at, signature) = rest.split_first_chunk()?;
+        let (begun_at, rest) = rest.split_first_chunk()?;
+        let (signature, user) = rest.split_first_chunk()?;
         Some(Self {
             id: *id,
             begun_at: Timestamp(i64::from_be_bytes(*begun_at)),
-            signature: signature.to_vec(),
+            signature: *signature,
+            user: String::from_utf8(user.to_vec()).ok()?,
         })
     }
 
@@ -102,7 +106,8 @@ impl Session {
     /// What its signature is of.
     fn signed(&self, state: &State) -> Vec<u8> {
         let begun_at = self.begun_at.0.to_be_bytes();
-        [SESSION, &state.key, &self.id, &begun_at].concat()
+        let user = self.user.as_bytes();
+        [SESSION, &state.key, &self.id, &begun_at, user].concat()
     }
 
     fn is_made_with(&self, token: &hmac::Key, state: &State) -> bool {
@@ -136,8 +141,13 @@ impl Sessions {
         first.map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// The key of sessions that no token begins.
+    pub fn own_key(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.lock().key)
+    }
+
     /// A new session, as its cookie says it.
-    pub fn begin(&self, token: &hmac::Key, now: Timestamp) -> io::Result<String> {
+    pub fn begin(&self, token: &hmac::Key, user: &str, now: Timestamp) -> io::Result<String> {
         let mut state = self.lock();
         if !state.is_stored {
             self.store(&mut state);
@@ -145,29 +155,36 @@ impl Sessions {
         let mut session = Session {
             id: [0; 16],
             begun_at: now,
-            signature: Vec::new(),
+            signature: [0; 32],
+            user: user.to_owned(),
         };
         fill(&mut session.id)?;
         let signature = hmac::sign(token, &session.signed(&state));
         let begun_at = now.0.to_be_bytes();
-        let all = [&session.id, begun_at.as_slice(), signature.as_ref()].concat();
+        let all = [
+            &session.id,
+            begun_at.as_slice(),
+            signature.as_ref(),
+            user.as_bytes(),
+        ]
+        .concat();
         Ok(URL_SAFE_NO_PAD.encode(all))
     }
 
-    /// Whether a cookie says a session that is good and was begun with this token.
-    pub fn accepts(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> bool {
-        let Some(session) = Session::read(cookie) else {
-            return false;
-        };
+    /// The user of a cookie's session, if it is valid and was begun with this token.
+    pub fn accepts(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> Option<String> {
+        let session = Session::read(cookie)?;
         let state = self.lock();
-        session.is_made_with(token, &state)
+        let valid = session.is_made_with(token, &state)
             && now.0 < session.until()
-            && !state.ended.contains_key(&session.id())
+            && !state.ended.contains_key(&session.id());
+        drop(state);
+        valid.then_some(session.user)
     }
 
     /// Ends a session: its cookie is refused from then on.
     pub fn end(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> io::Result<()> {
-        if !self.accepts(cookie, token, now) {
+        if self.accepts(cookie, token, now).is_none() {
             return Ok(());
         }
         let mut state = self.lock();
@@ -221,22 +238,30 @@ mod tests {
         let (token, other) = (key("token"), key("other"));
         let sessions = Sessions::of(here.path()).unwrap();
         let begun = Timestamp(1_000);
-        let [one, two] = [(); 2].map(|()| sessions.begin(&token, begun).unwrap());
+        let [one, two] = [(); 2].map(|()| sessions.begin(&token, "", begun).unwrap());
         let last = Timestamp(begun.0 + i64::from(SESSION_AGE) * 1_000 - 1);
-        assert!(sessions.accepts(&one, &token, last));
-        assert!(!sessions.accepts(&one, &token, Timestamp(last.0 + 1)));
-        assert!(!sessions.accepts(&one, &other, begun));
+        assert!(sessions.accepts(&one, &token, last).is_some());
+        assert!(
+            sessions
+                .accepts(&one, &token, Timestamp(last.0 + 1))
+                .is_none()
+        );
+        assert!(sessions.accepts(&one, &other, begun).is_none());
         // A later beginning is not what was signed.
         let mut forged = URL_SAFE_NO_PAD.decode(&one).unwrap();
         forged[20] ^= 1;
-        assert!(!sessions.accepts(&URL_SAFE_NO_PAD.encode(forged), &token, begun));
+        assert!(
+            sessions
+                .accepts(&URL_SAFE_NO_PAD.encode(forged), &token, begun)
+                .is_none()
+        );
         let elsewhere = Sessions::of(there.path()).unwrap();
-        assert!(!elsewhere.accepts(&one, &token, begun));
+        assert!(elsewhere.accepts(&one, &token, begun).is_none());
         assert_ne!(sessions.name(), elsewhere.name());
         sessions.end(&one, &token, begun).unwrap();
         for sessions in [sessions, Sessions::of(here.path()).unwrap()] {
-            assert!(!sessions.accepts(&one, &token, begun));
-            assert!(sessions.accepts(&two, &token, begun));
+            assert!(sessions.accepts(&one, &token, begun).is_none());
+            assert!(sessions.accepts(&two, &token, begun).is_some());
         }
     }
 }

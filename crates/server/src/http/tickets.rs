@@ -15,27 +15,27 @@ use windlass_engine::ErrorCode;
 /// How long a ticket is good.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The tickets that were not used yet, and when they expire.
+/// The tickets that were not used yet: when they expire, and the Unix users that got them.
 #[derive(Default)]
-pub(super) struct Tickets(Mutex<HashMap<String, Instant>>);
+pub(super) struct Tickets(Mutex<HashMap<String, (Instant, String)>>);
 
 impl Tickets {
-    pub fn make(&self) -> Result<String, Problem> {
+    pub fn make(&self, user: String) -> Result<String, Problem> {
         let mut bytes = [0; 32];
         let made = SystemRandom::new().fill(&mut bytes);
         made.map_err(|_| Problem::new(ErrorCode::Internal, "the system has no random numbers"))?;
         let ticket = URL_SAFE_NO_PAD.encode(bytes);
         let now = Instant::now();
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tickets.retain(|_, until| *until > now);
-        tickets.insert(ticket.clone(), now + GOOD);
+        tickets.retain(|_, (until, _)| *until > now);
+        tickets.insert(ticket.clone(), (now + GOOD, user));
         Ok(ticket)
     }
 
-    /// Whether it is one. It is none afterwards.
-    pub fn take(&self, ticket: &str) -> bool {
+    /// The user of a ticket, which works once.
+    pub fn take(&self, ticket: &str) -> Option<String> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = tickets.remove(ticket);
-        until.is_some_and(|until| until > Instant::now())
+        let (until, user) = tickets.remove(ticket)?;
+        (until > Instant::now()).then_some(user)
     }
 }

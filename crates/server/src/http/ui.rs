@@ -176,6 +176,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "internals/store-files",
         "internals/store-format",
         "internals/store-sled",
+        "reference/access",
         "reference/actions",
         "reference/azure",
         "reference/canvas",

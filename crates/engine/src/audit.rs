@@ -1,0 +1,401 @@
+//! The audit log: the changes by clients, with names and addresses. It is a file of JSON lines next to the store, so
+//! that pruning, restoring and migrating a store leave it alone.
+//!
+//! A command has two lines. The first one is on the disk before the command is carried out, so nothing is changed
+//! without an entry. The second one has the result; a process that is killed in between leaves `unknown`.
+
+use crate::{Actor, EngineError};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, mpsc};
+use tokio::sync::oneshot;
+use ulid::Ulid;
+use utoipa::ToSchema;
+use windlass_store::StoreError;
+use windlass_value::time::Timestamp;
+
+/// The files in a state directory: the current one, and the one before.
+const FILE: &str = "audit.jsonl";
+const OLD: &str = "audit.jsonl.old";
+
+/// A file of this size becomes the old one, in bytes: about 80,000 commands.
+const MAX_FILE: u64 = 16 << 20;
+
+/// The longest line that is read, in bytes.
+const MAX_LINE: u64 = 64 << 10;
+
+/// Maximum length of a target: names of workflows and values have limits of their own.
+const MAX_TARGET: usize = 1_024;
+
+/// The result of a command that was carried out.
+pub const AUDIT_DONE: &str = "done";
+
+/// A command that changed something, or should have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    /// Unique; later ones are greater, except within a millisecond.
+    pub id: String,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub actor: Actor,
+    /// The command: `start`, `pause`, `put-workflow`, …
+    pub action: String,
+    /// The run, the workflow, or WORKFLOW/NAME of a value between runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// `done`, the kind of the error, or `unknown` if the server or the connection ended before the command did.
+    #[serde(default = "unknown")]
+    pub result: String,
+}
+
+fn unknown() -> String {
+    String::from("unknown")
+}
+
+/// The second line of a command.
+#[derive(Serialize, Deserialize)]
+struct Ending {
+    id: String,
+    result: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Entry(AuditEntry),
+    Ending(Ending),
+}
+
+/// Which entries are listed.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Only those of this name.
+    pub name: Option<String>,
+    pub action: Option<String>,
+    pub target: Option<String>,
+    /// Only those at this time or later.
+    pub since: Option<Timestamp>,
+    /// Maximum number; the newest ones are listed.
+    pub limit: Option<usize>,
+}
+
+impl AuditFilter {
+    fn accepts(&self, entry: &AuditEntry) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == found
+        };
+        is(&self.name, Some(&entry.actor.name))
+            && is(&self.action, Some(&entry.action))
+            && is(&self.target, entry.target.as_deref())
+            && self.since.is_none_or(|since| entry.at >= since)
+    }
+}
+
+/// Entries of the audit log, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditReport {
+    pub entries: Vec<AuditEntry>,
+    /// Further entries that the limit left out.
+    pub more: usize,
+}
+
+/// Reads the audit log in a state directory.
+///
+/// # Errors
+/// When a file of it cannot be read.
+pub fn audit(state: &Path, filter: &AuditFilter) -> Result<AuditReport, EngineError> {
+    let mut read = Entries::default();
+    for file in [OLD, FILE] {
+        read.add(&state.join(file)).map_err(failed)?;
+    }
+    let mut report = AuditReport::default();
+    for entry in read.list.into_iter().rev() {
+        if !filter.accepts(&entry) {
+            continue;
+        }
+        match filter
+            .limit
+            .is_some_and(|most| report.entries.len() >= most)
+        {
+            true => report.more += 1,
+            false => report.entries.push(entry),
+        }
+    }
+    Ok(report)
+}
+
+/// Entries in the order of the files.
+#[derive(Default)]
+struct Entries {
+    list: Vec<AuditEntry>,
+    /// Their places by id.
+    places: HashMap<String, usize>,
+}
+
+impl Entries {
+    fn add(&mut self, path: &Path) -> io::Result<()> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+            if read? == 0 {
+                return Ok(());
+            }
+            // A crash may have cut a line.
+            match serde_json::from_slice(&line) {
+                Ok(Line::Entry(entry)) => {
+                    self.places.insert(entry.id.clone(), self.list.len());
+                    self.list.push(entry);
+                }
+                Ok(Line::Ending(ending)) => self.end(ending),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        let place = self.places.get(&ending.id);
+        if let Some(entry) = place.and_then(|place| self.list.get_mut(*place)) {
+            entry.result = ending.result;
+            entry.target = ending.target.or(entry.target.take());
+        }
+    }
+}
+
+fn failed(error: io::Error) -> EngineError {
+    let error = io::Error::new(error.kind(), format!("the audit log: {error}"));
+    StoreError::Io(error).into()
+}
+
+/// The audit log of the process that owns a store. One thread writes it; entries that arrive together are
+/// synchronised together.
+pub struct AuditLog {
+    state: PathBuf,
+    /// To the thread, once there is something to write.
+    appends: Mutex<Option<mpsc::Sender<Append>>>,
+}
+
+/// A line to write.
+struct Append {
+    line: Vec<u8>,
+    /// Whether it must be on the disk.
+    sync: bool,
+    done: oneshot::Sender<Result<(), io::ErrorKind>>,
+}
+
+/// A command that is under way.
+#[must_use]
+pub struct Audited<'l> {
+    log: &'l AuditLog,
+    entry: AuditEntry,
+}
+
+impl AuditLog {
+    /// The log in a state directory. The file is created with the first entry.
+    #[must_use]
+    pub fn open(state: &Path) -> Self {
+        Self {
+            state: state.to_owned(),
+            appends: Mutex::default(),
+        }
+    }
+
+    /// Passes a line to the thread, which is started with the first one.
+    fn send(&self, append: Append) -> Result<(), io::ErrorKind> {
+        let mut appends = self.appends.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = match &*appends {
+            Some(sender) => sender,
+            None => {
+                let (sender, lines) = mpsc::channel();
+                let path = self.state.join(FILE);
+                let thread = std::thread::Builder::new().name(String::from("audit"));
+                let started = thread.spawn(move || write_all(&path, &lines));
+                started.map_err(|error| error.kind())?;
+                appends.insert(sender)
+            }
+        };
+        sender.send(append).map_err(|_| io::ErrorKind::BrokenPipe)
+    }
+
+    /// Records a command that begins; its entry is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be stored: then the command must not be carried out.
+    pub async fn begin(
+        &self,
+        at: Timestamp,
+        actor: Actor,
+        action: &str,
+        target: Option<&str>,
+    ) -> Result<Audited<'_>, EngineError> {
+        let entry = AuditEntry {
+            id: Ulid::generate().to_string(),
+            at,
+            actor,
+            action: action.to_owned(),
+            target: target.map(bounded),
+            result: unknown(),
+        };
+        let stored = self.append(&entry, true).await;
+        stored.map_err(|kind| failed(kind.into()))?;
+        Ok(Audited { log: self, entry })
+    }
+
+    /// Reads it, as [`audit`].
+    ///
+    /// # Errors
+    /// When a file of it cannot be read.
+    pub fn read(&self, filter: &AuditFilter) -> Result<AuditReport, EngineError> {
+        audit(&self.state, filter)
+    }
+
+    async fn append(&self, line: &impl Serialize, sync: bool) -> Result<(), io::ErrorKind> {
+        let mut line = serde_json::to_vec(line).map_err(|_| io::ErrorKind::InvalidData)?;
+        line.push(b'\n');
+        let (done, written) = oneshot::channel();
+        self.send(Append { line, sync, done })?;
+        written.await.map_err(|_| io::ErrorKind::BrokenPipe)?
+    }
+}
+
+impl Audited<'_> {
+    /// Records how the command ended, and logs it.
+    pub async fn end(self, result: &str, target: Option<&str>) {
+        let Self { log, entry } = self;
+        let target = target.map(bounded);
+        let Actor { name, from } = &entry.actor;
+        let shown = target.as_deref().or(entry.target.as_deref());
+        tracing::info!(target: "audit", name, from, action = entry.action, subject = shown, result, "client request");
+        let ending = Ending {
+            id: entry.id,
+            result: result.to_owned(),
+            target,
+        };
+        if let Err(error) = log.append(&ending, false).await {
+            tracing::warn!(%error, "the result of a command is not in the audit log");
+        }
+    }
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().take(MAX_TARGET).collect()
+}
+
+/// Writes lines until the log is dropped.
+fn write_all(path: &Path, appends: &mpsc::Receiver<Append>) {
+    let mut writer = Writer {
+        path: path.to_owned(),
+        file: None,
+    };
+    while let Ok(first) = appends.recv() {
+        let batch: Vec<Append> = std::iter::once(first).chain(appends.try_iter()).collect();
+        let written = writer.write(&batch).map_err(|error| error.kind());
+        for append in batch {
+            // A client that left does not wait for it.
+            let _ = append.done.send(written);
+        }
+    }
+}
+
+struct Writer {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Writer {
+    /// Appends lines. After an error the file is opened again.
+    fn write(&mut self, batch: &[Append]) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => open(&self.path)?,
+        };
+        if file.metadata()?.len() >= MAX_FILE {
+            fs::rename(&self.path, self.path.with_file_name(OLD))?;
+            file = open(&self.path)?;
+        }
+        let lines: Vec<u8> = batch
+            .iter()
+            .flat_map(|append| &append.line)
+            .copied()
+            .collect();
+        file.write_all(&lines)?;
+        if batch.iter().any(|append| append.sync) {
+            file.sync_data()?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// Opens the file for appending. A line that a crash cut is ended first.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut file = options.open(path)?;
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    // A new file must survive a power cut with its first entry.
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(log: &AuditLog, name: &str) {
+        let actor = Actor::anonymous(name);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let begun = log.begin(Timestamp(1), actor, "pause", Some("a")).await;
+            begun.unwrap().end(AUDIT_DONE, None).await;
+        });
+    }
+
+    #[test]
+    fn a_cut_line_is_skipped_and_a_full_file_becomes_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        entry(&AuditLog::open(dir.path()), "one");
+        let file = dir.path().join(FILE);
+        let mut lines = fs::read(&file).unwrap();
+        lines.extend_from_slice(b"{\"id\":\"0");
+        fs::write(&file, &lines).unwrap();
+        entry(&AuditLog::open(dir.path()), "two");
+        let read = || audit(dir.path(), &AuditFilter::default()).unwrap();
+        let from = |report: AuditReport| -> Vec<String> {
+            report
+                .entries
+                .into_iter()
+                .map(|one| one.actor.from)
+                .collect()
+        };
+        assert_eq!(from(read()), ["two", "one"]);
+        assert!(read().entries.iter().all(|one| one.result == AUDIT_DONE));
+        let full = OpenOptions::new().append(true).open(&file).unwrap();
+        full.set_len(MAX_FILE).unwrap();
+        entry(&AuditLog::open(dir.path()), "three");
+        assert_eq!(from(read()), ["three", "two", "one"]);
+        assert!(fs::metadata(&file).unwrap().len() < 1_000);
+    }
+}

@@ -1,0 +1,95 @@
+//! What each route needs, and which requests the audit log records.
+
+use axum::http::Method;
+
+/// What a caller may do. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    /// Nothing but to begin a session with a ticket.
+    Nothing,
+    /// Reading.
+    View,
+    /// Starting runs and commands to them.
+    Operate,
+    /// Everything.
+    Admin,
+}
+
+impl Access {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::View => "view",
+            Self::Operate => "operate",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The access of a role in a token file.
+    pub fn of_role(word: &str) -> Option<Self> {
+        let mut roles = [Self::View, Self::Operate, Self::Admin].into_iter();
+        roles.find(|role| role.as_str() == word)
+    }
+}
+
+/// What a route needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub access: Access,
+    /// The word in the audit log of a request that changes something.
+    pub action: Option<&'static str>,
+}
+
+impl Rule {
+    /// The rule of a route; of an address without a route if it is none.
+    pub fn of(method: &Method, route: Option<&str>) -> Self {
+        let (access, action) = match (method.as_str(), route.unwrap_or_default()) {
+            ("GET" | "HEAD", "/v1/audit") => (Access::Admin, None),
+            ("POST", "/v1/session") => (Access::Nothing, None),
+            // Their signature replaces a token.
+            ("GET" | "HEAD", "/v1/callbacks/{run}/{signal}") => (Access::Nothing, None),
+            ("POST", "/v1/callbacks/{run}/{signal}") => (Access::Nothing, Some("answer")),
+            ("POST", "/v1/hooks/{workflow}") => (Access::Nothing, Some("webhook")),
+            ("DELETE", "/v1/session") => (Access::View, None),
+            // They compute, and change nothing.
+            (
+                "POST",
+                "/v1/validate"
+                | "/v1/language/complete"
+                | "/v1/language/hover"
+                | "/v1/language/symbols"
+                | "/v1/language/panel"
+                | "/v1/language/edit"
+                | "/v1/language/types"
+                | "/v1/language/stubs"
+                | "/v1/language/try"
+                | "/v1/language/schedule"
+                | "/v1/runs/{run}/test-condition",
+            ) => (Access::View, None),
+            ("POST", "/v1/runs") => (Access::Operate, Some("start")),
+            // The handler records each run.
+            ("POST", "/v1/runs/bulk") => (Access::Operate, None),
+            ("POST", "/v1/runs/{run}/pause") => (Access::Operate, Some("pause")),
+            ("POST", "/v1/runs/{run}/resume") => (Access::Operate, Some("resume")),
+            ("POST", "/v1/runs/{run}/cancel") => (Access::Operate, Some("cancel")),
+            ("POST", "/v1/runs/{run}/signal") => (Access::Operate, Some("signal")),
+            ("POST", "/v1/runs/{run}/retry") => (Access::Operate, Some("retry")),
+            ("POST", "/v1/resume") => (Access::Operate, Some("resume-all")),
+            ("PUT", "/v1/workflows/{name}") => (Access::Admin, Some("put-workflow")),
+            ("DELETE", "/v1/workflows/{name}") => (Access::Admin, Some("delete-workflow")),
+            ("POST", "/v1/workflows/{name}/schedule/pause") => {
+                (Access::Admin, Some("pause-schedule"))
+            }
+            ("POST", "/v1/workflows/{name}/schedule/resume") => {
+                (Access::Admin, Some("resume-schedule"))
+            }
+            ("PUT", "/v1/state/{workflow}/{name}") => (Access::Admin, Some("put-state")),
+            ("DELETE", "/v1/state/{workflow}/{name}") => (Access::Admin, Some("delete-state")),
+            ("POST", "/v1/prune") => (Access::Admin, Some("prune")),
+            ("POST", "/v1/backup") => (Access::Admin, Some("backup")),
+            ("GET" | "HEAD", _) => (Access::View, None),
+            _ => (Access::Admin, None),
+        };
+        Self { access, action }
+    }
+}

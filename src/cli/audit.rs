@@ -1,0 +1,69 @@
+//! `windlass audit`, and the entries of commands that open the store themselves.
+
+use super::access::remote;
+use super::args::{AuditArgs, Global};
+use super::exit::{Exit, Failure};
+use super::format;
+use super::output::{self, Format, Screen};
+use windlass_engine::{AUDIT_DONE, Actor, AuditFilter, AuditLog, EngineError, audit, now};
+
+/// Prints the audit log, newest first.
+pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Exit, Failure> {
+    let filter = AuditFilter {
+        name: args.name.clone(),
+        action: args.action.clone(),
+        target: args.target.clone(),
+        since: args.since.map(|since| since.0),
+        limit: args.limit.limit(),
+    };
+    // The files can be read while another process writes them.
+    let report = match remote(global)? {
+        Some(client) => client.audit(&filter).await?,
+        None => audit(&global.state, &filter)?,
+    };
+    match args.output.output {
+        Format::Table if report.entries.is_empty() => output::print("no entries")?,
+        Format::Table => {
+            let head = ["AT", "NAME", "FROM", "ACTION", "TARGET", "RESULT"];
+            let rows = report.entries.iter().map(|entry| {
+                vec![
+                    format::date(entry.at),
+                    entry.actor.name.clone(),
+                    entry.actor.from.clone(),
+                    entry.action.clone(),
+                    entry.target.clone().unwrap_or_default(),
+                    entry.result.clone(),
+                ]
+            });
+            output::print(output::table(&head, rows))?;
+        }
+        format => output::list(format, &report.entries)?,
+    }
+    if report.more > 0 {
+        screen.say(format!("and {} more: --limit all", report.more));
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Carries out a command on the store that this process has opened, between its two lines in the audit log.
+pub async fn audited<T>(
+    global: &Global,
+    action: &str,
+    target: Option<&str>,
+    work: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    // Temporal has the histories of its runs, with the identity of their clients.
+    if global.engine.is_some() {
+        return work.await;
+    }
+    let log = AuditLog::open(&global.state);
+    let begun = log.begin(now(), Actor::command_line(), action, target);
+    let begun = begun.await?;
+    let outcome = work.await;
+    let result = match &outcome {
+        Ok(_) => AUDIT_DONE,
+        Err(error) => error.code().word(),
+    };
+    begun.end(result, None).await;
+    outcome
+}
