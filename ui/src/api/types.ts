@@ -42,6 +42,8 @@ export interface CurrentActivity {
   type?: string | null;
   loop?: string | null;
   waits_for: string;
+  /** The run whose end it waits for, of a run that waits for its turn, and why that one stopped. */
+  awaits_run?: { run: string; stopped?: 'paused' | 'parked' | 'left' | null } | null;
   attempt?: number | null;
   max_attempts?: number | null;
   due_at?: string | null;
@@ -73,6 +75,7 @@ export interface RunRow {
   updated_at: string;
   next_due_at?: string | null;
   labels: Record<string, string>;
+  failed_actions?: number;
   commit: number;
   loop?: LoopCell | null;
   waits_for?: CurrentActivity | null;
@@ -137,6 +140,7 @@ export interface StatusReport {
   dialect?: string | null;
   file?: string | null;
   labels: Record<string, string>;
+  failed_actions?: number;
   loops: LoopReport[];
   forks: {
     name: string; type: string; ended: number; running: number; total: number;
@@ -172,6 +176,8 @@ export interface LoopEntry {
 
 export interface Counts {
   succeeded: number;
+  /** Of these, those in which an action failed. */
+  succeeded_with_failures: number;
   failed: number;
   timed_out: number;
   cancelled: number;
@@ -214,6 +220,7 @@ export interface IterationRow {
   started_at: string;
   ended_at?: string | null;
   duration_ms?: number | null;
+  error?: string | null;
   attempts?: number | null;
   result?: Json;
   kept?: 'whole' | 'row' | 'summary';
