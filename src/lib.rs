@@ -97,6 +97,7 @@ mod cli;
 pub use cli::main as command_line;
 
 pub use windlass_actions::{ActivityContext, ActivityError, SecretSources, lua_worker};
+pub use windlass_engine::report::StatusFilter;
 pub use windlass_engine::scheduler::{Limits, ScheduleError, Step, Update};
 pub use windlass_engine::{
     Engine, EngineBuilder, EngineError as Error, ErrorCode, Follower, LoadError, LoadOptions,

@@ -12,7 +12,7 @@ use super::output::{self, Format, Screen, counted};
 use super::prompt;
 use super::status::{parked, report};
 use serde_json::json;
-use windlass_engine::report::{ListFilter, QuestionReport};
+use windlass_engine::report::{ListFilter, QuestionReport, StatusFilter};
 use windlass_engine::{Actor, CHOICE, Engine, Name, RunStatus, Signal, TURN_SIGNAL, Value};
 use windlass_server::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 
@@ -65,7 +65,8 @@ pub async fn select_runs(
             BulkVerb::Resume | BulkVerb::Cancel => !status.is_final(),
             BulkVerb::Retry => status.is_final() && *status != RunStatus::Succeeded,
         };
-        status.extend(RunStatus::ALL.into_iter().filter(fits));
+        let fitting = RunStatus::ALL.into_iter().filter(fits);
+        status.extend(fitting.map(StatusFilter::Is));
     }
     let filter = ListFilter {
         status,

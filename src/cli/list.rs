@@ -9,7 +9,7 @@ use super::watch::{Shown, show};
 use super::{format, inputs};
 use std::cell::Cell;
 use std::path::Path;
-use windlass_engine::report::{ListFilter, ListReport, list};
+use windlass_engine::report::{ListFilter, ListReport, StatusFilter, list};
 use windlass_engine::{EngineError, RunStatus, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
@@ -75,10 +75,10 @@ pub async fn runs(global: &Global, filter: &ListFilter) -> Result<ListReport, Fa
     .await
 }
 
-pub fn statuses(words: &[String]) -> Result<Vec<RunStatus>, Failure> {
+pub fn statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failure> {
     let status = |word: &String| {
-        RunStatus::parse(word).ok_or_else(|| {
-            let words = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+        StatusFilter::<RunStatus>::parse(word).ok_or_else(|| {
+            let words = StatusFilter::words();
             Failure::Usage(format!("unknown status `{word}` (expected {words})"))
         })
     };
@@ -97,7 +97,7 @@ fn table(report: &ListReport, now: Timestamp) -> String {
         vec![
             run.run.clone(),
             output::cut(&run.workflow, 40),
-            run.status.as_str().to_owned(),
+            run.status_word().to_owned(),
             format::date(run.started_at),
             format::ago(run.updated_at, now),
             run.next_due_at

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-use windlass_engine::report::{AwaitedRun, ListFilter, StatusReport, list, status};
+use windlass_engine::report::{
+    AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status,
+};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus,
     StartOptions, StoreKind, Timestamp, Value, Workflow, now,
@@ -501,7 +503,7 @@ impl Session {
     /// How many runs are paused.
     pub async fn paused(&mut self) -> Result<usize, Failure> {
         let filter = ListFilter {
-            status: vec![RunStatus::Paused],
+            status: vec![StatusFilter::Is(RunStatus::Paused)],
             limit: Some(0),
             ..ListFilter::default()
         };

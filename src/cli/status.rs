@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 use windlass_engine::report::{
-    AwaitedRun, CurrentActivity, ForkReport, ListFilter, LoopReport, QuestionReport, StatusReport,
-    status,
+    AwaitedRun, CurrentActivity, ForkReport, ListFilter, LoopReport, QuestionReport,
+    SUCCEEDED_WITH_FAILURES, StatusReport, status, status_word,
 };
 use windlass_engine::{
     QUARANTINE_LABEL, RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path_part,
@@ -26,8 +26,8 @@ const VALUE: usize = 100;
 /// A timer that is so late is told.
 const LATE: Duration = Duration::from_millis(500);
 
-/// So many branches are shown.
-const MAX_DOING: usize = 20;
+/// Of more branches of one action, or loops in the items of one foreach, only the first is shown.
+const MAX_ALIKE: usize = 3;
 
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
     let format = args.output.output;
@@ -79,8 +79,12 @@ pub async fn report(global: &Global, run: &str) -> Result<StatusReport, Failure>
 pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     let now = report.at;
     let mut out = TerminalText::from(format!("run       {}   ", report.run));
-    let word = report.status.as_str().to_lowercase();
-    out.push(&TerminalText::tinted(colour, tint(report.status), &word));
+    let word = status_word(report.status, report.failed_actions);
+    let (word, tint) = match word {
+        SUCCEEDED_WITH_FAILURES => (String::from("succeeded with failures"), "1;33"),
+        word => (word.to_lowercase(), tint(report.status)),
+    };
+    out.push(&TerminalText::tinted(colour, tint, &word));
     let _ = writeln!(
         out,
         "   started {} ({})",
@@ -121,7 +125,16 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         );
     }
     outcome(&mut out, report);
-    for one in &report.loops {
+    if report.failed_actions > 0 {
+        let failed = output::counted(report.failed_actions, "action");
+        let history = format!("`windlass history{place} {}`", report.run);
+        let _ = writeln!(
+            out,
+            "failures  {failed} failed without failing the run: {history}"
+        );
+    }
+    let (loops, more) = first_alike(&report.loops, |one| without_numbers(&one.path));
+    for one in loops {
         let inside = |doing: &&CurrentActivity| doing.loop_path.as_ref() == Some(&one.path);
         let doing: Vec<&CurrentActivity> = report.doing.iter().filter(inside).collect();
         a_loop(&mut out, one, &doing, report);
@@ -129,10 +142,18 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
             let _ = writeln!(out, "  doing      {}", doing_text(doing, report, place));
         }
     }
-    for fork in &report.forks {
+    for (path, more) in more {
+        let _ = writeln!(out, "loop      {path}  in {more} more iterations or items");
+    }
+    let (forks, more) = first_alike(&report.forks, |fork| without_numbers(&place_of(fork)));
+    for fork in forks {
+        let failed = match fork.failed {
+            0 => String::new(),
+            failed => format!(" ({failed} failed)"),
+        };
         let _ = writeln!(
             out,
-            "{:<8}  {}  {} of {} ended, {} running",
+            "{:<8}  {}  {} of {} ended{failed}, {} running",
             fork.kind,
             place_of(fork),
             fork.ended,
@@ -140,20 +161,25 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
             fork.running
         );
     }
-    let mut elsewhere = report.doing.iter().filter(|doing| {
+    for (path, more) in more {
+        let _ = writeln!(out, "forks     {path}  in {more} more iterations or items");
+    }
+    let elsewhere = report.doing.iter().filter(|doing| {
         !report
             .loops
             .iter()
             .any(|one| doing.loop_path.as_ref() == Some(&one.path))
     });
-    for doing in elsewhere.by_ref().take(MAX_DOING) {
+    let (elsewhere, more) = first_alike(elsewhere, |doing| {
+        let signal = doing.signal.as_ref().map(|name| format!(" `{name}`"));
+        let signal = signal.unwrap_or_default();
+        format!("{}  waits for {}{signal}", doing.action, doing.waits_for)
+    });
+    for doing in elsewhere {
         let _ = writeln!(out, "doing     {}", doing_text(doing, report, place));
     }
-    match elsewhere.count() {
-        0 => {}
-        more => {
-            let _ = writeln!(out, "doing     and {more} more");
-        }
+    for (name, more) in more {
+        let _ = writeln!(out, "doing     {name}  in {more} more branches");
     }
     if report.starts_runs {
         let list = format!(
@@ -171,6 +197,40 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     );
     let _ = writeln!(out, "next        {}", next(report, place));
     out
+}
+
+/// Those of each kind, or the first if there are many, and how many more there are of it.
+fn first_alike<'a, T>(
+    all: impl IntoIterator<Item = &'a T>,
+    kind: impl Fn(&T) -> String,
+) -> (Vec<&'a T>, Vec<(String, usize)>) {
+    let all: Vec<(String, &T)> = all.into_iter().map(|one| (kind(one), one)).collect();
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    for (kind, _) in &all {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > MAX_ALIKE);
+    let more = counts
+        .iter()
+        .map(|(kind, count)| ((*kind).clone(), count - 1));
+    let more = more.collect();
+    let is_shown = |(kind, _): &&(String, &'a T)| match counts.get_mut(kind) {
+        Some(count) => std::mem::take(count) > 0,
+        None => true,
+    };
+    (
+        all.iter().filter(is_shown).map(|(_, one)| *one).collect(),
+        more,
+    )
+}
+
+/// `each#…/poll`: a path without its iterations.
+fn without_numbers(path: &str) -> String {
+    let parts = path.split('/').map(|part| match part.split_once('#') {
+        Some((name, _)) => format!("{name}#…"),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 fn outcome(out: &mut TerminalText, report: &StatusReport) {

@@ -1,6 +1,7 @@
 //! Runs that have ended are forgotten by age and by number; the programs that no one needs any
 //! more go with them. What has not ended is never touched.
 
+use super::report::StatusFilter;
 use super::scheduler::remove_old_rates;
 use super::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub struct PruneFilter {
     /// Only runs with all of these labels.
     pub labels: BTreeMap<String, String>,
     /// Only runs that ended so.
-    pub status: Vec<RunStatus>,
+    pub status: Vec<StatusFilter<RunStatus>>,
     /// Deletes nothing, and reports what would be deleted.
     pub dry_run: bool,
 }
@@ -159,8 +160,10 @@ pub fn chosen_to_prune(
 fn matches(header: &RunHeader, filter: &PruneFilter) -> bool {
     let named = filter.workflow.as_deref();
     let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
+    let with_failures = header.status == RunStatus::Succeeded && header.failed_actions() > 0;
+    let ended_so = |status: &StatusFilter<_>| status.accepts(header.status, with_failures);
     header.status.is_final()
         && filter.labels.iter().all(labelled)
-        && (filter.status.is_empty() || filter.status.contains(&header.status))
+        && (filter.status.is_empty() || filter.status.iter().any(ended_so))
         && named.is_none_or(|named| *header.workflow == *named)
 }

@@ -10,7 +10,7 @@ use windlass_machine::program::Program;
 use windlass_machine::{Outcome, Rewound, RunState, RunStatus, Target, rewind};
 use windlass_model::model::{Name, name_of_part};
 use windlass_source::diagnostic::{Diagnostics, did_you_mean};
-use windlass_store::{Journal, RunHeader, StoreError};
+use windlass_store::{FAILED_ACTIONS_LABEL, Journal, RunHeader, StoreError};
 
 /// The label that names the run that was started again.
 pub const RETRY_LABEL: &str = "windlass.retry_of";
@@ -60,6 +60,7 @@ impl Engine {
         // The key began the other run.
         labels.remove(REQUEST_LABEL);
         labels.remove(RETRY_FROM_LABEL);
+        labels.remove(FAILED_ACTIONS_LABEL);
         // No run waits for this one.
         labels.remove(PARENT_LABEL);
         labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use windlass_machine::RunStatus;
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
-use windlass_store::{Placement, QUARANTINE_LABEL, RunHeader};
+use windlass_store::{FAILED_ACTIONS_LABEL, Placement, QUARANTINE_LABEL, RunHeader};
 use windlass_value::time::Timestamp;
 
 /// Number of headers read at a time.
@@ -53,6 +53,12 @@ impl RunIndexEntry {
     pub fn is_stuck(&self, since: Timestamp) -> bool {
         let moves_at = self.due_at.unwrap_or(self.updated_at).max(self.updated_at);
         self.status.is_progressing() && moves_at < since
+    }
+
+    /// Whether it succeeded although actions of it failed.
+    #[must_use]
+    pub fn succeeded_with_failures(&self) -> bool {
+        self.status == RunStatus::Succeeded && self.labels.contains_key(FAILED_ACTIONS_LABEL)
     }
 
     /// Whether nothing moves it any more until someone asks for it.

@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Event, HistoryEvent, IterationRow, LoopState, RunStatus};
-use windlass_model::model::{Name, Status};
+use windlass_model::model::Name;
 use windlass_store::{
-    ConsistentRun, Journal, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    Wake,
+    ConsistentRun, Journal, LastStatus, MemoryStore, ProgramSource, RunHeader, Store, StoreError,
+    StoredRun, Wake,
 };
 use windlass_value::time::Timestamp;
 
@@ -139,7 +139,7 @@ pub trait RunReader: Send + Sync + 'static {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> ReadResult<Vec<(u64, Status)>> {
+    ) -> ReadResult<Vec<LastStatus>> {
         self.last(run)?
             .durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
     }

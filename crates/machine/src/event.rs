@@ -190,6 +190,27 @@ impl HistoryEvent {
     }
 }
 
+/// The actions of these events, those of one step, that ended with an error, with the error of each: not those that are
+/// repeated because what is around them is retried.
+pub fn failed_actions(events: &[HistoryEvent]) -> impl Iterator<Item = (&HistoryKind, &str)> {
+    events.iter().enumerate().filter_map(|(at, event)| {
+        let HistoryKind::ActionEnded {
+            error: Some(failure),
+            ..
+        } = &event.what
+        else {
+            return None;
+        };
+        let repeats = |later: &HistoryEvent| match &later.what {
+            // The reason why a condition of the retry could not be computed may follow.
+            HistoryKind::RetryScheduled { error, .. } => error.starts_with(failure.as_str()),
+            _ => false,
+        };
+        let is_retried = events.iter().skip(at + 1).any(repeats);
+        (!is_retried).then_some((&event.what, failure.as_str()))
+    })
+}
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "event")]
 pub enum HistoryKind {

@@ -66,6 +66,7 @@ pub use env::{environment, innermost_iteration};
 pub use event::sealed;
 pub use event::{
     Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, SCHEDULE, Transition,
+    failed_actions,
 };
 pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, variables_at};
 pub use path::printable;

@@ -30,7 +30,7 @@ const SKIPS: u8 = 0b1000_0000;
 /// The cells of one row of the store.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Cells {
-    /// Why iterations failed.
+    /// Why iterations, or actions in them, failed.
     messages: Vec<String>,
     segments: Vec<Segment>,
 }
@@ -63,6 +63,11 @@ pub fn is_failure(status: Status) -> bool {
     matches!(status, Status::Failed | Status::TimedOut)
 }
 
+/// Whether the last failure of an iteration that ended so is stored: also of one that succeeded all the same.
+pub fn has_error(status: Status) -> bool {
+    is_failure(status) || status == Status::Succeeded
+}
+
 impl Cells {
     /// How many bytes it has, about.
     pub fn bytes(&self) -> usize {
@@ -76,8 +81,12 @@ impl Cells {
 
     /// Adds an iteration.
     pub fn push(&mut self, row: &IterationRow, told: &IterationFacts) {
-        let message = told.error.as_deref().filter(|_| is_failure(row.status));
-        let message = message.and_then(|message| self.message(message));
+        let message = told.error.as_deref().filter(|_| has_error(row.status));
+        let message = message.and_then(|message| {
+            // That an action failed is known without its message, too: as that of no number.
+            let untold = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
+            self.message(message).or(untold)
+        });
         if self
             .segments
             .last()
@@ -217,7 +226,10 @@ impl Segment {
                 started_at,
                 ended_at,
                 attempts,
-                error: error.and_then(|place| messages.get(place).cloned()),
+                error: error.and_then(|place| match messages.get(place) {
+                    None if status == Status::Succeeded => Some(Arc::from("")),
+                    message => message.cloned(),
+                }),
                 row: RowLocation::Retained,
             });
             (next, at) = (iteration.wrapping_add(1), ended_at);
@@ -307,7 +319,7 @@ mod tests {
             read.of("poll", |one| found.push(one)).unwrap();
             prop_assert_eq!(found.len(), expected.len());
             for (one, (row, attempts, error)) in found.into_iter().zip(expected) {
-                let error = error.filter(|_| is_failure(row.status));
+                let error = error.filter(|_| has_error(row.status));
                 prop_assert_eq!(one, EndedIteration {
                     iteration: row.iteration,
                     status: row.status,
@@ -329,6 +341,24 @@ mod tests {
             };
             let _ = Cells { messages: Vec::new(), segments: vec![segment] }.check();
         }
+    }
+
+    #[test]
+    fn a_failure_within_a_success_is_known_without_its_message() {
+        let mut cells = Cells::default();
+        for n in 0..70 {
+            let error = Some(format!("failure {n}"));
+            let facts = IterationFacts { attempts: 1, error };
+            cells.push(&row(n, Status::Succeeded, 0, 1), &facts);
+            cells.push(&row(n, Status::Cancelled, 0, 1), &facts);
+        }
+        let mut found = Vec::new();
+        cells.of("poll", |one| found.push(one)).unwrap();
+        let handled = found.iter().filter(|one| one.has_handled_failure());
+        assert_eq!(handled.count(), 70);
+        let told = |at: usize| found[at].error.as_deref();
+        assert_eq!((told(0), told(1)), (Some("failure 0"), None));
+        assert_eq!((told(138), told(139)), (Some(""), None));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::rows::{Rows, corrupt};
 use super::{StoreError, header::Bounds};
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
-use windlass_machine::{HistoryKind, IterationRow};
+use windlass_machine::{HistoryEvent, IterationRow, failed_actions};
 
 /// Maximum number of iterations in one row, unless they take more bytes.
 const MAX_CELLS: u64 = 4_096;
@@ -148,9 +148,7 @@ impl<K: Kv> Rows<K> {
             .collect();
         let mut groups: BTreeMap<Vec<u8>, Vec<EndedRow<'_>>> = BTreeMap::new();
         for line in lines {
-            line.history
-                .iter()
-                .for_each(|event| add_event(&mut told, &event.what));
+            add_events(&mut told, &line.history);
             for row in &line.iterations {
                 let told = told
                     .remove(&(row.path.clone(), row.iteration))
@@ -460,18 +458,22 @@ pub fn describe_row(bytes: &[u8]) -> Result<String, BadRecord> {
 }
 
 /// Attempts and failures count for every iteration around them.
-fn add_event(told: &mut BTreeMap<(String, u64), IterationFacts>, event: &HistoryKind) {
-    let Some((path, iteration, attempt, error)) = action_facts(event) else {
-        return;
-    };
-    if attempt < 2 && error.is_none() {
-        return;
-    }
-    for (path, iteration) in enclosing_iterations(path, iteration) {
-        let told = told.entry((path.to_owned(), iteration)).or_default();
-        told.attempts = told.attempts.max(attempt);
-        if let Some(error) = error {
-            told.error = Some(error.to_owned());
+fn add_events(told: &mut BTreeMap<(String, u64), IterationFacts>, events: &[HistoryEvent]) {
+    let attempts = events.iter().map(|event| (&event.what, None));
+    let failures = failed_actions(events).map(|(what, error)| (what, Some(error)));
+    for (what, error) in attempts.chain(failures) {
+        let Some((path, iteration, attempt)) = action_facts(what) else {
+            continue;
+        };
+        if attempt < 2 && error.is_none() {
+            continue;
+        }
+        for (path, iteration) in enclosing_iterations(path, iteration) {
+            let told = told.entry((path.to_owned(), iteration)).or_default();
+            told.attempts = told.attempts.max(attempt);
+            if let Some(error) = error {
+                told.error = Some(error.to_owned());
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and the events that report attempts and failures; what outlasts the records is in the retained rows.
 
 use super::StoreError;
-use super::cells::{IterationFacts, is_failure};
+use super::cells::{IterationFacts, has_error};
 use super::journal::{self, Line, Order};
 use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
@@ -10,7 +10,9 @@ use super::rows::Rows;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use windlass_machine::{Change, HistoryEvent, HistoryKind, IterationRow, LoopState};
+use windlass_machine::{
+    Change, HistoryEvent, HistoryKind, IterationRow, LoopState, failed_actions,
+};
 use windlass_model::model::{Status, path_part};
 use windlass_value::time::Timestamp;
 
@@ -27,9 +29,26 @@ pub struct EndedIteration {
     pub ended_at: Timestamp,
     /// The most attempts that one of its actions took, from 1.
     pub attempts: u32,
-    /// The last failure of one of its actions, if it did not succeed.
+    /// The last failure of one of its actions.
     pub error: Option<Arc<str>>,
     pub row: RowLocation,
+}
+
+impl EndedIteration {
+    /// Whether it succeeded although an action of it failed.
+    #[must_use]
+    pub fn has_handled_failure(&self) -> bool {
+        self.status == Status::Succeeded && self.error.is_some()
+    }
+}
+
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastStatus {
+    pub iteration: u64,
+    pub status: Status,
+    /// Whether an action of it failed.
+    pub has_failure: bool,
 }
 
 /// Where the row of an iteration is.
@@ -223,10 +242,7 @@ impl<'a> LoopGatherer<'a> {
                 started_at: row.started_at,
                 ended_at: row.ended_at,
                 attempts: begun.attempts.max(1),
-                error: begun
-                    .error
-                    .filter(|_| is_failure(row.status))
-                    .map(Arc::from),
+                error: begun.error.filter(|_| has_error(row.status)).map(Arc::from),
                 row: place,
             };
             self.ended.push(ended);
@@ -234,8 +250,10 @@ impl<'a> LoopGatherer<'a> {
     }
 
     fn events(&mut self, events: &[HistoryEvent]) {
-        for event in events {
-            let Some((path, iteration, attempt, error)) = action_facts(&event.what) else {
+        let attempts = events.iter().map(|event| (&event.what, None));
+        let failures = failed_actions(events).map(|(what, error)| (what, Some(error)));
+        for (what, error) in attempts.chain(failures) {
+            let Some((path, iteration, attempt)) = action_facts(what) else {
                 continue;
             };
             let Some(iteration) = iteration_of(self.path, path, iteration) else {
@@ -267,29 +285,28 @@ pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
     around.find(|(path, _)| *path == of).map(|one| one.1)
 }
 
-/// What an event reports about an action in an iteration: the loop's path, the iteration, the attempt, and
-/// why it failed. What it reports about a loop itself belongs to the iteration around that.
-pub fn action_facts(event: &HistoryKind) -> Option<(&str, u64, u32, Option<&str>)> {
-    let (name, path, iteration, attempt, error) = match event {
+/// What an event reports about an action in an iteration: the loop's path, the iteration, and the attempt.
+/// What it reports about a loop itself belongs to the iteration around that.
+pub fn action_facts(event: &HistoryKind) -> Option<(&str, u64, u32)> {
+    let (name, path, iteration, attempt) = match event {
         HistoryKind::ActionStarted {
             node_name,
             path: Some(path),
             iteration: Some(iteration),
             attempt,
             ..
-        } => (node_name, path, *iteration, *attempt, None),
+        } => (node_name, path, *iteration, *attempt),
         HistoryKind::ActionEnded {
             node_name,
             path: Some(path),
             iteration: Some(iteration),
             attempt,
-            error,
             ..
-        } => (node_name, path, *iteration, *attempt, error.as_deref()),
+        } => (node_name, path, *iteration, *attempt),
         _ => return None,
     };
     let own = path.rsplit('/').next() == Some(&*path_part(name));
     let mut around = enclosing_iterations(path, iteration);
     let (path, iteration) = around.nth(usize::from(own))?;
-    Some((path, iteration, attempt, error))
+    Some((path, iteration, attempt))
 }

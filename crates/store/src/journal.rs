@@ -8,16 +8,17 @@ use super::codec::{self, BadRecord};
 use super::compress;
 use super::header::Bounds;
 use super::iteration_archive::Chunks;
+use super::iterations::{LastStatus, action_facts};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::pack;
 use super::rows::{Rows, corrupt};
-use super::{Commit, RunHeader, StoreError};
+use super::{Commit, RunHeader, StoreError, iteration_of};
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{Bound, ControlFlow, Range};
-use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
-use windlass_model::model::Status;
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState, failed_actions};
+use windlass_value::time::Timestamp;
 
 /// What one commit has to tell.
 #[derive(Clone, Debug, PartialEq)]
@@ -471,17 +472,33 @@ impl<K: Kv> Rows<K> {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Result<Vec<(u64, Status)>, StoreError> {
+    ) -> Result<Vec<LastStatus>, StoreError> {
         let header = self.known(run)?;
         let last = header.header.revision;
         let first = last.saturating_sub(commits).saturating_add(1);
         let all = (first.max(header.bounds.first), last);
-        let mut found = Vec::new();
+        let mut found: Vec<LastStatus> = Vec::new();
+        let mut began = Timestamp(i64::MAX);
         self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
             let own = line.iterations.iter().rev().filter(|row| row.path == path);
-            let own = own.map(|row| (row.iteration, row.status));
-            found.extend(own.filter(|(number, _)| wanted.contains(number)));
-            match found.len() as u64 >= wanted.end.saturating_sub(wanted.start) {
+            for row in own.filter(|row| wanted.contains(&row.iteration)) {
+                began = began.min(row.started_at);
+                found.push(LastStatus {
+                    iteration: row.iteration,
+                    status: row.status,
+                    has_failure: false,
+                });
+            }
+            for (what, _) in failed_actions(&line.history) {
+                let failed = action_facts(what)
+                    .and_then(|(inside, iteration, _)| iteration_of(path, inside, iteration));
+                let failed = found.iter_mut().find(|one| Some(one.iteration) == failed);
+                if let Some(one) = failed {
+                    one.has_failure = true;
+                }
+            }
+            let all = found.len() as u64 >= wanted.end.saturating_sub(wanted.start);
+            match all && line.history.iter().any(|event| event.at < began) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }

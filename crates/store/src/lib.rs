@@ -53,7 +53,7 @@ pub use copy::{ConversionSummary, compact, convert, restore};
 pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
-pub use iterations::{CommitRecord, EndedIteration, RowLocation, iteration_of};
+pub use iterations::{CommitRecord, EndedIteration, LastStatus, RowLocation, iteration_of};
 pub use keys::MAX_RUN_ID;
 pub use kind::StoreKind;
 pub use loop_iterations::LoopIterations;
@@ -76,13 +76,19 @@ use std::path::Path;
 use std::sync::Arc;
 use windlass_expression::Sealer;
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Bug, Change, HistoryEvent, IterationRow, LoopState, RunState, RunStatus};
+use windlass_machine::{
+    Bug, Change, HistoryEvent, HistoryKind, IterationRow, LoopState, RunState, RunStatus,
+    failed_actions,
+};
 use windlass_model::model::{Dialect, Name, Origin, Status};
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
 /// The label of a run in quarantine: why.
 pub const QUARANTINE_LABEL: &str = "windlass.parked";
+
+/// The label of a run that has not failed, with the number of its actions that did: what waits for them handled that.
+pub const FAILED_ACTIONS_LABEL: &str = "windlass.failed_actions";
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
 /// the files change.
@@ -186,6 +192,34 @@ pub struct RunHeader {
     pub placement: Placement,
     /// What the caller marked it with.
     pub labels: BTreeMap<String, String>,
+}
+
+impl RunHeader {
+    /// How many of its actions failed without failing the run.
+    #[must_use]
+    pub fn failed_actions(&self) -> u64 {
+        let label = self.labels.get(FAILED_ACTIONS_LABEL);
+        label.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// Counts the actions that failed in a step that led to its status.
+    pub fn count_failed_actions(&mut self, history: &[HistoryEvent]) {
+        if self.status.is_final() && self.status != RunStatus::Succeeded {
+            self.labels.remove(FAILED_ACTIONS_LABEL);
+            return;
+        }
+        // A foreach that continues after failed items has an error, too.
+        let failed = |(what, _): &(&HistoryKind, &str)| match what {
+            HistoryKind::ActionEnded { status, .. } => *status != Status::Succeeded,
+            _ => false,
+        };
+        let more = failed_actions(history).filter(failed).count() as u64;
+        if more > 0 {
+            let count = self.failed_actions().saturating_add(more);
+            let label = FAILED_ACTIONS_LABEL.to_owned();
+            self.labels.insert(label, count.to_string());
+        }
+    }
 }
 
 /// Which index leads to a run after a restart.
@@ -499,7 +533,7 @@ pub trait Store: sealed::Store + Send + Sync + 'static {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Result<Vec<(u64, Status)>, StoreError>;
+    ) -> Result<Vec<LastStatus>, StoreError>;
 
     /// What is stored of the iterations of one loop, or of the items of one foreach.
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;

@@ -16,9 +16,10 @@ use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::row_changes::RowChanges;
 use super::{
-    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry, StateOutcome,
-    StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow, WorkflowVersion,
+    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LastStatus,
+    LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry,
+    StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
+    WorkflowVersion,
 };
 use std::io;
 use std::ops::{Bound, Range};
@@ -28,7 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, 
 use windlass_expression::{Sealer, Sealing};
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
-use windlass_model::model::{Name, Status};
+use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
 /// The version of the format: which families there are and how their keys look.
@@ -450,7 +451,7 @@ impl<K: Kv> Store for Rows<K> {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Result<Vec<(u64, Status)>, StoreError> {
+    ) -> Result<Vec<LastStatus>, StoreError> {
         let _reading = self.reading();
         self.statuses_back(run, path, wanted, commits)
     }

@@ -359,6 +359,7 @@ impl FoldState {
         header.status = hosted.status();
         header.updated_at = now;
         header.labels.extend(hosted.state().failed_endings());
+        header.count_failed_actions(&step.history);
         self.since_snapshot += 1;
         let (history, loops) = (step.history.clone(), step.loops.clone());
         let pauses = |kind: &HistoryKind| matches!(kind, HistoryKind::RunPaused { .. });

@@ -18,8 +18,8 @@ use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watcher
 use windlass_engine::{EngineError, PruneFilter, RunReader, StoreReader, chosen_to_prune};
 use windlass_machine::IterationRow;
 use windlass_machine::program::ProgramHash;
-use windlass_model::model::{Name, Status};
-use windlass_store::{MemoryStore, ProgramSource, RunHeader, Store, StoreError, Wake};
+use windlass_model::model::Name;
+use windlass_store::{LastStatus, MemoryStore, ProgramSource, RunHeader, Store, StoreError, Wake};
 use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
@@ -527,7 +527,7 @@ impl RunReader for TemporalReader {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> ReadResult<Vec<(u64, Status)>> {
+    ) -> ReadResult<Vec<LastStatus>> {
         let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
         let read = |stored: &StoreReader| stored.last_statuses(run, path, wanted.clone(), commits);
         // A list need not show what is far back.

@@ -6,7 +6,7 @@ use clap::Args;
 /// `windlass list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only runs with this status: Running, Waiting, Paused, Succeeded, Failed, TimedOut or
+    /// Only runs with this status: Running, Waiting, Paused, Succeeded, SucceededWithFailures, Failed, TimedOut or
     /// Cancelled
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     pub status: Vec<String>,

@@ -126,7 +126,7 @@ pub struct ManyArgs {
     /// All runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", conflicts_with = "run")]
     pub label: Vec<String>,
-    /// All runs with this status: Running, Waiting, Paused, Succeeded, Failed, TimedOut or
+    /// All runs with this status: Running, Waiting, Paused, Succeeded, SucceededWithFailures, Failed, TimedOut or
     /// Cancelled
     #[arg(
         long,

@@ -21,7 +21,7 @@ pub struct PruneArgs {
     /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", group = "which")]
     pub label: Vec<String>,
-    /// Only runs with this status: Succeeded, Failed, TimedOut or Cancelled
+    /// Only runs with this status: Succeeded, SucceededWithFailures, Failed, TimedOut or Cancelled
     #[arg(long, value_name = "STATUS", value_delimiter = ',', group = "which")]
     pub status: Vec<String>,
     /// List what would be deleted, without deleting it

@@ -375,6 +375,7 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
     );
     let next = "next        windlass retry r --failed-items   |";
     assert!(status.out.contains(next), "{status:?}");
+    assert!(status.out.contains("succeeded with failures"), "{status:?}");
     let status = folder.run(&["status", "r", "-o", "json"]).left(0, &[]);
     let status: Value = serde_json::from_str(&status.out).unwrap();
     assert_eq!(status["outcome"]["failed_items"][0]["failed"], 2);
@@ -382,6 +383,11 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
     let again = folder.run(&["retry", "r", "--failed-items"]).left(0, &[]);
     let out: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(out["failed"], json!([]));
+    // Nothing failed in the run that retried them.
+    let listed = folder.run(&["list", "--status", "SucceededWithFailures"]);
+    let listed = listed.left(0, &[]).out;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains("r    "), "{listed}");
     let bodies = out["results"].as_array().unwrap().iter();
     let bodies: Vec<&Value> = bodies.map(|one| &one["work"]["body"]).collect();
     assert_eq!(

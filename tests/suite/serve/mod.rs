@@ -10,6 +10,7 @@ mod export;
 mod formats;
 pub mod fuzz;
 mod graph;
+mod handled;
 mod heavy;
 mod iterations;
 mod kept;

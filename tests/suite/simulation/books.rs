@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use windlass_expression::Sealer;
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState};
-use windlass_model::model::{Name, Request, Status};
+use windlass_model::model::{Name, Request};
 use windlass_store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
     MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry, StateOutcome,
@@ -386,7 +386,7 @@ impl Store for Disk {
         path: &str,
         wanted: Range<u64>,
         commits: u64,
-    ) -> Result<Vec<(u64, Status)>, StoreError> {
+    ) -> Result<Vec<windlass_store::LastStatus>, StoreError> {
         self.store.last_statuses(run, path, wanted, commits)
     }
 

@@ -19,7 +19,7 @@ export class Console {
     return this.grid.locator(`[role=row][data-run="${run}"]`);
   }
   facet(word: string): Locator {
-    return this.page.getByRole('group', { name: /State|Workflow/ }).getByRole('button', { name: new RegExp(`^${word}`) });
+    return this.page.getByRole('group', { name: /State|Workflow/ }).getByRole('button', { name: new RegExp(`^${word}\\s*[\\d,]+$`) });
   }
   get fresh(): Locator {
     return this.page.getByTestId('fresh');

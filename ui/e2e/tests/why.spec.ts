@@ -121,3 +121,20 @@ test('17: a disk that takes no more', async ({ page, serve, world }) => {
   await expect(console.why).toContainText(/Succeeded/, { timeout: 30_000 });
   await expect(console.state).toContainText(/connected/i);
 });
+
+test('17: a turn and a child, with links to the runs that are waited for', async ({ page, serve }) => {
+  const server = await serve();
+  const queued = 'name: queued\nconcurrency: queue\nactions:\n  wait: { type: waitForSignal, inputs: { signal: go } }\n';
+  for (const run of ['one', 'two']) await server.post('/v1/runs', { text: queued, run });
+  const console = new Console(page, server.url);
+  await console.open('/runs/two');
+  await expect(console.why).toContainText('Waiting for the run one with the same concurrency key');
+  await console.why.getByRole('link', { name: 'one' }).click();
+  await expect(page.getByRole('heading', { name: 'one' })).toBeVisible();
+
+  await server.ask('PUT', '/v1/workflows/inner', { text: queued.replace('concurrency: queue\n', '') });
+  await server.post('/v1/runs', { text: 'actions:\n  call: { type: workflow, workflow: inner }\n', run: 'outer' });
+  await console.open('/runs/outer');
+  await console.why.getByRole('link').click();
+  await expect(page.getByRole('link', { name: 'started by outer' })).toBeVisible();
+});

@@ -48,3 +48,39 @@ test('versions differ, times are told, and a run is started with a form', async 
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await expect(page.getByText('No workflows yet.')).toBeVisible();
 });
+
+const NIGHTLY = `name: nightly
+schedule: "30 2 * * *"
+state: { since: "2026-01-01" }
+actions:
+  keep: { type: setState, name: since, value: "2026-02-03" }
+`;
+
+test('a schedule is paused and resumed, and the values between runs are shown', async ({ page, serve }) => {
+  const server = await serve();
+  await server.ask('PUT', '/v1/workflows/nightly', { text: NIGHTLY });
+  await server.ask('PUT', '/v1/workflows/greeting', { text: TEXT.replace(/schedule:.*\n/, '') });
+  await server.post('/v1/runs', { workflow: 'nightly', run: 'first' });
+  await server.result('first');
+  const console = new Console(page, server.url);
+  await console.open('/workflows');
+  await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Schedules' }).click();
+  const row = page.locator('[data-schedule=nightly]');
+  await expect(row).toContainText('30 2 * * *');
+  await expect(page.locator('[data-schedule]')).toHaveCount(1);
+  await row.getByRole('button', { name: 'Pause the schedule of nightly' }).click();
+  await expect(row).toContainText(/paused since/);
+  await expect(row.getByRole('cell').nth(2)).toHaveText('none');
+  expect((await server.get('/v1/workflows/nightly/schedule')).paused_since).toBeTruthy();
+  expect(await faults(page)).toEqual([]);
+  await row.getByRole('link', { name: 'nightly' }).click();
+  await expect(page.getByTestId('next-start')).toHaveCount(0);
+  await page.getByRole('button', { name: 'Resume the schedule of nightly' }).click();
+  await expect(page.getByTestId('next-start')).toHaveCount(5);
+  const value = page.getByTestId('state-value');
+  await expect(value).toContainText('since');
+  await expect(value).toContainText('2026-02-03');
+  expect(await faults(page)).toEqual([]);
+  await value.getByRole('link', { name: 'first' }).click();
+  await expect(console.why).toContainText('Succeeded');
+});

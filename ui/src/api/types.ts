@@ -59,6 +59,8 @@ export interface CurrentActivity {
   type?: string | null;
   loop?: string | null;
   waits_for: string;
+  /** The run whose end it waits for, of a run that waits for its turn, and why that one stopped. */
+  awaits_run?: { run: string; stopped?: 'paused' | 'parked' | 'left' | null } | null;
   attempt?: number | null;
   max_attempts?: number | null;
   due_at?: string | null;
@@ -92,6 +94,7 @@ export interface RunRow {
   updated_at: string;
   next_due_at?: string | null;
   labels: Record<string, string>;
+  failed_actions?: number;
   commit: number;
   loop?: LoopCell | null;
   waits_for?: CurrentActivity | null;
@@ -156,6 +159,7 @@ export interface StatusReport {
   dialect?: string | null;
   file?: string | null;
   labels: Record<string, string>;
+  failed_actions?: number;
   loops: LoopReport[];
   forks: {
     name: string; type: string; ended: number; running: number; total: number;
@@ -191,6 +195,8 @@ export interface LoopEntry {
 
 export interface Counts {
   succeeded: number;
+  /** Of these, those in which an action failed. */
+  succeeded_with_failures: number;
   failed: number;
   timed_out: number;
   cancelled: number;
@@ -233,6 +239,7 @@ export interface IterationRow {
   started_at: string;
   ended_at?: string | null;
   duration_ms?: number | null;
+  error?: string | null;
   attempts?: number | null;
   result?: Json;
   kept?: 'whole' | 'row' | 'summary';

@@ -2,10 +2,10 @@
 import type { GraphNode, Status } from '../api/types';
 import { isLoop, ownActions, type RunModel } from '../run/model.svelte';
 import { iterationPath, parse } from '../run/paths';
-import { ended } from '../words/status';
+import { ended, stateOfPart } from '../words/status';
 
 export interface NodeState {
-  status?: Status;
+  status?: string;
   /** `not`: it did not run in this iteration; `yet`: it may still; `unknown`: its steps are not kept. */
   absent?: 'not' | 'yet' | 'unknown';
   attempts?: number;
@@ -60,12 +60,18 @@ const ENDS: Record<string, Status> = {
   condition: 'Succeeded', break: 'Succeeded', repeat: 'Succeeded', count: 'Failed', timeout: 'TimedOut', failed: 'Failed', cancelled: 'Cancelled',
 };
 
+/** Whether iterations of a loop, as far as they are known here, failed or have an action that did. */
+function hasFailures(model: RunModel, loop: string): boolean {
+  const totals = model.strips.get(loop)?.totals;
+  return totals !== undefined && totals.failed + totals.timed_out + totals.succeeded_with_failures > 0;
+}
+
 function loopState(model: RunModel, node: GraphNode): NodeState {
   const loop = model.instance(node.path);
   if (loop === undefined) return { absent: 'yet' };
   const place = around(model, node);
   const row = ownActions(model.iterations.get(place ?? '')).find((one) => one.action === (node.action ?? node.name));
-  if (row && ended(row.status)) return { status: row.status, loop };
+  if (row && ended(row.status)) return { status: row.status === 'Succeeded' && hasFailures(model, loop) ? 'SucceededWithFailures' : stateOfPart(row), loop };
   const failed = model.status?.outcome?.error?.loop;
   if (failed === loop || failed?.startsWith(`${loop}#`)) return { status: 'Failed', loop };
   const report = model.report(loop);
@@ -75,7 +81,10 @@ function loopState(model: RunModel, node: GraphNode): NodeState {
     return { status: paused ? 'Paused' : waits ? 'Waiting' : 'Running', loop };
   }
   const entry = model.entry(loop);
-  if (entry) return { status: entry.status === 'running' ? (model.done ? 'Cancelled' : 'Running') : ENDS[entry.status] ?? 'Succeeded', loop };
+  if (entry) {
+    const status = entry.status === 'running' ? (model.done ? 'Cancelled' : 'Running') : ENDS[entry.status] ?? 'Succeeded';
+    return { status: status === 'Succeeded' && hasFailures(model, loop) ? 'SucceededWithFailures' : status, loop };
+  }
   const strip = model.strips.get(loop);
   if (strip && (strip.iterations > 0 || strip.running)) return { status: strip.running ? 'Running' : 'Succeeded', loop };
   const outer = model.iterations.get(place ?? '');

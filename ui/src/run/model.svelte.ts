@@ -2,7 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
-import type { ActionRow, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
+import type { ActionRow, Counts, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
 import { live } from '../live/live.svelte';
 import { route } from '../shell/route.svelte';
 import { ended } from '../words/status';
@@ -230,6 +230,14 @@ export function ownActions(iteration: Iteration | undefined): ActionRow[] {
   if (!iteration) return [];
   const start = `${iteration.path}/`;
   return iteration.actions.filter((row) => !row.path.startsWith(start) || !row.path.slice(start.length).includes('#'));
+}
+
+/** How iterations ended, in words that add up. */
+export function outcomes(counts: Counts): [word: string, value: number][] {
+  return [
+    ['succeeded', counts.succeeded - counts.succeeded_with_failures], ['succeeded with failures', counts.succeeded_with_failures],
+    ['failed', counts.failed], ['timed out', counts.timed_out], ['cancelled', counts.cancelled], ['skipped', counts.skipped],
+  ];
 }
 
 export function isLoop(node: GraphNode): boolean {

@@ -86,16 +86,17 @@ function drawCell(context: CanvasRenderingContext2D, colour: Colours, cell: Stri
   context.globalAlpha = 1;
   const shares: [number, string][] = [
     [cell.failed + cell.timed_out, colour.bad],
+    [cell.succeeded_with_failures, colour.hold],
     [cell.cancelled + cell.skipped, colour.off],
-    [cell.succeeded, colour['good-soft']],
+    [cell.succeeded - cell.succeeded_with_failures, colour['good-soft']],
   ];
   let top = STATES.top;
   for (const [count, fill] of shares) {
     if (count === 0) continue;
     const high = Math.max(total === 1 ? 0 : 2, (count / Math.max(1, total)) * STATES.height);
     context.fillStyle = fill;
-    // A single one tells by its height too: failed is high, succeeded lower, skipped or cut low.
-    const low = total !== 1 || fill === colour.bad ? 0 : fill === colour.off ? 15 : 6;
+    // A single one tells by its height too: failed is high, with failures and succeeded lower, skipped or cut low.
+    const low = total !== 1 || fill === colour.bad ? 0 : fill === colour.off ? 15 : fill === colour.hold ? 3 : 6;
     context.fillRect(left, top + low, width, Math.min(high, STATES.top + STATES.height - top) - low);
     top += high;
   }

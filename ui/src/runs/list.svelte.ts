@@ -4,6 +4,7 @@ import { isAbort, messageOf } from '../api/http';
 import { listRuns, type RunFilter } from '../api/requests';
 import type { RunList as Answer, RunRow } from '../api/types';
 import { live } from '../live/live.svelte';
+import { stateOfRun } from '../words/status';
 
 const PAGE = 100;
 /** So many pages are kept beside the ones in view. */
@@ -141,7 +142,8 @@ export class RunList {
 
   private fits(row: RunRow): boolean {
     const { status, workflow, text } = this.filter;
-    if (status && !status.split(',').includes(row.status)) return false;
+    const states = [row.status, stateOfRun(row)];
+    if (status && !status.split(',').some((one) => states.includes(one))) return false;
     if (workflow && workflow !== row.workflow) return false;
     if (!text) return true;
     const where = [row.run, row.workflow, ...Object.entries(row.labels).flat()].join('\n').toLowerCase();

@@ -1,5 +1,5 @@
 // A state's word, its tone and its shape: never told by colour alone.
-import type { Status } from '../api/types';
+import type { RunStatus, Status } from '../api/types';
 
 export interface Look {
   word: string;
@@ -13,6 +13,7 @@ const LOOKS: Record<string, Look> = {
   Waiting: { word: 'Waiting', tone: 'wait', icon: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zm0 2v4.2l3 1.8' },
   Paused: { word: 'Paused', tone: 'hold', icon: 'M4 3h3v10H4zM9 3h3v10H9z' },
   Succeeded: { word: 'Succeeded', tone: 'good', icon: 'M2.5 8.5l3.5 3.5 7.5-8' },
+  SucceededWithFailures: { word: 'Succeeded with failures', tone: 'hold', icon: 'M1.5 9l3 3 5.500-7M13 3.500v6M13 12v.5' },
   Failed: { word: 'Failed', tone: 'bad', icon: 'M3.5 3.5l9 9M12.5 3.5l-9 9' },
   TimedOut: { word: 'Timed out', tone: 'bad', icon: 'M4 2h8L8 8zM4 14h8L8 8z' },
   Cancelled: { word: 'Cancelled', tone: 'off', icon: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM4 12L12 4' },
@@ -30,14 +31,23 @@ export function look(status: Status | string | undefined): Look {
 export const stroked = (status: string | undefined): boolean =>
   status === undefined || !['Running', 'Paused', 'TimedOut', 'Skipped'].includes(status);
 
-export const STATUSES = ['Running', 'Waiting', 'Paused', 'Succeeded', 'Failed', 'TimedOut', 'Cancelled'] as const;
+/** The state that people see: of a run that succeeded, also whether actions of it failed. */
+export const stateOfRun = (run: { status: RunStatus; failed_actions?: number }): string =>
+  run.status === 'Succeeded' && (run.failed_actions ?? 0) > 0 ? 'SucceededWithFailures' : run.status;
+
+/** The same of an iteration or a foreach: one that succeeded has an error if an action or an item of it failed. */
+export const stateOfPart = (part: { status: Status; error?: string | null }): string =>
+  part.status === 'Succeeded' && typeof part.error === 'string' ? 'SucceededWithFailures' : part.status;
+
+export const STATUSES = ['Running', 'Waiting', 'Paused', 'Succeeded', 'SucceededWithFailures', 'Failed', 'TimedOut', 'Cancelled'] as const;
 
 export const ended = (status: string | undefined): boolean =>
   status === 'Succeeded' || status === 'Failed' || status === 'TimedOut' || status === 'Cancelled';
 
-/** The letters of `recent`: s f t c k. */
-export const LETTERS: Record<string, Status> = {
+/** The letters of `recent`: s w f t c k. */
+export const LETTERS: Record<string, string> = {
   s: 'Succeeded',
+  w: 'SucceededWithFailures',
   f: 'Failed',
   t: 'TimedOut',
   c: 'Cancelled',

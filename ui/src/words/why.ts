@@ -1,5 +1,7 @@
 // One line that says why a run is where it is.
 import type { ConditionReport, CurrentActivity, LoopReport, RateLimitWait, RunRow, StatusReport } from '../api/types';
+import { runAddress } from '../shell/route.svelte';
+import { look, stateOfRun } from './status';
 import { clockTime, countdown, duration } from './time';
 import { brief, count, cut, line, number } from './text';
 
@@ -9,6 +11,8 @@ const TURN = 'windlass.turn';
 /** A piece of the line; code is set as such. */
 export interface Piece {
   text: string;
+  /** Where a link leads. */
+  href?: string;
   code?: boolean;
   strong?: boolean;
 }
@@ -16,6 +20,7 @@ export interface Piece {
 type Part = string | Piece;
 
 const code = (text: string): Piece => ({ text: line(text), code: true });
+const runLink = (run: string): Piece => ({ text: line(run), href: runAddress(run) });
 const strong = (text: string): Piece => ({ text: line(text), strong: true });
 
 export function why(report: StatusReport, now: number): Piece[] {
@@ -33,8 +38,10 @@ function outcome(report: StatusReport, now: number): Part[] {
     const limits = (end.limits ?? []).flatMap((limit): Part[] => [
       ' Loop ', code(limit.loop), ` ended at its limit (${limit.limit}) after ${count(limit.iterations, 'iteration')}.`,
     ]);
-    const word = end.status === 'Cancelled' ? 'Cancelled' : 'Succeeded';
-    return [strong(word), ` at ${when} after ${took}.`, ...limits];
+    const word = end.status === 'Cancelled' ? 'Cancelled' : look(stateOfRun(report)).word;
+    const failed = report.failed_actions ? ` ${count(report.failed_actions, 'action')} failed without failing the run.` : '';
+    const items = (end.failed_items ?? []).map((one) => ` ${cut(line(one.message), 300)}.`);
+    return [strong(word), ` at ${when} after ${took}.`, failed, ...items, ...limits];
   }
   const place: Part[] = [];
   if (error.action) place.push(' at ', code(error.action));
@@ -108,7 +115,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
     case 'retry':
       return [strong(`Waiting ${due}`.trim()), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
     case 'signal':
-      if (doing.signal === TURN) return [strong('Waiting'), ' for earlier runs with the same concurrency key'];
+      if (doing.signal === TURN) return awaits(doing);
       if (doing.question) return [strong('Waiting'), ' at ', name, ' for an answer', ...(due ? [`, for ${due} more`] : [])];
       return [strong('Waiting'), ' at ', name, ' for the signal ', code(doing.signal ?? ''), ...(due ? [`, for ${due} more`] : [])];
     case 'limit':
@@ -124,13 +131,21 @@ function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[]
   const wait = doing.rate_limit;
   if (!doing.since && wait) return [strong('Waiting'), ' at ', name, ...turn(wait, now), ...last];
   if (!doing.since) return [strong('Waiting'), ' at ', name, ' until the limit on calls lets it start', ...last];
-  if (doing.child) return [strong('Waiting'), ' at ', name, ' for the run ', code(doing.child), ...last];
+  if (doing.child) return [strong('Waiting'), ' at ', name, ' for the run ', runLink(doing.child), ...last];
   const what = [doing.method, doing.uri ?? doing.detail].filter(Boolean).join(' ');
   const parts: Part[] = [strong('Running'), ' ', name];
   if (what) parts.push(' (', code(cut(what, 90)), ')');
   parts.push(` for ${duration(now - Date.parse(doing.since))}`);
   if (attempt && (doing.attempt ?? 1) > 1) parts.push(`, ${attempt}`, ...last);
   return parts;
+}
+
+/** What a run waits for until it is its turn. */
+function awaits(doing: CurrentActivity): Part[] {
+  const earlier = doing.awaits_run;
+  if (!earlier) return [strong('Waiting'), ' for earlier runs with the same concurrency key'];
+  const why = { paused: ', which is paused', parked: ', which is parked', left: ', which no process executes' };
+  return [strong('Waiting'), ' for the run ', runLink(earlier.run), ' with the same concurrency key', earlier.stopped ? why[earlier.stopped] : ''];
 }
 
 /** Why a call waits in the line of its host. */

@@ -1,6 +1,7 @@
 //! What each branch of a run waits for right now, and how far its forks are.
 
 use super::question::QuestionReport;
+use super::summary::is_zero;
 use super::view::{RunView, shown};
 use crate::scheduler::{RateLimitWait, child_id};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct ForkReport {
     pub kind: String,
     /// How many branches have ended.
     pub ended: u64,
+    /// How many of those failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
     /// How many run.
     pub running: u64,
     /// How many there are.
@@ -198,6 +202,9 @@ pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport
             name: view.scope_name(frame.scope),
             kind: kind.to_owned(),
             ended: count(|branch| matches!(branch, BranchState::Ended(_))),
+            failed: count(
+                |branch| matches!(branch, BranchState::Ended(one) if one.error.is_some()),
+            ),
             running: count(|branch| matches!(branch, BranchState::Running(_))),
             total: fork.branches.len() as u64,
             path: each.map(Fork::path),

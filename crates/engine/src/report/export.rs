@@ -5,7 +5,7 @@ use super::iterations::{
     IterationEntry, IterationReport, IterationsFilter, LoopSummary, StripFilter, StripReport,
     iteration, iterations, loops, strip,
 };
-use super::{StatusReport, graph, status};
+use super::{StatusFilter, StatusReport, graph, status};
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,10 +108,10 @@ fn of_loop(
     };
     let strip = strip(inspector, run, &cells)?;
     let mut rows = BTreeMap::new();
-    let mut read = |newest_first: bool, status: Vec<Status>| {
+    let mut read = |newest_first: bool, status: &[StatusFilter<Status>]| {
         let filter = IterationsFilter {
             path: path.to_owned(),
-            status,
+            status: status.to_vec(),
             newest_first,
             limit: ROWS,
             ..IterationsFilter::default()
@@ -124,9 +124,10 @@ fn of_loop(
         }
         Ok::<_, EngineError>(newest)
     };
-    read(false, Vec::new())?;
-    let failed = read(true, vec![Status::Failed, Status::TimedOut])?;
-    let last = read(true, Vec::new())?;
+    read(false, &[])?;
+    let failed = [Status::Failed, Status::TimedOut].map(StatusFilter::Is);
+    let failed = read(true, &failed)?;
+    let last = read(true, &[])?;
     let mut chosen: Vec<u64> = failed.into_iter().chain(last).collect();
     chosen.dedup();
     let mut shown = Vec::with_capacity(chosen.len());

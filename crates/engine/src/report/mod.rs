@@ -19,6 +19,7 @@ mod schedule;
 mod source;
 mod state;
 mod status;
+mod status_filter;
 mod summary;
 mod view;
 mod workflow;
@@ -47,7 +48,8 @@ pub use schedule::{ScheduleReport, ScheduledTime, ScheduledTimes};
 pub use source::{PlacesReport, SourceReport, places, source};
 pub use state::StateReport;
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
-pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
+pub use status_filter::{SUCCEEDED_WITH_FAILURES, StatusFilter};
+pub use summary::{Facets, ListFilter, ListReport, RunSummary, list, status_word};
 pub use view::shown as masked;
 pub use workflow::{
     CurrentWorkflow, FileReport, InputReport, VersionReport, VersionsReport, WorkflowReport,

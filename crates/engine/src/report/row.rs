@@ -11,7 +11,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_machine::{LoopState, RunStatus};
 use windlass_model::model::{Name, Status};
-use windlass_store::RunHeader;
+use windlass_store::{LastStatus, RunHeader};
 use windlass_value::time::Timestamp;
 
 /// Of so many iterations it is told how they ended.
@@ -68,7 +68,7 @@ pub struct LoopCell {
     /// How many may run.
     pub max_iterations: u64,
     /// How the last ones ended, a letter each, at most 24: `s`ucceeded, `f`ailed, `t`imed out,
-    /// `c`ancelled, s`k`ipped.
+    /// `c`ancelled, s`k`ipped, succeeded `w`ith failures.
     pub recent: String,
     /// When it was entered.
     #[serde(skip)]
@@ -181,7 +181,7 @@ impl LoopCell {
         if first < state.iteration {
             let wanted = first..state.iteration;
             let last = inspector.last_statuses(run, &state.path, wanted, FAR)?;
-            recent.extend(last.iter().rev().map(|(_, status)| letter(*status)));
+            recent.extend(last.iter().rev().map(letter));
         }
         // Each letter is a byte.
         recent.drain(..recent.len().saturating_sub(RECENT));
@@ -198,8 +198,9 @@ impl LoopCell {
     }
 }
 
-fn letter(status: Status) -> char {
-    match status {
+fn letter(one: &LastStatus) -> char {
+    match one.status {
+        Status::Succeeded if one.has_failure => 'w',
         Status::Succeeded => 's',
         Status::Failed => 'f',
         Status::TimedOut => 't',

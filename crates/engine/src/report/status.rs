@@ -3,6 +3,7 @@
 
 use super::change::{Changed, changes, same};
 use super::current_activity::{CurrentActivity, ForkReport, current_activities, forks};
+use super::summary::{is_zero, shown_labels};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
 use crate::launch::calls_workflows;
@@ -51,6 +52,9 @@ pub struct StatusReport {
     pub program: String,
     /// The format of the file.
     pub dialect: Option<String>,
+    /// How many of its actions failed without failing it: their failures were handled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_actions: u64,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
     /// Since when and why it stands still.
@@ -202,7 +206,8 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
             .source
             .as_ref()
             .map(|source| source.dialect.as_str().to_owned()),
-        labels: header.labels.clone(),
+        failed_actions: header.failed_actions(),
+        labels: shown_labels(header),
         pause,
         outcome,
         next_due_at: state.next_due_at(),

@@ -1,13 +1,13 @@
 //! One run in a list.
 
-use super::{RunRow, rows};
+use super::{RunRow, SUCCEEDED_WITH_FAILURES, StatusFilter, rows};
 use crate::{EngineError, Inspector, RunIndex, RunIndexEntry};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass_machine::RunStatus;
 use windlass_model::model::Name;
-use windlass_store::{Placement, RunHeader};
+use windlass_store::{FAILED_ACTIONS_LABEL, Placement, RunHeader};
 use windlass_value::time::Timestamp;
 
 /// What `list` shows of a run.
@@ -29,11 +29,40 @@ pub struct RunSummary {
     pub commit: u64,
     /// What it was compiled from, as a hash.
     pub program: String,
+    /// How many of its actions failed without failing it: their failures were handled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_actions: u64,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
 }
 
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The labels of a run, without what a report says elsewhere.
+pub(super) fn shown_labels(header: &RunHeader) -> BTreeMap<String, String> {
+    let mut labels = header.labels.clone();
+    labels.remove(FAILED_ACTIONS_LABEL);
+    labels
+}
+
+/// What people call the status of a run of which this number of actions failed.
+#[must_use]
+pub fn status_word(status: RunStatus, failed_actions: u64) -> &'static str {
+    match status {
+        RunStatus::Succeeded if failed_actions > 0 => SUCCEEDED_WITH_FAILURES,
+        status => status.as_str(),
+    }
+}
+
 impl RunSummary {
+    /// What people call its status.
+    #[must_use]
+    pub fn status_word(&self) -> &'static str {
+        status_word(self.status, self.failed_actions)
+    }
+
     /// What a run's head says.
     #[must_use]
     pub fn new(header: &RunHeader) -> Self {
@@ -49,7 +78,8 @@ impl RunSummary {
             },
             commit: header.revision,
             program: header.program.to_string(),
-            labels: header.labels.clone(),
+            failed_actions: header.failed_actions(),
+            labels: shown_labels(header),
         }
     }
 }
@@ -58,8 +88,8 @@ impl RunSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListFilter {
-    /// Only those that do this.
-    pub status: Vec<RunStatus>,
+    /// Only those that do this; several: any of these.
+    pub status: Vec<StatusFilter<RunStatus>>,
     /// Only those whose ids begin so.
     #[serde(default)]
     pub prefix: Option<String>,
@@ -108,7 +138,10 @@ impl ListFilter {
     }
 
     fn matches_status(&self, header: &RunIndexEntry) -> bool {
-        self.status.is_empty() || self.status.contains(&header.status)
+        let accepts = |status: &StatusFilter<_>| {
+            status.accepts(header.status, header.succeeded_with_failures())
+        };
+        self.status.is_empty() || self.status.iter().any(accepts)
     }
 
     fn matches_workflow(&self, header: &RunIndexEntry) -> bool {
@@ -119,10 +152,9 @@ impl ListFilter {
 
 /// Whether something that people call a run has this text, in lower case, in it.
 fn names(head: &RunIndexEntry, text: &str) -> bool {
-    let labels = head
-        .labels
-        .iter()
-        .flat_map(|(name, text)| [name.as_str(), text]);
+    let labels = head.labels.iter();
+    let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
+    let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
     let mut names = labels.chain([&*head.id, &*head.workflow]);
     names.any(|name| has(name, text))
 }
@@ -169,7 +201,7 @@ pub struct ListReport {
 /// say what another choice would show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facets {
-    /// By what they do.
+    /// By what they do. `SucceededWithFailures` has those of `Succeeded` of which actions failed.
     pub status: BTreeMap<String, u64>,
     /// By workflow.
     pub workflow: BTreeMap<String, u64>,
@@ -179,6 +211,9 @@ impl Facets {
     fn count(&mut self, filter: &ListFilter, head: &RunIndexEntry) {
         if filter.matches_workflow(head) {
             one_more(&mut self.status, head.status.as_str());
+            if head.succeeded_with_failures() {
+                one_more(&mut self.status, SUCCEEDED_WITH_FAILURES);
+            }
         }
         if filter.matches_status(head) {
             one_more(&mut self.workflow, &head.workflow);

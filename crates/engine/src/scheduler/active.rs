@@ -155,6 +155,7 @@ impl ActiveRun {
         self.header
             .labels
             .extend(self.hosted.state().failed_endings());
+        self.header.count_failed_actions(&step.history);
         // A run that ends has no tail to come, and its last steps are what a retry goes back to.
         let snapshot = !self.header.status.is_final() && self.needs_snapshot();
         let snapshot = snapshot.then(|| self.hosted.state().clone());

@@ -10,7 +10,7 @@ pub use socket::{NAME as SOCKET_NAME, StateDirectory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass_engine::report::{StateReport, WorkflowSummary};
+use windlass_engine::report::{StateReport, StatusFilter, WorkflowSummary};
 use windlass_engine::{HandlerTarget, OutputStream, RunStatus, StateCondition, Timestamp, Value};
 
 /// A run to be started: of a stored workflow, or of one that comes along.
@@ -305,9 +305,10 @@ pub struct PruneRuns {
     /// Only runs with all of these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Only runs that ended so.
+    /// Only runs that ended so; `SucceededWithFailures`: those that succeeded although actions of them failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub status: Vec<RunStatus>,
+    #[schema(value_type = Vec<String>)]
+    pub status: Vec<StatusFilter<RunStatus>>,
     /// Forgets nothing, and reports what it would forget.
     #[serde(default)]
     pub dry_run: bool,

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 use utoipa::IntoParams;
 use windlass_engine::report::{self, FieldKind, FormField, QuestionReport, field_text};
 use windlass_engine::{
-    Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp, Value, now,
+    AUDIT_DONE, Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp, Value, now,
 };
 
 /// The page for browsers.
@@ -133,8 +133,11 @@ pub(super) async fn answer(
     request: Request,
 ) -> Response {
     let as_page = wants_page(request.headers());
-    let by = format!("link ({})", actor.from);
-    match deliver(&app, query, (&run, &signal), by, request).await {
+    let actor = Actor {
+        name: format!("link ({})", actor.from),
+        ..actor
+    };
+    match deliver(&app, query, (&run, &signal), actor, request).await {
         Ok(_) if as_page => {
             let shown = Page {
                 run,
@@ -177,7 +180,7 @@ async fn deliver(
     app: &App,
     query: CallbackQuery,
     (run, signal): (&str, &str),
-    by: String,
+    actor: Actor,
     request: Request,
 ) -> Result<RunState, Problem> {
     let claim = query.clone().check(app, run, signal)?;
@@ -198,13 +201,16 @@ async fn deliver(
     let signal = Signal {
         name: Name::from(signal),
         payload,
-        by: Some(Name::from(by)),
+        by: Some(Name::from(actor.name.as_str())),
         callback: Some(claim.received),
     };
-    let status = app.engine.signal(run, signal).await?;
+    let begun = app.audit.begin(now(), actor, "answer", Some(run)).await?;
+    let status = app.engine.signal(run, signal).await.map_err(Problem::from);
+    let result = status.as_ref().map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
+    begun.end(result, None).await;
     Ok(RunState {
         run: run.to_owned(),
-        status,
+        status: status?,
     })
 }
 

@@ -5,13 +5,13 @@ use super::app::App;
 use super::body::{PathParam, ValidatedQuery, read};
 use super::listener::Caller;
 use crate::api::{HookStart, Problem};
-use axum::Router;
+use axum::{Extension, Router};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_engine::{Delivery, EngineError, now};
+use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, now};
 
 const PATH: &str = "/v1/hooks/";
 
@@ -38,6 +38,7 @@ pub(super) fn is_hook(path: &str) -> bool {
     ))]
 pub(super) async fn start(
     State(app): State<Arc<App>>,
+    Extension(actor): Extension<Actor>,
     PathParam(workflow): PathParam,
     ValidatedQuery(query): ValidatedQuery<BTreeMap<String, String>>,
     request: Request,
@@ -58,6 +59,12 @@ pub(super) async fn start(
         tracing::warn!(workflow, why, "a request to a webhook was refused");
     }
     let started = started?;
+    let actor = Actor {
+        name: String::from("webhook"),
+        ..actor
+    };
+    let begun = app.audit.begin(now(), actor, "start", Some(&workflow)).await?;
+    begun.end(AUDIT_DONE, Some(&started.run)).await;
     let status = match started.fresh {
         true => StatusCode::CREATED,
         false => StatusCode::OK,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 use windlass_engine::report::{
     DifferenceReport, ExportReport, IterationReport, IterationsFilter, IterationsReport,
-    LoopsReport, StripFilter, StripReport,
+    LoopsReport, StatusFilter, StripFilter, StripReport,
 };
 use windlass_engine::report::{
     difference as difference_report, export as export_report, iteration as iteration_report,
@@ -107,7 +107,7 @@ pub(super) struct IterationsQuery {
     /// The iteration behind the last.
     to: Option<u64>,
     /// Only those that ended so; several with commas between them: Succeeded, Failed, TimedOut,
-    /// Cancelled, Skipped.
+    /// Cancelled, Skipped, SucceededWithFailures: of those that Succeeded, those in which an action failed.
     status: Option<String>,
     /// Only those with another value there than the iteration before: a JSON pointer into the result,
     /// such as `/check/body/state`; empty: any other result.
@@ -137,9 +137,10 @@ pub(super) async fn list(
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let words = query.status.as_deref().unwrap_or_default().split(',');
     let words = words.map(str::trim).filter(|word| !word.is_empty());
-    let status: Result<Vec<Status>, Problem> = words
+    let status: Result<Vec<_>, Problem> = words
         .map(|word| {
-            Status::parse(word).ok_or_else(|| bad(format!("`{word}` is not a valid status")))
+            StatusFilter::<Status>::parse(word)
+                .ok_or_else(|| bad(format!("`{word}` is not a valid status")))
         })
         .collect();
     let newest_first = match query.order.as_deref() {

@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 use windlass_engine::report::source as source_report;
 use windlass_engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
-    RunSummary, StatusReport,
+    RunSummary, StatusFilter, StatusReport,
 };
 use windlass_engine::report::{PlacesReport, SourceReport, places as places_report};
 use windlass_engine::report::{dump as dump_report, history as history_report};
@@ -260,7 +260,7 @@ async fn workflow(
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Only runs that do this; several with commas between them: Running, Waiting, Paused,
-    /// Succeeded, Failed, TimedOut, Cancelled.
+    /// Succeeded, SucceededWithFailures (of those that succeeded, those of which actions failed), Failed, TimedOut, Cancelled.
     status: Option<String>,
     /// Only runs of this workflow; several with commas between them.
     workflow: Option<String>,
@@ -336,7 +336,7 @@ pub(super) async fn list(
         return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
     }
     for word in words(&query.status) {
-        let status = RunStatus::parse(&word)
+        let status = StatusFilter::<RunStatus>::parse(&word)
             .ok_or_else(|| bad(format!("`{word}` is not a valid status")))?;
         filter.status.push(status);
     }

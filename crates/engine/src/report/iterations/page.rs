@@ -1,6 +1,7 @@
 //! The iterations of a loop, page by page.
 
 use super::{Kept, LoopView, at_pointer, shorten_large};
+use crate::report::StatusFilter;
 use crate::report::change::same;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct IterationsFilter {
     /// The one behind the last.
     pub to: Option<u64>,
     /// Only those that ended so; none: however they ended.
-    pub status: Vec<Status>,
+    pub status: Vec<StatusFilter<Status>>,
     /// Only those with another value at this JSON pointer into the result than the one before; headers of
     /// HTTP answers do not count.
     pub changed: Option<String>,
@@ -60,7 +61,7 @@ pub struct IterationEntry {
     pub attempts: u32,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Why it failed.
+    /// Why it failed; of one that succeeded with failures, the last of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How much of it is kept.
@@ -78,8 +79,12 @@ pub fn iterations(
 ) -> Result<IterationsReport, EngineError> {
     let view = LoopView::load(inspector, run, &filter.path)?;
     let (from, to) = view.clamp_range(filter.from, filter.to);
-    let wanted =
-        |one: &EndedIteration| filter.status.is_empty() || filter.status.contains(&one.status);
+    let accepts = |status: &StatusFilter<Status>, one: &EndedIteration| {
+        status.accepts(one.status, one.has_handled_failure())
+    };
+    let wanted = |one: &EndedIteration| {
+        filter.status.is_empty() || filter.status.iter().any(|status| accepts(status, one))
+    };
     let by_value = filter.changed.is_some() || filter.text.is_some();
     let most = if by_value {
         READ

@@ -39,6 +39,9 @@ pub struct StripFilter {
 pub struct Totals {
     /// They did what they should.
     pub succeeded: u64,
+    /// Of these, those in which an action failed and that was handled.
+    #[serde(default)]
+    pub succeeded_with_failures: u64,
     /// They did not.
     pub failed: u64,
     /// A deadline cut them.
@@ -125,7 +128,7 @@ pub struct StripReport {
     pub failed: Vec<u64>,
     /// Whether there are more of those.
     pub failed_more: bool,
-    /// Their messages, the most frequent first; 20 at most.
+    /// The messages of those, and of those that succeeded with failures, the most frequent first; 20 at most.
     pub messages: Vec<FailureCount>,
 }
 
@@ -193,6 +196,7 @@ impl Bucket {
             Status::Cancelled => &mut self.totals.cancelled,
             Status::Skipped => &mut self.totals.skipped,
         } += 1;
+        self.totals.succeeded_with_failures += u64::from(one.has_handled_failure());
         self.totals.retried += u64::from(one.attempts > 1);
         let took = duration_ms(one);
         let (shortest, longest) = self.shortest_and_longest_ms.unwrap_or((took, took));
@@ -253,12 +257,11 @@ impl StripBuilder {
         if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
             cell.add(one);
         }
-        if !matches!(one.status, Status::Failed | Status::TimedOut) {
-            return;
-        }
-        match self.failed.len() < MAX_FAILED {
-            true => self.failed.push(one.iteration),
-            false => self.failed_more = true,
+        if matches!(one.status, Status::Failed | Status::TimedOut) {
+            match self.failed.len() < MAX_FAILED {
+                true => self.failed.push(one.iteration),
+                false => self.failed_more = true,
+            }
         }
         if let Some(message) = one.error.as_deref() {
             self.count(without_numbers(message), one.iteration);

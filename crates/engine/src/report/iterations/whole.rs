@@ -39,7 +39,7 @@ pub struct IterationReport {
     pub ended_at: Option<Timestamp>,
     /// The most attempts that one of its actions took.
     pub attempts: u32,
-    /// Why it failed.
+    /// Why it failed; of one that succeeded with failures, the last of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How much of it is kept.

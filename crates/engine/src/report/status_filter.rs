@@ -1,0 +1,75 @@
+//! What lists call a run or an iteration that succeeded although an action of it failed: the status is `Succeeded`,
+//! and filters and counts have a word of their own for it.
+
+use serde::{Deserialize, Serialize};
+use windlass_machine::RunStatus;
+use windlass_model::model::Status;
+
+/// The word of a run or an iteration that succeeded although an action of it failed.
+pub const SUCCEEDED_WITH_FAILURES: &str = "SucceededWithFailures";
+
+/// A status that is asked for: `S` is that of a run or of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatusFilter<S> {
+    /// It succeeded although an action of it failed.
+    SucceededWithFailures,
+    /// It has this status. `Succeeded` includes those above.
+    #[serde(untagged)]
+    Is(S),
+}
+
+impl<S: Copy + PartialEq> StatusFilter<S> {
+    /// Whether it accepts what has this status. `with_failures`: it succeeded although an action failed.
+    pub fn accepts(self, status: S, with_failures: bool) -> bool {
+        match self {
+            Self::SucceededWithFailures => with_failures,
+            Self::Is(wanted) => wanted == status,
+        }
+    }
+
+    fn parse_with(text: &str, parse: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
+        match text.eq_ignore_ascii_case(SUCCEEDED_WITH_FAILURES) {
+            true => Some(Self::SucceededWithFailures),
+            false => parse(text).map(Self::Is),
+        }
+    }
+
+    fn word(self, word: impl FnOnce(S) -> &'static str) -> &'static str {
+        match self {
+            Self::SucceededWithFailures => SUCCEEDED_WITH_FAILURES,
+            Self::Is(status) => word(status),
+        }
+    }
+}
+
+impl StatusFilter<RunStatus> {
+    /// The filter with this word, without case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_with(text, RunStatus::parse)
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.word(RunStatus::as_str)
+    }
+
+    /// All words, for a message.
+    #[must_use]
+    pub fn words() -> String {
+        let words = RunStatus::ALL.map(RunStatus::as_str).into_iter();
+        words
+            .chain([SUCCEEDED_WITH_FAILURES])
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+impl StatusFilter<Status> {
+    /// The filter with this word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_with(text, Status::parse)
+    }
+}
