@@ -15,9 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-use windlass_engine::report::{
-    AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status,
-};
+use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus,
     StartOptions, StoreKind, Timestamp, Value, Workflow, now,

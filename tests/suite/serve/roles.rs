@@ -66,7 +66,10 @@ async fn every_route_has_a_role() {
         }
     }
     for (method, path) in SIGNED {
-        assert!(described.remove(&(method.to_owned(), path.to_owned())), "{method} {path}");
+        assert!(
+            described.remove(&(method.to_owned(), path.to_owned())),
+            "{method} {path}"
+        );
         let request = server.ask(method.parse().unwrap(), &path.replace(['{', '}'], ""));
         let status = request.send().await.unwrap().status().as_u16();
         assert!(matches!(status, 400 | 404), "{method} {path}: {status}");

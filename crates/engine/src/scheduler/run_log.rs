@@ -60,7 +60,8 @@ pub(super) fn log_step(commit: &Commit, run: &RunState, workflow: &Name) {
             | HistoryKind::LoopLimit { .. }
             | HistoryKind::LoopEnd { .. }
             | HistoryKind::TimerSet { .. }
-            | HistoryKind::Signalled { .. } => {}
+            | HistoryKind::Signalled { .. }
+            | HistoryKind::Answered { .. } => {}
         }
     }
 }

@@ -17,7 +17,8 @@ use std::sync::{Arc, LazyLock};
 use utoipa::IntoParams;
 use windlass_engine::report::{self, FieldKind, FormField, QuestionReport, field_text};
 use windlass_engine::{
-    AUDIT_DONE, Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp, Value, now,
+    AUDIT_DONE, Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp,
+    Value, now,
 };
 
 /// The page for browsers.
@@ -206,7 +207,9 @@ async fn deliver(
     };
     let begun = app.audit.begin(now(), actor, "answer", Some(run)).await?;
     let status = app.engine.signal(run, signal).await.map_err(Problem::from);
-    let result = status.as_ref().map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
+    let result = status
+        .as_ref()
+        .map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
     begun.end(result, None).await;
     Ok(RunState {
         run: run.to_owned(),

@@ -5,10 +5,10 @@ use super::app::App;
 use super::body::{PathParam, ValidatedQuery, read};
 use super::listener::Caller;
 use crate::api::{HookStart, Problem};
-use axum::{Extension, Router};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use axum::{Extension, Router};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, now};
@@ -63,7 +63,10 @@ pub(super) async fn start(
         name: String::from("webhook"),
         ..actor
     };
-    let begun = app.audit.begin(now(), actor, "start", Some(&workflow)).await?;
+    let begun = app
+        .audit
+        .begin(now(), actor, "start", Some(&workflow))
+        .await?;
     begun.end(AUDIT_DONE, Some(&started.run)).await;
     let status = match started.fresh {
         true => StatusCode::CREATED,
