@@ -331,7 +331,7 @@ impl Writer {
             .collect();
         file.write_all(&lines)?;
         if batch.iter().any(|append| append.sync) {
-            file.sync_data()?;
+            file.sync_all()?;
         }
         self.file = Some(file);
         Ok(())
