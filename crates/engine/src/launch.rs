@@ -205,7 +205,12 @@ impl Launcher {
     fn page(&self, after: Option<&str>) -> Result<RunPage, EngineError> {
         let page = self.inspector.list(after, PAGE)?;
         let unfinished = || page.iter().filter(|header| !header.status.is_final());
-        let orphans = unfinished().filter(|child| self.is_orphan(child));
+        // A second cancel would end a run before its operations are cancelled.
+        let is_cancelling = |child: &RunHeader| {
+            let stored = self.inspector.load(&child.id);
+            stored.is_ok_and(|stored| stored.state.is_cancelling())
+        };
+        let orphans = unfinished().filter(|child| self.is_orphan(child) && !is_cancelling(child));
         Ok(RunPage {
             last: page.last().map(|header| header.id.clone()),
             has_key: unfinished().any(|header| header.labels.contains_key(CONCURRENCY_LABEL)),
