@@ -2,6 +2,7 @@
 //! of an expression, a template, a condition or a batch line in it. It reads no file and no
 //! clock: the time is passed in.
 
+use super::secret::callback_secret;
 use super::template::{is_jinja, is_wdl};
 use super::wdl::eval::{find_member, same_name};
 use super::{
@@ -10,6 +11,7 @@ use super::{
 };
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
+use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 use windlass_value::did_you_mean;
 
@@ -454,6 +456,10 @@ impl Env for Context {
 
     fn secret(&self, name: &str) -> Option<Value> {
         self.members.get("secrets")?.get(name).cloned()
+    }
+
+    fn callback_url(&self, signal: &str, _valid: Duration) -> Option<Value> {
+        self.secret(&callback_secret(signal))
     }
 
     fn budget(&self) -> &Budget {

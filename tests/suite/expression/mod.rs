@@ -192,7 +192,7 @@ const WORLD: &str = r#"{
         "parts": {"outputs": {"body": {"$multipart": [{"body": "one"}, {"body": "two"}]}}}
     },
     "env": {"HOME_DIR": "/home/me"},
-    "secrets": {"token": "<secret token>"},
+    "secrets": {"token": "<secret token>", "callback:ask": "<address>"},
     "inputs": {"job": "j1"},
     "loops": {"each": {"item": "c", "index": 2}},
     "params": {"region": "west"},
