@@ -610,6 +610,18 @@ impl Workflows {
                 }
             }
         }
+        let triggers = &workflow.event_triggers;
+        if let Some(folder) = triggers.folder.as_ref().filter(|_| !policy.files) {
+            let what = format!("the folder `{}` may not be watched here", folder.path);
+            refuse(workflow.span, what, "--allow-files");
+        }
+        if let Some(webhook) = &triggers.webhook
+            && !self.may_name(&webhook.secret, self.origin)
+        {
+            let name = &webhook.secret;
+            let what = format!("the webhook may not name the secret `{name}` here");
+            refuse(workflow.span, what, &format!("--allow-secret {name}"));
+        }
         for handler in &workflow.handlers {
             if !policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {
                 let what = format!("the handler `{}` may not run a command here", handler.name);

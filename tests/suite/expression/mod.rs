@@ -31,7 +31,7 @@ const FUNCTIONS: &str = "
     action actionBody actionOutputs actions body formDataMultiValues formDataValue items
     iterationIndexes listCallbackUrl multipartBody outputs parameters result trigger triggerBody
     triggerFormDataMultiValues triggerFormDataValue triggerMultipartBody triggerOutputs variables
-    workflow inputs env schedule secret serverDelay state lastRun
+    workflow inputs env schedule secret serverDelay state callbackUrl lastRun
     uriHost uriPath uriPathAndQuery uriPort uriQuery uriScheme
     addProperty coalesce mergeObjects removeProperty setProperty xpath encodeXmlValue
     decodeXmlValue encodeXmlName decodeXmlName";

@@ -154,3 +154,28 @@ fn the_triggers_of_files_are_checked() {
         assert!(said.contains(says), "{says}: {said}");
     }
 }
+
+/// A workflow from elsewhere watches no folder of the server, and names no secret of its operator.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_has_no_triggers_of_the_operator() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    for (triggers, flag) in [
+        ("{ folder: { path: /tmp } }", "--allow-files"),
+        (
+            "{ webhook: { secret: GITHUB, signature: github } }",
+            "--allow-secret GITHUB",
+        ),
+    ] {
+        let text =
+            format!("triggers: {triggers}\nactions: {{ a: {{ type: compose, inputs: 1 }} }}\n");
+        let request = server.ask(Method::PUT, "/v1/workflows/guest");
+        let request = request
+            .header("content-type", "application/yaml")
+            .body(text);
+        let (status, problem) = answer(request).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem.to_string().contains(flag), "{problem}");
+    }
+}
