@@ -100,7 +100,7 @@ fn the_reference_gives_what_it_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // What the reference does not describe is described in docs/reference/expressions.md.
     let undocumented: BTreeSet<&str> = "
-        actionBody actionOutputs decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
+        actionBody actionOutputs callbackUrl decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
         formatTimeSpan inputs isDate lastRun mergeObjects schedule secret serverDelay state trimByteOrderMark utf16Length utf8Length"
         .split_whitespace()
         .collect();
