@@ -5,7 +5,7 @@ use super::args::{AuditArgs, Global};
 use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
-use windlass_engine::{AUDIT_DONE, Actor, AuditFilter, AuditLog, EngineError, audit, now};
+use windlass_engine::{Actor, AuditFilter, AuditLog, EngineError, audit};
 
 /// Prints the audit log, newest first.
 pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Exit, Failure> {
@@ -57,13 +57,7 @@ pub async fn audited<T>(
         return work.await;
     }
     let log = AuditLog::open(&global.state);
-    let begun = log.begin(now(), Actor::command_line(), action, target);
-    let begun = begun.await?;
-    let outcome = work.await;
-    let result = match &outcome {
-        Ok(_) => AUDIT_DONE,
-        Err(error) => error.code().word(),
-    };
-    begun.end(result, None).await;
-    outcome
+    let actor = Actor::command_line();
+    log.record(actor, action, target, work, EngineError::code)
+        .await
 }

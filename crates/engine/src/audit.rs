@@ -4,7 +4,8 @@
 //! A command has two lines. The first one is on the disk before the command is carried out, so nothing is changed
 //! without an entry. The second one has the result; a process that is killed in between leaves `unknown`.
 
-use crate::{Actor, EngineError};
+use crate::scheduler::now;
+use crate::{Actor, EngineError, ErrorCode};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -250,6 +251,28 @@ impl AuditLog {
         let stored = self.append(&entry, true).await;
         stored.map_err(|kind| failed(kind.into()))?;
         Ok(Audited { log: self, entry })
+    }
+
+    /// Carries out a command between the two lines of its entry; `code` is that of its error.
+    ///
+    /// # Errors
+    /// Those of the command, and of [`Self::begin`].
+    pub async fn record<T, E: From<EngineError>>(
+        &self,
+        actor: Actor,
+        action: &str,
+        target: Option<&str>,
+        command: impl Future<Output = Result<T, E>>,
+        code: impl FnOnce(&E) -> ErrorCode,
+    ) -> Result<T, E> {
+        let begun = self.begin(now(), actor, action, target).await?;
+        let outcome = command.await;
+        let result = match &outcome {
+            Ok(_) => AUDIT_DONE,
+            Err(error) => code(error).word(),
+        };
+        begun.end(result, None).await;
+        outcome
     }
 
     /// Reads it, as [`audit`].

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass_engine::{AUDIT_DONE, Actor, ErrorCode, now};
+use windlass_engine::{Actor, ErrorCode};
 
 /// The most runs of one request.
 const MANY: usize = 1_000;
@@ -67,16 +67,11 @@ async fn audited(app: &App, actor: &Actor, verb: BulkVerb, run: &str) -> Result<
         BulkVerb::Cancel => "cancel",
         BulkVerb::Retry => "retry",
     };
-    let begun = app
-        .audit
-        .begin(now(), actor.clone(), action, Some(run))
-        .await?;
-    let outcome = one(app, verb, run).await;
-    let result = outcome
-        .as_ref()
-        .map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
-    begun.end(result, None).await;
-    outcome
+    let command = one(app, verb, run);
+    let audit = &app.audit;
+    audit
+        .record(actor.clone(), action, Some(run), command, Problem::code)
+        .await
 }
 
 async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> {

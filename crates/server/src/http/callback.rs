@@ -17,8 +17,7 @@ use std::sync::{Arc, LazyLock};
 use utoipa::IntoParams;
 use windlass_engine::report::{self, FieldKind, FormField, QuestionReport, field_text};
 use windlass_engine::{
-    AUDIT_DONE, Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp,
-    Value, now,
+    Actor, CALLBACK_PATH, CallbackClaim, ErrorCode, Inspector, Name, Signal, Timestamp, Value, now,
 };
 
 /// The page for browsers.
@@ -205,15 +204,13 @@ async fn deliver(
         by: Some(Name::from(actor.name.as_str())),
         callback: Some(claim.received),
     };
-    let begun = app.audit.begin(now(), actor, "answer", Some(run)).await?;
-    let status = app.engine.signal(run, signal).await.map_err(Problem::from);
-    let result = status
-        .as_ref()
-        .map_or_else(|why| why.code().word(), |_| AUDIT_DONE);
-    begun.end(result, None).await;
+    let command = async { Ok(app.engine.signal(run, signal).await?) };
+    let recorded = app
+        .audit
+        .record(actor, "answer", Some(run), command, Problem::code);
     Ok(RunState {
         run: run.to_owned(),
-        status: status?,
+        status: recorded.await?,
     })
 }
 
