@@ -177,10 +177,7 @@ impl Author {
             3 => StepKind::Compose(template("@variables('n')")),
             4..=5 => self.assign(),
             6 => StepKind::Wait(Wait::For(self.seconds(0, 9))),
-            7 => StepKind::AwaitSignal(AwaitedSignal {
-                name: Name::from(self.one_of(&SIGNALS)),
-                question: None,
-            }),
+            7 => StepKind::AwaitSignal(AwaitedSignal::any(Name::from(self.one_of(&SIGNALS)))),
             8 => self.rare(),
             9..=12 => self.repeat(place),
             13..=14 => self.for_each(place),

@@ -58,10 +58,7 @@ impl Loom<'_> {
         }
         let name = Name::from(TURN_SIGNAL);
         self.declare(&name, span);
-        let signal = AwaitedSignal {
-            name: name.clone(),
-            question: None,
-        };
+        let signal = AwaitedSignal::any(name.clone());
         let wait = hidden(name, StepKind::AwaitSignal(signal), span);
         let body = std::mem::replace(&mut workflow.body, Block::Sequence(Vec::new()));
         let mut steps = vec![wait];

@@ -131,10 +131,7 @@ impl<'n> Tea<'_, 'n> {
         let signal = anonymous_step(
             self.part(place, part),
             "interrupt",
-            StepKind::AwaitSignal(AwaitedSignal {
-                name: place.shown().clone(),
-                question: None,
-            }),
+            StepKind::AwaitSignal(AwaitedSignal::any(place.shown().clone())),
         );
         let brought = output_of(&signal.name);
         let changes = jinja("{{ result if result is mapping else {} }}");

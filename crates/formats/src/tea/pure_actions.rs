@@ -112,10 +112,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<StepKind> {
         let hint = "for example with: { signal: approved }";
         let entry = self.argument(with, "signal", hint)?;
-        let signal = AwaitedSignal {
-            name: Name::from(self.text(entry, hint)?),
-            question: None,
-        };
+        let signal = AwaitedSignal::any(Name::from(self.text(entry, hint)?));
         let inner = self.part(place, "signal");
         let then = self.keep(sink, &output_of(&inner.name), place);
         let after = self.part(place, "output");

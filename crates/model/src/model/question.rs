@@ -23,6 +23,17 @@ pub struct AwaitedSignal {
     pub question: Option<Arc<Question>>,
 }
 
+impl AwaitedSignal {
+    /// A signal that may carry anything.
+    #[must_use]
+    pub fn any(name: Name) -> Self {
+        Self {
+            name,
+            question: None,
+        }
+    }
+}
+
 /// A question to people.
 #[derive(Debug, PartialEq)]
 pub struct Question {
