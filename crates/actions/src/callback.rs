@@ -1,15 +1,15 @@
 //! Addresses that answer a signal without a token: `callbackUrl`. Each is signed with a key of the state directory, so a
 //! restart leaves it valid, and no one else can make one.
 
+use super::private_file::replace_private_file;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use windlass_model::model::{CallbackClaim, sha256_of_parts};
@@ -131,18 +131,6 @@ fn stored_key(directory: &Path) -> io::Result<[u8; 32]> {
     let mut key = [0; 32];
     let random = SystemRandom::new().fill(&mut key);
     random.map_err(|_| io::Error::other("the system has no random numbers"))?;
-    // Under another name until it is durable: a crash leaves no half of a key.
-    let new = directory.join(format!("{FILE}.new"));
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    fs::rename(&new, &path)?;
-    File::open(directory)?.sync_all()?;
+    replace_private_file(&path, &key)?;
     Ok(key)
 }

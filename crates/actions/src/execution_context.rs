@@ -3,7 +3,7 @@
 //! says what an attempt left.
 
 use super::live::Listener;
-use super::secrets::Mask;
+use super::mask::Mask;
 use super::state::SharedState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -39,6 +39,8 @@ mod json;
 mod live;
 #[cfg(feature = "llm")]
 mod llm;
+mod mask;
+mod private_file;
 mod process;
 mod reaper;
 #[cfg(feature = "tea")]
@@ -63,9 +65,11 @@ pub use append::{is_append_bookkeeping, simulate_append};
 pub use callback::{CALLBACK_PATH, Callbacks};
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
+pub use mask::MASK;
+pub use private_file::replace_private_file;
 pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
-pub use secrets::{MASK, SecretSources, fits_pattern};
+pub use secrets::{SecretSources, fits_pattern};
 pub use state::SharedState;
 pub use stub::stand_in;
 pub use webhook::check_webhook;

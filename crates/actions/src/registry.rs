@@ -20,6 +20,7 @@ use super::inputs::{invalid, scalar};
 use super::live::Listener;
 #[cfg(feature = "llm")]
 use super::llm::Ai;
+use super::mask::Mask;
 use super::process::Processes;
 #[cfg(feature = "tea")]
 use super::reflection::Evaluate;
@@ -28,7 +29,7 @@ use super::schema::{DataValidate, ValidateSchema};
 #[cfg(feature = "lua")]
 use super::script::Lua;
 use super::script::{Prolog, Python};
-use super::secrets::{Mask, ResolvedSecrets, SecretSources, Secrets};
+use super::secrets::{ResolvedSecrets, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
 use super::state::{SharedState, StateAction};

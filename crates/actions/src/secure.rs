@@ -2,7 +2,7 @@
 //! through. A fault says none of their texts, and what repeats a value that was computed from
 //! something secure is secure itself. It never keeps anything.
 
-use super::secrets::Mask;
+use super::mask::Mask;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -80,7 +80,8 @@ pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
 pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
 pub use windlass_actions::{
-    ActivityContext, ActivityError, CALLBACK_PATH, Callbacks, OutputStream, Registry, SecretSources,
+    ActivityContext, ActivityError, CALLBACK_PATH, Callbacks, OutputStream, Registry,
+    SecretSources, replace_private_file,
 };
 pub use windlass_draw::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 use windlass_expression::excerpt;

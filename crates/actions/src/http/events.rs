@@ -10,7 +10,7 @@ use super::streams::Streams;
 use super::{Signing, allowed, request};
 use crate::inputs::{Inputs, invalid};
 use crate::json;
-use crate::secrets::MASK;
+use crate::mask::MASK;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};

@@ -30,7 +30,7 @@ pub(super) use client::Client;
 pub(super) use reply::Reply;
 
 use super::inputs::{Inputs, invalid};
-use super::secrets::Mask;
+use super::mask::Mask;
 use super::{Attempt, Executor};
 use client::CallOptions;
 use conditional::Conditional;

@@ -2,7 +2,7 @@
 //! the format passes it on. It belongs to one address, and no other one receives it.
 
 use crate::inputs::{Inputs, mismatch};
-use crate::secrets::MASK;
+use crate::mask::MASK;
 use windlass_expression::{Value, shared_key};
 use windlass_model::model::Fault;
 

@@ -3,7 +3,7 @@
 use super::multipart::{self, MultipartPart};
 use crate::execution_context::traceparent;
 use crate::inputs::{Inputs, invalid, scalar};
-use crate::secrets::MASK;
+use crate::mask::MASK;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use percent_encoding::percent_decode_str;

@@ -7,8 +7,9 @@ mod protocol;
 mod settings;
 
 use super::http::Client;
+use super::mask::Mask;
 use super::process::{ProcessError, Processes, Spec};
-use super::secrets::{Mask, is_hidden_key};
+use super::secrets::is_hidden_key;
 use super::{Attempt, Executor};
 use command::Command;
 use reqwest::Url;

@@ -10,12 +10,11 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use windlass_engine::Timestamp;
+use windlass_engine::{Timestamp, replace_private_file};
 
 /// How long a session is good, in seconds: 30 days.
 pub(super) const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
@@ -197,23 +196,10 @@ impl Sessions {
 
     /// Keeps them. Without the file they are good, or ended, as long as the process lives.
     fn store(&self, state: &mut State) {
-        match self.write(state) {
+        let bytes = serde_json::to_vec(state).map_err(io::Error::from);
+        match bytes.and_then(|bytes| replace_private_file(&self.path, &bytes)) {
             Ok(()) => state.is_stored = true,
             Err(error) => tracing::warn!(%error, "the sessions of browsers cannot be stored"),
-        }
-    }
-
-    fn write(&self, state: &State) -> io::Result<()> {
-        let fresh = self.path.with_extension("new");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&fresh)?;
-        file.write_all(&serde_json::to_vec(state)?)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
-        match self.path.parent() {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
         }
     }
 
