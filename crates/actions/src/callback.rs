@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use windlass_model::model::{CallbackClaim, sha256_of_parts};
 
 /// The file with the key, in a state directory.
@@ -35,7 +35,7 @@ pub struct Callbacks(Arc<Shared>);
 struct Shared {
     /// The state directory; none: there is no key.
     directory: Option<PathBuf>,
-    key: OnceLock<hmac::Key>,
+    key: Mutex<Option<hmac::Key>>,
     /// The address of the server.
     server: OnceLock<String>,
 }
@@ -66,7 +66,7 @@ impl Callbacks {
     ///
     /// # Errors
     /// Why this process cannot make one, for people.
-    pub fn address(&self, signal: &str, claim: &CallbackClaim) -> Result<String, String> {
+    pub fn address(&self, run: &str, signal: &str, claim: CallbackClaim) -> Result<String, String> {
         let Some(server) = self.0.server.get() else {
             return Err(String::from(
                 "`callbackUrl` needs a server: start the run on `windlass serve`, and pass --public-url \
@@ -74,10 +74,10 @@ impl Callbacks {
             ));
         };
         let key = self.key().map_err(|error| format!("{FILE}: {error}"))?;
-        let signature = URL_SAFE_NO_PAD.encode(hmac::sign(key, &signed(signal, claim)));
+        let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&key, &signed(run, signal, claim)));
         Ok(format!(
             "{server}{CALLBACK_PATH}/{}/{}?received={}&expires={}&signature={signature}",
-            utf8_percent_encode(&claim.run, PATH),
+            utf8_percent_encode(run, PATH),
             utf8_percent_encode(signal, PATH),
             claim.received,
             claim.expires_at.0,
@@ -86,31 +86,37 @@ impl Callbacks {
 
     /// Whether an address with this signature was made here.
     #[must_use]
-    pub fn is_signed(&self, signal: &str, claim: &CallbackClaim, signature: &str) -> bool {
+    pub fn is_signed(
+        &self,
+        run: &str,
+        signal: &str,
+        claim: CallbackClaim,
+        signature: &str,
+    ) -> bool {
         let (Ok(key), Ok(signature)) = (self.key(), URL_SAFE_NO_PAD.decode(signature)) else {
             return false;
         };
-        hmac::verify(key, &signed(signal, claim), &signature).is_ok()
+        hmac::verify(&key, &signed(run, signal, claim), &signature).is_ok()
     }
 
-    fn key(&self) -> io::Result<&hmac::Key> {
-        if let Some(key) = self.0.key.get() {
-            return Ok(key);
+    /// Locked while it is made: of two that need it first, one makes it.
+    fn key(&self) -> io::Result<hmac::Key> {
+        let mut known = self.0.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = &*known {
+            return Ok(key.clone());
         }
         let Some(directory) = &self.0.directory else {
             return Err(io::Error::other("the store has no state directory"));
         };
-        let key = stored_key(directory)?;
-        Ok(self
-            .0
-            .key
-            .get_or_init(|| hmac::Key::new(hmac::HMAC_SHA256, &key)))
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &stored_key(directory)?);
+        Ok(known.insert(key).clone())
     }
 }
 
-fn signed(signal: &str, claim: &CallbackClaim) -> [u8; 32] {
+fn signed(run: &str, signal: &str, claim: CallbackClaim) -> [u8; 32] {
     let claim = claim.to_string();
-    sha256_of_parts(&[b"windlass callback", signal.as_bytes(), claim.as_bytes()])
+    let parts = ["windlass callback", run, signal, &claim];
+    sha256_of_parts(&parts.map(str::as_bytes))
 }
 
 /// Reads the key of a state directory; the first time, makes it.

@@ -294,12 +294,13 @@ impl Secrets {
         Fault::new(fault_kind::SECRET, message)
     }
 
-    /// The address that answers a signal, from what its mark claims.
-    fn callback(&self, signal: &str, claim: Option<&str>) -> Result<String, String> {
+    /// The address that answers a signal of the action's own run. Expressions can build a mark, so a mark does not
+    /// say which run it is for.
+    fn callback(&self, run: &str, signal: &str, claim: Option<&str>) -> Result<String, String> {
         let claim = claim.and_then(CallbackClaim::parse);
         let claim =
             claim.ok_or_else(|| format!("the mark of `callbackUrl('{signal}')` is damaged"))?;
-        self.callbacks.address(signal, &claim)
+        self.callbacks.address(run, signal, claim)
     }
 
     /// Fetches what only a command knows, for [`Self::open`].
@@ -359,7 +360,7 @@ impl Secrets {
                 return None;
             }
             if let Some(signal) = of_callback(marked.name) {
-                return match self.callback(signal, marked.fallback) {
+                return match self.callback(&request.run(), signal, marked.fallback) {
                     Ok(address) => {
                         addresses.push(address.clone());
                         Some(address)

@@ -601,7 +601,6 @@ impl Env for View<'_> {
             Secrets::Refused => None,
             Secrets::Marked => {
                 let claim = CallbackClaim {
-                    run: self.run.id.to_string(),
                     received: self.run.received(signal),
                     expires_at: self.now.plus(valid),
                 };

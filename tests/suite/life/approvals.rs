@@ -437,3 +437,33 @@ async fn a_guest_sends_an_address() {
     let outcome = server.end(&run).await;
     assert_eq!(outcome["output"], "yes", "{outcome}");
 }
+
+/// An expression can build the mark that an address is made from. It is one of its own run, or none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expression_makes_no_address_of_another_run() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    linked(&place, "victim", &[]);
+    for (id, claim) in [("a", "0/9999999999999/victim"), ("b", "0/9999999999999")] {
+        let mark = format!("concat('\u{e0f0}secret:callback:ask\u{e0f2}', '{claim}', '\u{e0f1}')");
+        let forged = LINKED.replace(
+            "@{callbackUrl('ask', inputs('valid'))}",
+            &format!("@{{if(empty(callbackUrl('ask')), '', {mark})}}"),
+        );
+        let file = place.file("forged.yaml", &in_folder(&place, &forged));
+        let link = place.dir.path().join("link");
+        std::fs::remove_file(&link).unwrap_or_default();
+        let started = place.run(&["run", &file, "--id", id, "--detach"]);
+        assert!(started.status.success(), "{started:?}");
+        loop {
+            let status = place.json(&["status", id, "-o", "json"]);
+            if status["status"] == "Failed" || status["doing"][0]["signal"] == "ask" {
+                break;
+            }
+        }
+        let link = std::fs::read_to_string(&link).unwrap_or_default();
+        assert!(!link.contains("/victim/"), "{link}");
+    }
+    server.kill();
+}

@@ -113,10 +113,9 @@ impl Form {
     }
 }
 
-/// What the address of a callback says, and its signature covers, in addition to the signal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the address of a callback says, and its signature covers, in addition to the run and the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackClaim {
-    pub run: String,
     /// How many signals of the name the run had received when the address was made.
     pub received: u64,
     /// Until when it is valid.
@@ -125,7 +124,7 @@ pub struct CallbackClaim {
 
 impl fmt::Display for CallbackClaim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.received, self.expires_at.0, self.run)
+        write!(f, "{}/{}", self.received, self.expires_at.0)
     }
 }
 
@@ -133,10 +132,8 @@ impl CallbackClaim {
     /// Reads what its `Display` writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (received, rest) = text.split_once('/')?;
-        let (expires_at, run) = rest.split_once('/')?;
+        let (received, expires_at) = text.split_once('/')?;
         Some(Self {
-            run: run.to_owned(),
             received: received.parse().ok()?,
             expires_at: Timestamp(expires_at.parse().ok()?),
         })

@@ -1,7 +1,8 @@
 //! What is asked of an executor, and what went wrong. Plain data; nothing here carries it out.
 
-use super::{Name, Status};
+use super::{Name, Status, name_of_part};
 use bincode::{Decode, Encode};
+use std::borrow::Cow;
 use windlass_expression::Value;
 use windlass_value::words;
 
@@ -43,6 +44,13 @@ pub const MODEL_KEYS: [&str; 16] = words! {
 pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
+    /// The run that it belongs to: what its key begins with.
+    #[must_use]
+    pub fn run(&self) -> Cow<'_, str> {
+        let run = self.key.split_once('/').map_or("", |(run, _)| run);
+        name_of_part(run)
+    }
+
     /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1)
     /// without a body, which may be a command, and without a header that names another method. It writes no file
     /// here, either.

@@ -65,14 +65,13 @@ pub(super) struct CallbackQuery {
 impl CallbackQuery {
     fn check(self, app: &App, run: &str, signal: &str) -> Result<CallbackClaim, Problem> {
         let claim = CallbackClaim {
-            run: run.to_owned(),
             received: self.received,
             expires_at: Timestamp(self.expires),
         };
         if !app
             .engine
             .callbacks()
-            .is_signed(signal, &claim, &self.signature)
+            .is_signed(run, signal, claim, &self.signature)
         {
             let detail = "the address is incomplete or was not made by this server";
             return Err(Problem::new(ErrorCode::Forbidden, detail));
