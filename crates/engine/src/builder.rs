@@ -322,7 +322,7 @@ impl EngineBuilder {
         local.scheduler.set_caller(&caller);
         Ok(Engine {
             changes,
-            changed: tokio::sync::Notify::new(),
+            changed: tokio::sync::watch::Sender::new(()),
             launcher,
             local,
             state,

@@ -13,9 +13,6 @@ use windlass_expression::{Object, Value};
 use windlass_model::model::{Name, WatchedFolder};
 use windlass_value::time::Timestamp;
 
-/// How many saved workflows are read from the store at a time.
-const PAGE: usize = 100;
-
 /// A request to a webhook.
 pub struct Delivery<'r> {
     /// Its headers, with names in lower case. Of several of one name, the first.
@@ -25,9 +22,14 @@ pub struct Delivery<'r> {
     pub query: BTreeMap<String, String>,
 }
 
-/// The files that were seen in folders: by path the size and the time of the last change.
+/// The saved workflows that watch a folder, by name.
+pub type WatchingWorkflows = BTreeMap<Name, Arc<Workflow>>;
+
+/// The files that were seen in folders: by workflow and path the size and the time of the last change.
 #[derive(Debug, Default)]
-pub struct SeenFiles(BTreeMap<PathBuf, Seen>);
+pub struct SeenFiles(BTreeMap<Name, Files>);
+
+type Files = BTreeMap<PathBuf, Seen>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
@@ -73,65 +75,74 @@ impl Engine {
             .await
     }
 
-    /// Starts runs for the new files in the folders of saved workflows. A file counts once it has not changed since the
-    /// last look.
+    /// The saved workflows that watch a folder. Blocks.
     ///
     /// # Errors
     /// Store errors.
-    pub async fn start_by_files(&self, seen: &mut SeenFiles) -> Result<(), EngineError> {
-        let mut after: Option<Name> = None;
-        let mut present = SeenFiles::default();
+    pub fn watching_workflows(&self) -> Result<WatchingWorkflows, EngineError> {
+        let (mut after, mut watching) = (None, WatchingWorkflows::new());
         loop {
-            let page = self.launcher.store.workflows(after.as_deref(), PAGE)?;
-            let Some(last) = page.last() else {
-                *seen = present;
-                return Ok(());
-            };
-            after = Some(last.name.clone());
-            for stored in &page {
-                let Ok(Some(workflow)) = self.workflow(&stored.name) else {
-                    continue;
-                };
-                if let Some(folder) = &workflow.program().event_triggers.folder {
-                    self.start_in_folder(&workflow, folder, seen, &mut present)
-                        .await;
+            let page = self.saved_page(&mut after)?;
+            if page.is_empty() {
+                return Ok(watching);
+            }
+            for stored in page {
+                if let Ok(Some(workflow)) = self.workflow(&stored.name)
+                    && workflow.program().event_triggers.folder.is_some()
+                {
+                    watching.insert(stored.name, workflow);
                 }
             }
         }
     }
 
+    /// Starts runs for the new files in the folders of these workflows. A file counts once it has not changed since the
+    /// last look.
+    pub async fn start_by_files(&self, watching: &WatchingWorkflows, seen: &mut SeenFiles) {
+        seen.0.retain(|name, _| watching.contains_key(name));
+        for (name, workflow) in watching {
+            let Some(folder) = workflow.program().event_triggers.folder.clone() else {
+                continue;
+            };
+            let path = folder.path.clone();
+            let read = tokio::task::spawn_blocking(move || files_in(&folder)).await;
+            let files = match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
+                Ok(files) => files,
+                Err(error) => {
+                    tracing::warn!(workflow = %name, folder = path, %error, "the folder cannot be read");
+                    continue;
+                }
+            };
+            let earlier = seen.0.remove(name).unwrap_or_default();
+            let files = self.start_in_folder(workflow, files, &earlier).await;
+            seen.0.insert(name.clone(), files);
+        }
+    }
+
     async fn start_in_folder(
         &self,
-        workflow: &Arc<Workflow>,
-        folder: &WatchedFolder,
-        seen: &SeenFiles,
-        present: &mut SeenFiles,
-    ) {
-        let files = match files_in(folder) {
-            Ok(files) => files,
-            Err(error) => {
-                let name = &workflow.program().name;
-                tracing::warn!(workflow = %name, folder = folder.path, %error, "the folder cannot be read");
-                return;
+        workflow: &Workflow,
+        mut files: Files,
+        earlier: &Files,
+    ) -> Files {
+        for (path, file) in &mut files {
+            let Some(earlier) = earlier.get(path).filter(|earlier| earlier.same(*file)) else {
+                continue;
+            };
+            file.is_started = earlier.is_started;
+            if file.is_started {
+                continue;
             }
-        };
-        for (path, mut file) in files {
-            let earlier = seen.0.get(&path);
-            file.is_started =
-                earlier.is_some_and(|earlier| earlier.is_started && earlier.same(file));
-            if !file.is_started && earlier.is_some_and(|earlier| earlier.same(file)) {
-                let started = self.start_for_file(workflow, &path, file).await;
-                match started {
-                    Ok(_) => file.is_started = true,
-                    // It is tried again with the next look.
-                    Err(error) => {
-                        let name = &workflow.program().name;
-                        tracing::warn!(workflow = %name, file = %path.display(), %error, "no run starts for a file");
-                    }
+            match self.start_for_file(workflow, path, *file).await {
+                Ok(_) => file.is_started = true,
+                // It is tried again with the next look.
+                Err(error) => {
+                    let name = &workflow.program().name;
+                    tracing::warn!(workflow = %name, file = %path.display(), %error, "no run starts for a file");
                 }
             }
-            present.0.insert(path, file);
         }
+        files
     }
 
     async fn start_for_file(
@@ -180,8 +191,8 @@ impl Seen {
 }
 
 /// The regular files in a folder whose names fit.
-fn files_in(folder: &WatchedFolder) -> io::Result<Vec<(PathBuf, Seen)>> {
-    let mut files = Vec::new();
+fn files_in(folder: &WatchedFolder) -> io::Result<Files> {
+    let mut files = Files::new();
     for entry in fs::read_dir(&folder.path)? {
         let entry = entry?;
         if !fits_pattern(&folder.pattern, &entry.file_name().to_string_lossy()) {
@@ -199,10 +210,9 @@ fn files_in(folder: &WatchedFolder) -> io::Result<Vec<(PathBuf, Seen)>> {
                 modified_ms: modified.as_millis(),
                 is_started: false,
             };
-            files.push((entry.path(), file));
+            files.insert(entry.path(), file);
         }
     }
-    files.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(files)
 }
 

@@ -59,7 +59,7 @@ pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError, is_full};
-pub use event_start::{Delivery, SeenFiles};
+pub use event_start::{Delivery, SeenFiles, WatchingWorkflows};
 pub use follow::{ActionBegan, Follower, Notice, Retry};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
@@ -122,7 +122,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// An engine on one store.
 pub struct Engine {
     /// A workflow was put.
-    changed: tokio::sync::Notify,
+    changed: tokio::sync::watch::Sender<()>,
     /// A run changed after it was asked which ones did.
     changes: tokio::sync::watch::Sender<()>,
     launcher: Arc<Launcher>,

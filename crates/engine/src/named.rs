@@ -34,6 +34,9 @@ pub enum PutIf {
     Version(String),
 }
 
+/// Number of workflows read at a time.
+const PAGE: usize = 256;
+
 impl Engine {
     /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
     /// durable when this returns. Blocks. Returns what it is, and whether there was one before.
@@ -100,7 +103,7 @@ impl Engine {
             .store
             .replace_workflow(&stored, former, &gone)?;
         compiled.insert(stored.name, workflow);
-        self.changed.notify_one();
+        self.changed.send_replace(());
         Ok((report, replaced))
     }
 
@@ -110,6 +113,16 @@ impl Engine {
     /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
     pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
         self.launcher.workflow(name)
+    }
+
+    /// The saved workflows behind `after`, which moves to the last of them; empty at the end. Blocks.
+    pub(super) fn saved_page(
+        &self,
+        after: &mut Option<Name>,
+    ) -> Result<Vec<StoredWorkflow>, EngineError> {
+        let page = self.launcher.store.workflows(after.as_deref(), PAGE)?;
+        *after = page.last().map(|last| last.name.clone());
+        Ok(page)
     }
 
     /// The same, if it is compiled already and none is being put at the moment. Does not block.

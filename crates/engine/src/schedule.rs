@@ -8,6 +8,7 @@ use super::{Engine, EngineError, Inspector, ScheduleError, StartOptions, Workflo
 use chrono::SecondsFormat;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::sync::watch;
 use windlass_expression::{SCHEDULE_MEMBERS, Value};
 use windlass_machine::SCHEDULE;
 use windlass_machine::program::Program;
@@ -23,9 +24,6 @@ const TIME_LABEL: &str = "windlass.scheduled_time";
 
 /// A run that was started so long after its time is not on schedule.
 const BEHIND: Duration = Duration::from_secs(10);
-
-/// Number of workflows read at a time.
-const PAGE: usize = 256;
 
 /// A schedule that is ahead of the clock by more than this was decided by a clock that was wrong.
 const AHEAD: Duration = Duration::from_secs(60);
@@ -43,11 +41,10 @@ impl Engine {
         let mut next: Option<Timestamp> = None;
         let mut after: Option<Name> = None;
         loop {
-            let page = self.launcher.store.workflows(after.as_deref(), PAGE)?;
-            let Some(last) = page.last() else {
+            let page = self.saved_page(&mut after)?;
+            if page.is_empty() {
                 return Ok(next);
-            };
-            after = Some(last.name.clone());
+            }
             for stored in &page {
                 let again = self.fire(stored, now).await?;
                 next = [next, again].into_iter().flatten().min();
@@ -55,10 +52,11 @@ impl Engine {
         }
     }
 
-    /// Ends when a workflow was put or removed.
+    /// Says when a workflow is put or removed, or its schedule is paused or resumed.
     #[doc(hidden)]
-    pub async fn schedules_changed(&self) {
-        self.changed.notified().await;
+    #[must_use]
+    pub fn workflow_changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     async fn fire(
@@ -248,7 +246,7 @@ impl Engine {
             change(&mut state);
             stored.schedule = Some(state);
         })?;
-        self.changed.notify_one();
+        self.changed.send_replace(());
         inspector.workflow_schedule(name)
     }
 }

@@ -20,7 +20,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
-use windlass_engine::{AuditLog, Engine, EngineError, PruneFilter, SeenFiles, is_full, now};
+use windlass_engine::{
+    AuditLog, Engine, EngineError, PruneFilter, SeenFiles, WatchingWorkflows, is_full, now,
+};
 
 /// How often it is looked whether there is room on the disk.
 const ROOM: Duration = Duration::from_secs(1);
@@ -344,6 +346,7 @@ fn notify(state: NotifyState<'_>) {
 
 /// Starts the runs that schedules ask for.
 async fn fire(engine: Arc<Engine>) {
+    let mut changes = engine.workflow_changes();
     loop {
         let next = match engine.fire_schedules(now()).await {
             Ok(next) => next,
@@ -355,18 +358,32 @@ async fn fire(engine: Arc<Engine>) {
         let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = engine.schedules_changed() => {}
+            // The sender is the engine's own.
+            _ = changes.changed() => {}
         }
     }
 }
 
 /// Starts runs for new files in the folders of saved workflows.
 async fn watch_folders(engine: Arc<Engine>) {
-    let mut seen = SeenFiles::default();
+    let mut changes = engine.workflow_changes();
+    changes.mark_changed();
+    let (mut watching, mut seen) = (WatchingWorkflows::new(), SeenFiles::default());
     loop {
-        if let Err(error) = engine.start_by_files(&mut seen).await {
-            tracing::warn!(%error, "the folders of workflows cannot be read");
+        if changes.has_changed().unwrap_or_default() {
+            changes.mark_unchanged();
+            let engine = Arc::clone(&engine);
+            let read = tokio::task::spawn_blocking(move || engine.watching_workflows());
+            match read.await {
+                Ok(Ok(read)) => watching = read,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the folders of workflows cannot be read");
+                    changes.mark_changed();
+                }
+                Err(_) => changes.mark_changed(),
+            }
         }
+        engine.start_by_files(&watching, &mut seen).await;
         tokio::time::sleep(FOLDERS).await;
     }
 }
