@@ -33,7 +33,7 @@ pub struct Callbacks(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// The state directory; none: there is no key.
+    /// The state directory; without it no key exists.
     directory: Option<PathBuf>,
     key: Mutex<Option<hmac::Key>>,
     /// The address of the server.

@@ -167,7 +167,7 @@ impl Launcher {
         })
     }
 
-    /// Continues the work of earlier processes: lets waiting runs have their turns, and cancels runs whose
+    /// Continues the work of earlier processes: gives their turns to waiting runs, and cancels runs whose
     /// parents no longer wait for them. It searches in the background, since a store may have many runs, and holds no
     /// store meanwhile.
     pub fn recover(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {

@@ -300,7 +300,7 @@ impl Inspector {
 }
 
 impl StartOptions {
-    /// Sets the scheduled time of the run. If its id is that of this time of the kept workflow, it is one of its
+    /// Sets the scheduled time of the run. If its id is that of this time of the saved workflow, it is one of its
     /// schedule's.
     #[must_use]
     pub fn scheduled(mut self, kept: Option<&str>, time: Timestamp) -> Self {

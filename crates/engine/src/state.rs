@@ -300,7 +300,7 @@ pub(super) fn last_values(variables: &Value) -> Object {
     values.collect()
 }
 
-/// What a program reads of its start in a test: the stored values are those that the test gives.
+/// What a program reads of its start in a test: the stored values are those of the test.
 pub(super) fn simulated_start(
     store: &dyn Store,
     workflow: &Workflow,

@@ -10,7 +10,7 @@ use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Request, Status};
 use windlass_value::time::Timestamp;
 
-/// What an environment has beside variables: the scheduled time of the run, as `Env::schedule` gives it.
+/// What an environment has in addition to variables: the scheduled time of the run, as `Env::schedule` returns it.
 pub const SCHEDULE: &str = "=schedule";
 
 /// Something that happened.

@@ -264,7 +264,7 @@ impl RecordReader<'_> {
             let action = self.program.action(*id)?;
             let record: &ActionRecord = record;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
-            // The wait for the turn of a run is no action of its author.
+            // The author of the file did not write the wait for a turn.
             let ran = ran && *action.name != *TURN_SIGNAL;
             ran.then_some((*id, action, record))
         });

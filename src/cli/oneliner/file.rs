@@ -128,7 +128,7 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
 pub(super) fn reads_members(expression: &str) -> bool {
     let body = format!("{LOOK}.body");
     let mut after = expression.split(&body).skip(1);
-    // A method of a text, such as `strip()`, is no member.
+    // A method of a text, such as `strip()`, is not a member.
     let calls = |after: &str| {
         let name = after.trim_start_matches('.');
         let rest = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');

@@ -172,7 +172,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
     if let (true, Some(limit)) = (is_numbered || is_opaque, limit.as_object_mut()) {
-        // A server that does not know the number or the cursor gives the first page for ever.
+        // A server that does not know the number or the cursor returns the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }

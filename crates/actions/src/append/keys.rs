@@ -240,7 +240,7 @@ struct Table {
     slots: u64,
     /// The number of records in it.
     inserted: u64,
-    /// As many as its header says: they are there after a power cut, too.
+    /// The number in its header: they are there after a power cut, too.
     synced: u64,
 }
 
@@ -335,7 +335,7 @@ impl Table {
         }
     }
 
-    /// The slots of a key, in the order of the search, until `found` gives something.
+    /// The slots of a key, in the order of the search, until `found` returns something.
     fn walk<T>(
         &self,
         key: KeyHash,
@@ -488,7 +488,7 @@ mod tests {
         numbers.map(|n| KeyHash::of(&Value::Int(n))).collect()
     }
 
-    /// Adds rows of ten bytes each with these keys behind `from`; gives the file's new end.
+    /// Adds rows of ten bytes each with these keys behind `from`; returns the new end of the file.
     fn add(path: &Path, from: u64, inserted: u64, numbers: std::ops::Range<i64>) -> (u64, u64) {
         let mut keys = KeyIndex::open(path, from, "id", inserted, None)
             .unwrap()

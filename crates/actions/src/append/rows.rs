@@ -295,7 +295,7 @@ fn push_record(text: &mut String, cells: impl Iterator<Item = String>) {
         }
         text.push_str(&cell);
     }
-    // An empty line is no record for most readers.
+    // Most readers skip an empty line.
     if text.len() == start {
         text.push_str("\"\"");
     }

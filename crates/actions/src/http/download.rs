@@ -23,7 +23,7 @@ const WRITE_BYTES: usize = 256 << 10;
 /// Fewer bytes are written after this time: a slow download loses no more if the process is killed.
 const WRITE_DELAY: Duration = Duration::from_secs(1);
 
-/// An answer, whose body is read only if it is no content to save.
+/// An answer, whose body is read only if it is not saved.
 enum Arrival {
     Content(Box<Response>),
     Other(Box<Reply>),

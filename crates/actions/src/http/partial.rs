@@ -1,4 +1,4 @@
-//! A file that is downloaded: next to its target until it is complete, so that nobody sees a part of it under the
+//! A file that is downloaded: next to its target until it is complete, so that no reader sees a part of it under the
 //! target's name. A note next to it says of which version of the resource it is (RFC 9110, 8.8), so that a later
 //! attempt, also one in another process, can request the rest. It never sends anything.
 

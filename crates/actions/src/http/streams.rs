@@ -1,4 +1,4 @@
-//! Streams of events between two calls. The iteration after the one that got an event takes the stream for the next
+//! Streams of events between two calls. The iteration after the one that received an event continues the stream for the next
 //! event. Nothing of it is stored: without it, a call connects again.
 
 use super::events::EventStream;

@@ -36,7 +36,7 @@ struct Down {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerTurn {
     Begin,
-    /// It begins as a try, which it gives back under this number.
+    /// It begins as a try, which ends under this number.
     Try(u64),
     /// It asks again then, or when the try in flight has ended.
     WaitUntil(i64),

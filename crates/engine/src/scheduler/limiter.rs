@@ -95,7 +95,7 @@ impl Limiter {
         let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
         let mut permits = Vec::with_capacity(4);
         let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
-        // A call that waits for a quota of its own takes no place from other calls to the host.
+        // A call that waits for a quota of its own does not count for other calls to the host.
         let mut host_try = None;
         if let Some(turn) = turn.filter(|turn| turn.is_named()) {
             host_try = turn.begin().await;

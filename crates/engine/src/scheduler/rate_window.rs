@@ -76,7 +76,7 @@ struct Latency {
 }
 
 impl Latency {
-    /// Counts an answer; gives how much longer it took than the fastest.
+    /// Counts an answer; returns how much longer it took than the fastest.
     fn excess(&mut self, latency: i64) -> i64 {
         self.current = Some(self.current.map_or(latency, |fastest| fastest.min(latency)));
         let fastest = self.before.into_iter().chain(self.current).min();
@@ -176,12 +176,12 @@ impl RateWindow {
         slot.saturating_add(999) / 1_000
     }
 
-    /// A call begins; gives when it arrives at the latest, as far as that is known.
+    /// A call begins; returns when it arrives at the latest, as far as that is known.
     pub fn begin(&mut self, now: i64) -> i64 {
         let Some(rate) = self.rate() else {
             return now;
         };
-        // A call that began late lets the next ones begin earlier, as long as it was a little late.
+        // After a call that began late, the next ones begin earlier, as long as it was a little late.
         let late = millis(rate.per()) * 1_000 / LATE_PART;
         let slot = now.saturating_mul(1_000).saturating_sub(late);
         self.next_slot = self.next_slot.max(slot).saturating_add(gap(rate));

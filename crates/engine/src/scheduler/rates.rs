@@ -247,7 +247,7 @@ impl RateTurn {
         Some(PlaceInLine { turn: self, number })
     }
 
-    /// Waits until the call may begin, and counts it; gives what is held while it tries a host that was down.
+    /// Waits until the call may begin, and counts it; returns what is held while it tries a host that was down.
     pub(super) async fn begin(&self) -> Option<HostTry> {
         if self.line.state().is_open(now().0) {
             return None;

@@ -101,7 +101,7 @@ impl Loom<'_> {
         Some(members)
     }
 
-    /// `key`: of each row, a member such as `id` or `meta.id`, or what an expression gives for `item`.
+    /// `key`: of each row, a member such as `id` or `meta.id`, or the value of an expression for `item`.
     fn row_keys(&mut self, entry: &Entry, rows: &Entry, content: &Template) -> Option<Template> {
         let hint = "for example key: id, or key: \"{{ item.kind ~ item.id }}\"";
         let given = self.text(entry, hint)?;

@@ -1,4 +1,4 @@
-//! Inputs of `http` that an action in a loop takes from its own output in the iteration before: `ifChanged` and
+//! Inputs of `http` that an action in a loop reads from its own output in the iteration before: `ifChanged` and
 //! `events`.
 
 use super::Loom;
@@ -76,7 +76,7 @@ impl Loom<'_> {
         inputs.members.push((text(EVENTS), position));
     }
 
-    /// The value of a switch; what is no boolean is an error.
+    /// The value of a switch; anything but a boolean is an error.
     fn is_switched_on(&mut self, entry: &Entry, hint: &str) -> bool {
         match entry.value.kind {
             Kind::Bool(is_on) => is_on,

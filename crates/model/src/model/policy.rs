@@ -82,7 +82,7 @@ impl Policy {
         private_network: false,
     };
 
-    /// Which permission an executor needs and does not have, as the flag that gives it.
+    /// Which permission an executor needs and does not have, as the flag that grants it.
     #[must_use]
     pub fn denies(self, executor: &str) -> Option<&'static str> {
         match executor {
@@ -94,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// Which permission an executor needs for these inputs and does not have, as the flag that gives it. They may be
+    /// Which permission an executor needs for these inputs and does not have, as the flag that grants it. They may be
     /// as their author wrote them.
     #[must_use]
     pub fn denies_inputs(self, executor: &str, inputs: &Value) -> Option<&'static str> {

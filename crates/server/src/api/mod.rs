@@ -46,7 +46,7 @@ pub struct StartRun {
     /// What the run is marked with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The scheduled time of the run, as `schedule('time')` gives it (RFC 3339).
+    /// The scheduled time of the run, as `schedule('time')` returns it (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_time: Option<Timestamp>,
     /// What is taken over the control socket only.
