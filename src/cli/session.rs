@@ -603,7 +603,7 @@ impl Session {
             return;
         };
         if let Some(socket) = socket {
-            socket.close();
+            socket.close().await;
         }
         engine.stop().await;
     }

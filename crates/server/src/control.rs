@@ -13,19 +13,23 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use windlass_engine::{AuditLog, Engine};
+
+/// How long the last answers may take when the owner ends.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// The listening socket of a store's owner.
 pub struct ControlSocket {
     path: PathBuf,
     /// The socket as a file: another one in its place is another owner's.
     inode: u64,
-    accepting: AbortHandle,
-    /// Stays open for requests that wait for the next phase, which never comes.
-    _phase: Option<watch::Sender<Phase>>,
+    serving: JoinHandle<()>,
+    /// The phase of a process that ends with its own runs. A server has it itself.
+    phase: Option<watch::Sender<Phase>>,
 }
 
 impl ControlSocket {
@@ -40,7 +44,7 @@ impl ControlSocket {
         let audit = AuditLog::open(state);
         let app = App::new(engine, watched, Settings::default(), audit, false);
         let mut socket = Self::of(state, app)?;
-        socket._phase = Some(phase);
+        socket.phase = Some(phase);
         Ok(socket)
     }
 
@@ -51,23 +55,30 @@ impl ControlSocket {
         let listener = bind(&directory)?;
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener)?;
-        let accepting = tokio::spawn(serve_socket(listener, app)).abort_handle();
+        let serving = tokio::spawn(serve_socket(listener, app));
         let path = directory.file(SOCKET_NAME);
         Ok(Self {
             inode: fs::symlink_metadata(&path)?.ino(),
             path,
-            accepting,
-            _phase: None,
+            serving,
+            phase: None,
         })
     }
 
-    /// Takes no more clients. Call it before the store is released: afterwards the path may be
-    /// another owner's.
-    pub fn close(self) {
-        self.accepting.abort();
+    /// Takes no more clients, and returns when those that it has are answered or had their time. Call it before the
+    /// store is released: afterwards the path may be another owner's.
+    pub async fn close(mut self) {
         let own = fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode);
         if own {
             let _ = fs::remove_file(&self.path);
+        }
+        // A client without an answer would repeat a command that was carried out.
+        if let Some(phase) = &self.phase {
+            phase.send_replace(Phase::Draining);
+        }
+        let answered = tokio::time::timeout(ANSWER_TIME, &mut self.serving).await;
+        if answered.is_err() {
+            self.serving.abort();
         }
     }
 }

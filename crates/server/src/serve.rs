@@ -272,8 +272,9 @@ async fn run(
         .chain(&folders)
         .chain(&reloading);
     tasks.for_each(JoinHandle::abort);
+    phase.send_replace(Phase::Draining);
     if let Some(socket) = socket {
-        socket.close();
+        socket.close().await;
     }
     outcome
 }

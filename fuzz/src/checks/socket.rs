@@ -116,7 +116,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(socket) = self.socket.take() {
-            socket.close();
+            self.runtime.block_on(socket.close());
         }
         self.runtime.block_on(self.engine.stop());
     }

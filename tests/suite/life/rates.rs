@@ -205,7 +205,9 @@ async fn status_explains_who_waits_for_a_rate_limit() {
         text.contains(&format!("waits for the rate limit of {HOST}")),
         "{text}"
     );
-    assert!(text.contains("number 1 in line"), "{text}");
+    // One branch stands for all four, in whichever order they lined up.
+    let places = ["1", "2", "3", "4"].map(|place| format!(", number {place} in line"));
+    assert!(places.iter().any(|place| text.contains(place)), "{text}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

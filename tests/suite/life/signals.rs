@@ -147,3 +147,17 @@ async fn a_cancel_that_comes_too_late_is_told() {
         }
     }
 }
+
+#[test]
+fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
+    for round in 0..60 {
+        let place = Place::new();
+        let workflow = "actions: { go: { type: waitForSignal, signal: go } }\n";
+        let file = place.file("w.yaml", workflow);
+        let mut run = place.follow(&["run", &file, "--id", "r"]);
+        run.until("RunStarted", "");
+        let sent = place.run(&["signal", "r", "go"]);
+        assert!(sent.status.success(), "round {round}: {sent:?}");
+        run.result();
+    }
+}

@@ -106,7 +106,7 @@ pub(super) struct EndSignal {
 
 impl EndSignal {
     /// Returns when a long request must end because the server stops, or because other tokens are accepted. Those of
-    /// the operator continue until the engine has stopped.
+    /// the operator continue until the last answers go out.
     pub(super) async fn must_end(&self, caller: Caller) {
         let Self {
             mut phase,
@@ -117,7 +117,9 @@ impl EndSignal {
                 _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => {}
                 Ok(()) = tokens.changed() => {}
             },
-            Caller::Operator => std::future::pending().await,
+            Caller::Operator => {
+                let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+            }
         }
     }
 }

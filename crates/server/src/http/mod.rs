@@ -68,6 +68,18 @@ pub(super) async fn serve_tcp(
     app: Arc<App>,
 ) -> io::Result<()> {
     let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
+    serve(listener, app).await
+}
+
+/// The same on the control socket.
+pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
+    let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
+    if let Err(error) = serve(listener, app).await {
+        tracing::warn!(%error, "the control socket does not accept");
+    }
+}
+
+async fn serve(listener: ClientListener, app: Arc<App>) -> io::Result<()> {
     let mut phase = app.phase.clone();
     let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
     let draining = async move {
@@ -76,15 +88,6 @@ pub(super) async fn serve_tcp(
     };
     let serving = axum::serve(listener, service).with_graceful_shutdown(draining);
     serving.await
-}
-
-/// Serves until it is aborted.
-pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
-    let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
-    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
-    if let Err(error) = axum::serve(listener, service).await {
-        tracing::warn!(%error, "the control socket does not accept");
-    }
 }
 
 fn router(app: Arc<App>) -> Router {
