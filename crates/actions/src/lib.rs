@@ -72,7 +72,7 @@ pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{SecretSources, fits_pattern};
 pub use state::SharedState;
 pub use stub::stand_in;
-pub use webhook::check_webhook;
+pub use webhook::{check_webhook, signature_header};
 
 use std::future::Future;
 use std::pin::Pin;

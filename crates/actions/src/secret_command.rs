@@ -15,10 +15,15 @@ const KEPT: Duration = Duration::from_secs(60);
 /// The command has to answer within this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The time between a failure and the next try for a stranger.
+const PAUSE: Duration = Duration::from_secs(5);
+
 #[derive(Clone)]
 pub(super) struct SecretCommand {
     text: Arc<str>,
     kept: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
+    /// Why the last request of a stranger failed, by secret. Locked while one is under way.
+    failed: Arc<tokio::sync::Mutex<BTreeMap<String, (Instant, String)>>>,
 }
 
 impl fmt::Debug for SecretCommand {
@@ -40,6 +45,7 @@ impl SecretCommand {
         Self {
             text: text.into(),
             kept: Arc::default(),
+            failed: Arc::default(),
         }
     }
 
@@ -76,6 +82,22 @@ impl SecretCommand {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(name.to_owned(), (Instant::now(), text));
         Ok(())
+    }
+
+    /// The same for requests of strangers: one command at a time, and none for [`PAUSE`] after a failure.
+    pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
+        let mut failed = self.failed.lock().await;
+        if let Some((at, why)) = failed.get(name)
+            && at.elapsed() < PAUSE
+        {
+            return Err(why.clone());
+        }
+        let asked = self.ask(name).await;
+        match &asked {
+            Ok(()) => drop(failed.remove(name)),
+            Err(why) => drop(failed.insert(name.to_owned(), (Instant::now(), why.clone()))),
+        }
+        asked
     }
 
     fn command(&self, name: &str) -> Command {

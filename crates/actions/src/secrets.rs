@@ -92,6 +92,16 @@ impl SecretSources {
         }
     }
 
+    /// The same, of [`SecretCommand::ask_sparingly`].
+    pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
+        match &self.command {
+            Some(command) if is_secret_name(name) && self.get(name)?.is_none() => {
+                command.ask_sparingly(name).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn get(&self, name: &str) -> Result<Option<String>, String> {
         if let Some(variable) = of_environment(name) {
             let read = || std::env::var(variable).ok();

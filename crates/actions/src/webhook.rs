@@ -15,13 +15,23 @@ const TOLERANCE: i64 = 300;
 const STANDARD_PREFIX: &str = "whsec_";
 
 impl SecretSources {
-    /// A secret by its name, for the server itself.
+    /// A secret by its name, for a request of anyone: such requests do not start a command each.
     ///
     /// # Errors
     /// Why it cannot be read.
     pub async fn read(&self, name: &str) -> Result<Option<String>, String> {
-        self.ask(name).await?;
+        self.ask_sparingly(name).await?;
         self.get(name)
+    }
+}
+
+/// The header with the signature, in lower case.
+#[must_use]
+pub fn signature_header(signature: WebhookSignature) -> &'static str {
+    match signature {
+        WebhookSignature::Github => "x-hub-signature-256",
+        WebhookSignature::Stripe => "stripe-signature",
+        WebhookSignature::Standard => "webhook-signature",
     }
 }
 
@@ -39,14 +49,14 @@ pub fn check_webhook<'h>(
     let needed = |name: &str| header(name).ok_or_else(|| format!("the header `{name}` is missing"));
     match signature {
         WebhookSignature::Github => {
-            let given = needed("x-hub-signature-256")?;
+            let given = needed(signature_header(signature))?;
             let given = given.strip_prefix("sha256=").and_then(unhex);
             verify(secret.as_bytes(), &[body], given.into_iter())?;
             let delivery = header("x-github-delivery").map(str::to_owned);
             Ok(delivery.unwrap_or_else(|| digest(body)))
         }
         WebhookSignature::Stripe => {
-            let parts = needed("stripe-signature")?;
+            let parts = needed(signature_header(signature))?;
             let parts = parts
                 .split(',')
                 .filter_map(|part| part.trim().split_once('='));
@@ -69,9 +79,10 @@ pub fn check_webhook<'h>(
             check_time(time, now)?;
             let key = secret
                 .strip_prefix(STANDARD_PREFIX)
-                .and_then(|key| STANDARD.decode(key).ok());
+                .and_then(|key| STANDARD.decode(key).ok())
+                .filter(|key| !key.is_empty());
             let key = key.unwrap_or_else(|| secret.as_bytes().to_vec());
-            let given = needed("webhook-signature")?.split_ascii_whitespace();
+            let given = needed(signature_header(signature))?.split_ascii_whitespace();
             let given = given.filter_map(|one| STANDARD.decode(one.strip_prefix("v1,")?).ok());
             let parts = [id.as_bytes(), b".", time.as_bytes(), b".", body];
             verify(&key, &parts, given)?;

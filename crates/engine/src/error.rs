@@ -135,6 +135,9 @@ pub enum EngineError {
     /// A request to a webhook that is not signed by its secret.
     #[error("{0}")]
     Unsigned(String),
+    /// The secret of a webhook cannot be read.
+    #[error("{0}")]
+    NoWebhookSecret(String),
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
@@ -211,7 +214,7 @@ impl EngineError {
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
             Self::Otlp(_) => ErrorCode::BadRequest,
-            Self::Elsewhere(_) => ErrorCode::Unavailable,
+            Self::Elsewhere(_) | Self::NoWebhookSecret(_) => ErrorCode::Unavailable,
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
         }
     }

@@ -5,6 +5,8 @@ use crate::serve::{Server, Start, answer};
 use reqwest::Method;
 use ring::hmac;
 use serde_json::Value;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,7 +39,17 @@ fn signature(body: &str) -> String {
 }
 
 async fn deliver(server: &Server, delivery: &str, body: &str, signature: &str) -> (u16, Value) {
-    let request = server.ask(Method::POST, "/v1/hooks/pushed");
+    deliver_to(server, "pushed", delivery, body, signature).await
+}
+
+async fn deliver_to(
+    server: &Server,
+    workflow: &str,
+    delivery: &str,
+    body: &str,
+    signature: &str,
+) -> (u16, Value) {
+    let request = server.ask(Method::POST, &format!("/v1/hooks/{workflow}"));
     let request = request
         .header("content-type", "application/json")
         .header("x-github-event", "push")
@@ -91,9 +103,116 @@ async fn a_signed_request_starts_one_run_however_often_it_is_delivered() {
     let id = first["run"].as_str().unwrap();
     let report = place.json(&["status", id, "-o", "json"]);
     assert_eq!(report["status"], "Succeeded", "{report}");
-    let output = place.json(&["export", id, "-o", "json"]);
-    assert!(output.to_string().contains("refs/heads/main"), "{output}");
+    let output = place.json(&["export", id, "-o", "json"]).to_string();
+    assert!(output.contains("refs/heads/main"), "{output}");
+    // Who may only read the run cannot repeat the request.
+    assert!(output.contains("x-github-delivery"), "{output}");
+    assert!(!output.contains("sha256="), "{output}");
     assert_eq!(count(&place, "pushed"), 2);
+}
+
+/// Two saved workflows may have the same `name` in their files.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_saved_workflow_gets_its_own_deliveries_and_files() {
+    let place = Place::new();
+    let state = place.state();
+    let inbox = place.dir.path().to_str().unwrap();
+    let text = PUSHED.replace(
+        "signature: github }",
+        &format!("signature: github }}, folder: {{ path: \"{inbox}\", pattern: \"*.csv\" }}"),
+    );
+    for name in ["one", "two"] {
+        save(&place, name, &text);
+    }
+    let server = serve(&state);
+    for name in ["one", "two"] {
+        let (status, started) = deliver_to(&server, name, "d1", "{}", &signature("{}")).await;
+        assert_eq!(status, 201, "{name}: {started}");
+    }
+    place.file("a.csv", "1");
+    while count(&place, "pushed") < 4 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.stop();
+}
+
+/// What is wrong with the server is in its log and not in the answer to a stranger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_does_not_see_what_the_server_lacks() {
+    let place = Place::new();
+    let state = place.state();
+    save(&place, "pushed", PUSHED);
+    let command = "echo hidden-reason >&2; echo asked >> asked; exit 1";
+    let server = Start::new(&state)
+        .args(&["--secret-command", command])
+        .spawn_with(|start| {
+            start.current_dir(place.dir.path());
+        });
+    for _ in 0..3 {
+        let (status, problem) = deliver(&server, "d1", "{}", &signature("{}")).await;
+        assert_eq!(status, 503, "{problem}");
+        let text = problem.to_string();
+        assert!(!text.contains("hidden-reason"), "{text}");
+        assert!(!text.contains("GITHUB"), "{text}");
+    }
+    server.log_until("hidden-reason");
+    let asked = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
+    assert_eq!(asked, "asked\n");
+    // Without a signature the body is not read.
+    let request = server.ask(Method::POST, "/v1/hooks/pushed");
+    let (status, problem) = answer(request.body("x".repeat(17 << 20))).await;
+    assert_eq!(status, 401, "{problem}");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_by_a_webhook_is_in_the_audit_log() {
+    let place = Place::new();
+    let state = place.state();
+    let text = PUSHED.replace("body: {}", "body: { type: object }");
+    save(&place, "pushed", &text);
+    let server = serve(&state);
+    let (status, started) = deliver(&server, "d1", "{}", &signature("{}")).await;
+    assert_eq!(status, 201, "{started}");
+    let (status, problem) = deliver(&server, "d2", "[]", &signature("[]")).await;
+    assert_eq!(status, 422, "{problem}");
+    server.stop();
+    let audit = place.json(&["audit", "--name", "webhook", "-o", "json"]);
+    let entries = audit.as_array().unwrap().iter();
+    let seen: Vec<(&Value, &Value)> = entries
+        .map(|entry| (&entry["target"], &entry["result"]))
+        .collect();
+    let expected = [
+        (&Value::from("pushed"), &Value::from("refused-input")),
+        (&started["run"], &Value::from("done")),
+    ];
+    assert_eq!(seen, expected, "{audit}");
+}
+
+/// A file that cannot start a run is logged once, and the others start theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_does_not_fit_is_logged_once() {
+    let place = Place::new();
+    let state = place.state();
+    let inbox = place.dir.path().join("inbox");
+    let text = format!(
+        "name: arrived\ntriggers: {{ folder: {{ path: \"{}\" }} }}\n\
+         actions:\n  a: {{ type: compose, inputs: 1 }}\n",
+        inbox.display()
+    );
+    save(&place, "arrived", &text);
+    let server = Start::new(&state).spawn();
+    server.log_until("the folder cannot be read");
+    std::fs::create_dir(&inbox).unwrap();
+    std::fs::write(inbox.join(OsStr::from_bytes(b"\xff.csv")), "1").unwrap();
+    std::fs::write(inbox.join("fits.csv"), "1").unwrap();
+    until(&place, 1);
+    std::fs::write(inbox.join("later.csv"), "1").unwrap();
+    until(&place, 2);
+    let (_, log) = server.stop();
+    let times = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(times("no run starts for a file"), 1, "{log}");
+    assert_eq!(times("the folder cannot be read"), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

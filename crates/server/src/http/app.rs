@@ -135,7 +135,7 @@ pub(crate) struct App {
     pub(super) audit: AuditLog,
     /// Marked when other tokens are accepted.
     tokens_changed: watch::Sender<()>,
-    refusals: Refusals,
+    pub(super) refusals: Refusals,
     /// Where the console is, if there is one.
     pub(super) console: Option<String>,
     /// Whether the process runs until it receives a request to stop.
@@ -349,7 +349,7 @@ async fn audited(
 
 /// Refused requests, of which one a second is logged.
 #[derive(Default)]
-struct Refusals(Mutex<LoggedRefusals>);
+pub(super) struct Refusals(Mutex<LoggedRefusals>);
 
 #[derive(Default)]
 struct LoggedRefusals {
@@ -359,7 +359,7 @@ struct LoggedRefusals {
 }
 
 impl Refusals {
-    fn log(&self, from: &str, method: &Method, path: &str, why: &str) {
+    pub(super) fn log(&self, from: &str, method: &Method, path: &str, why: &str) {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if logged.last.is_some_and(|last| now < last + REFUSALS_EVERY) {

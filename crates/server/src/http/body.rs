@@ -78,12 +78,20 @@ pub(super) fn json_value(bytes: &[u8]) -> Result<Value, Problem> {
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
+/// Checks that the values of a body would not take too much memory.
+pub(super) fn check_memory(bytes: &[u8]) -> Result<(), Problem> {
+    match over_memory(memory_of_json(bytes), MAX_MEMORY) {
+        None => Ok(()),
+        Some(told) => {
+            let detail = format!("the values of the body would {told}");
+            Err(Problem::new(ErrorCode::TooLarge, detail))
+        }
+    }
+}
+
 fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
-    if caller == Caller::Remote
-        && let Some(told) = over_memory(memory_of_json(bytes), MAX_MEMORY)
-    {
-        let detail = format!("the values of the body would {told}");
-        return Err(Problem::new(ErrorCode::TooLarge, detail));
+    if caller == Caller::Remote {
+        check_memory(bytes)?;
     }
     if let Some(told) = inexact_json(bytes) {
         return Err(Problem::new(ErrorCode::BadRequest, told));

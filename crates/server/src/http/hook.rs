@@ -1,17 +1,17 @@
 //! Requests of other services that start runs of saved workflows: `triggers: {webhook}`. Each is signed with a secret of
 //! the workflow, so it needs no token.
 
-use super::app::App;
-use super::body::{PathParam, ValidatedQuery, read};
+use super::app::{App, blocking};
+use super::body::{PathParam, ValidatedQuery, check_memory, read};
 use super::listener::Caller;
 use crate::api::{HookStart, Problem};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::post;
 use axum::{Extension, Router};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, now};
+use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, ErrorCode, now};
 
 const PATH: &str = "/v1/hooks/";
 
@@ -44,36 +44,54 @@ pub(super) async fn start(
     request: Request,
 ) -> Result<(StatusCode, axum::Json<HookStart>), Problem> {
     app.check_accepts_work(Caller::Remote)?;
+    let refused = |error: EngineError| refuse(&app, &actor, &workflow, error);
+    let (engine, name) = (Arc::clone(&app.engine), workflow.clone());
+    let webhook = blocking(move || Ok(engine.webhook(&name))).await?;
+    let webhook = webhook.map_err(refused)?;
     let headers = named(request.headers());
+    // Before strangers send bodies.
+    webhook.check_headers(&headers).map_err(refused)?;
     let body = read(request).await?;
     let delivery = Delivery {
         headers,
         body: &body,
         query,
     };
-    let started = app
-        .engine
-        .start_by_webhook(&workflow, &delivery, now())
-        .await;
-    if let Err(EngineError::Unsigned(why)) = &started {
-        tracing::warn!(workflow, why, "a request to a webhook was refused");
+    check_memory(&body)?;
+    let signed = app.engine.check_delivery(&webhook, &delivery, now()).await;
+    let signed = signed.map_err(refused)?;
+    let sender = Actor {
+        name: String::from("webhook"),
+        from: actor.from.clone(),
+    };
+    let begun = app.audit.begin(now(), sender, "start", Some(&workflow));
+    let begun = begun.await?;
+    let started = app.engine.start_by_webhook(signed).await;
+    match &started {
+        Ok(started) => begun.end(AUDIT_DONE, Some(&started.run)).await,
+        Err(error) => begun.end(error.code().word(), None).await,
     }
     let started = started?;
-    let actor = Actor {
-        name: String::from("webhook"),
-        ..actor
-    };
-    let begun = app
-        .audit
-        .begin(now(), actor, "start", Some(&workflow))
-        .await?;
-    begun.end(AUDIT_DONE, Some(&started.run)).await;
     let status = match started.fresh {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
     let run = started.run.to_string();
     Ok((status, axum::Json(HookStart { run })))
+}
+
+/// Logs why a request without a valid signature is refused. Only what concerns the request is in the answer.
+fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Problem {
+    let path = format!("{PATH}{workflow}");
+    app.refusals
+        .log(&actor.from, &Method::POST, &path, &error.to_string());
+    match error {
+        error @ (EngineError::Unsigned(_) | EngineError::NoWebhook(_)) => Problem::from(error),
+        _ => {
+            let detail = "the server cannot check requests to this webhook; its log says why";
+            Problem::new(ErrorCode::Unavailable, detail)
+        }
+    }
 }
 
 fn named(headers: &HeaderMap) -> BTreeMap<String, String> {
