@@ -69,8 +69,8 @@ impl Callbacks {
     pub fn address(&self, run: &str, signal: &str, claim: CallbackClaim) -> Result<String, String> {
         let Some(server) = self.0.server.get() else {
             return Err(String::from(
-                "`callbackUrl` needs a server: start the run on `windlass serve`, and pass --public-url \
-                 if others reach it under another address",
+                "`callbackUrl` needs the address of a server: start the run on `windlass serve`, and pass \
+                 --public-url if it listens on every interface or others reach it under another address",
             ));
         };
         let key = self.key().map_err(|error| format!("{FILE}: {error}"))?;

@@ -372,6 +372,9 @@ impl Secrets {
             if let Some(signal) = of_callback(marked.name) {
                 return match self.callback(&request.run(), signal, marked.fallback) {
                     Ok(address) => {
+                        // An answer may quote its signature alone.
+                        let signature = address.rsplit_once('=').map(|(_, signature)| signature);
+                        addresses.extend(signature.map(str::to_owned));
                         addresses.push(address.clone());
                         Some(address)
                     }

@@ -78,8 +78,11 @@ impl Check<'_> {
             }
             StepKind::Terminate { error, .. } => self.maybe(error.as_ref(), span),
             StepKind::Raise { message, .. } => self.check_stored(message, span, "a message"),
-            StepKind::AwaitSignal(_)
-            | StepKind::Block(_)
+            StepKind::AwaitSignal(awaited) => {
+                let question = awaited.question.as_deref();
+                self.maybe(question.and_then(|question| question.title.as_ref()), span);
+            }
+            StepKind::Block(_)
             | StepKind::Parallel { .. }
             | StepKind::Catch { .. }
             | StepKind::Nothing => {}

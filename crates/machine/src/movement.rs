@@ -182,7 +182,16 @@ impl<'a> Stepper<'a> {
                     _ => Ok(()),
                 }
             }
-            Wait::Signal(_) | Wait::Question(_) => self.record_cancelled(cursor, status, self.now),
+            Wait::Signal(name) => {
+                let name = name.clone();
+                self.void_addresses(&name)?;
+                self.record_cancelled(cursor, status, self.now)
+            }
+            Wait::Question(asked) => {
+                let (name, since) = (asked.signal.clone(), asked.since);
+                self.void_addresses(&name)?;
+                self.record_cancelled(cursor, status, since)
+            }
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),
         }
     }

@@ -18,8 +18,8 @@ pub struct Signal {
     pub payload: Value,
     /// Who sent it, if that is known.
     pub by: Option<Name>,
-    /// Of one that uses the address of `callbackUrl`: how many signals of this name the run had received when the
-    /// address was made. Any other count makes the signal void.
+    /// Of one that uses the address of `callbackUrl`: [`RunState::received`] when the address was made. Any other
+    /// count makes the signal void.
     pub callback: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub enum SignalRefusal {
     Unknown(Vec<Name>),
     /// The question that it answers wants something else.
     Answer(String),
-    /// The run has received it already: the address of the callback is void.
+    /// The run has received it already, or waits for it no more: the address of the callback is void.
     Received,
 }
 
@@ -76,13 +76,11 @@ pub fn check_signal(
 impl Stepper<'_> {
     pub fn handle_signal(&mut self, signal: Signal) -> MachineResult {
         let name = signal.name;
-        if self.program.has_callback(&name) {
-            let received = self.run.received(&name);
-            if signal.callback.is_some_and(|made_at| made_at != received) {
-                return Ok(());
-            }
-            self.count_signal(&name, received + 1)?;
+        let received = self.run.received(&name);
+        if signal.callback.is_some_and(|made_at| made_at != received) {
+            return Ok(());
         }
+        self.void_addresses(&name)?;
         let by = signal.by.as_ref();
         self.report(by.map_or_else(
             || HistoryKind::Signalled { name: name.clone() },
@@ -118,13 +116,17 @@ impl Stepper<'_> {
         }
     }
 
-    fn count_signal(&mut self, name: &Name, received: u64) -> MachineResult {
+    /// Counts an answer, or a wait that ends without one: the earlier addresses of the signal's callback are void.
+    pub fn void_addresses(&mut self, name: &Name) -> MachineResult {
+        if !self.program.has_callback(name) {
+            return Ok(());
+        }
         let variables = self.run.variables.get(RECEIVED_VARIABLE);
         let mut counts = variables
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
-        let count = i64::try_from(received).unwrap_or(i64::MAX);
+        let count = i64::try_from(self.run.received(name) + 1).unwrap_or(i64::MAX);
         counts.insert(name.clone(), Value::Int(count));
         let change = VariableChange::Set(Name::from(RECEIVED_VARIABLE), Value::object(counts));
         self.emit(Change::VariableChanged {

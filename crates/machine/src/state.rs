@@ -601,7 +601,8 @@ impl RunState {
         !self.ready.is_empty()
     }
 
-    /// How many signals of a name it has received, of a name that `callbackUrl` has.
+    /// How many signals of a name it has received, or stopped to wait for. Only the names that `callbackUrl` has are
+    /// counted.
     #[must_use]
     pub fn received(&self, signal: &str) -> u64 {
         let counts = self.variables.get(RECEIVED_VARIABLE);

@@ -33,7 +33,7 @@ inputs: { valid: { default: P1D } }
 actions:
   send:
     type: shell
-    run: 'printf %s "$URL" > DIR/link; echo sent to "$URL"'
+    run: 'printf %s "$URL" > DIR/link; echo sent to "$URL" "${URL##*=}"'
     env: { URL: "@{callbackUrl('ask', inputs('valid'))}" }
   ask:
     type: waitForSignal
@@ -310,15 +310,131 @@ async fn an_address_answers_once_without_a_token_also_after_a_kill() {
     assert!(status == 409, "{problem}");
     assert_eq!(page(&server, &path).await.0, 409);
     server.kill();
+    // Whoever has a used address cannot fill the audit log.
+    let audit = place.json(&["audit", "--action", "answer", "-o", "json"]);
+    let results: Vec<&Value> = audit
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["result"])
+        .collect();
+    assert_eq!(results, ["done", "refused-answer"], "{audit}");
     let report = place.json(&["status", "one", "-o", "json"]);
     let outputs = &report["outcome"]["output"];
     let expected = json!({ "choice": "pay", "amount": 12.5, "answeredBy": "link (127.0.0.1)" });
     assert_eq!(outputs["answer"], expected, "{outputs}");
     // The address is a secret.
-    assert_eq!(outputs["sent"], "sent to ***");
+    assert_eq!(outputs["sent"], "sent to *** ***");
     let dump = place.run(&["dump", "one", "-o", "json"]);
     let signature = link.split("signature=").nth(1).unwrap();
     assert!(!String::from_utf8_lossy(&dump.stdout).contains(signature));
+}
+
+/// The form is complete before the run waits, a refused one keeps what was entered, and programs that read mails may
+/// add parameters to the address.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_shows_its_form_early_and_again_after_a_refusal() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    let early = LINKED.replace(
+        "  ask:\n",
+        "  go: { type: waitForSignal, signal: go }\n  ask:\n",
+    );
+    let file = place.file("linked.yaml", &in_folder(&place, &early));
+    let started = place.run(&["run", &file, "--id", "early", "--detach"]);
+    assert!(started.status.success(), "{started:?}");
+    let link = place.dir.path().join("link");
+    while place.json(&["status", "early", "-o", "json"])["doing"][0]["signal"] != "go" {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let path = path_of(&std::fs::read_to_string(link).unwrap()) + "&utm_source=mail";
+    let (status, text) = page(&server, &path).await;
+    assert_eq!(status, 200, "{text}");
+    for part in ["name=\"field.amount\"", "value=\"refuse\""] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let form = client()
+        .post(format!("{}{path}", server.url))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("accept", "text/html")
+        .body("field.amount=twelve&choice=pay");
+    let refused = form.send().await.unwrap();
+    assert_eq!(refused.status(), 422);
+    let text = refused.text().await.unwrap();
+    for part in ["value=\"twelve\"", "`amount` needs a number"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (status, sent) = send(&server, &path, r#"{"choice": "pay", "amount": 12}"#).await;
+    assert_eq!(status, 200, "{sent}");
+    server.stop();
+}
+
+/// An address belongs to one wait: when that ends without an answer, it does not answer the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_ends_with_its_wait() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    let text = LINKED.replace(
+        "  ask:\n",
+        "  first: { type: waitForSignal, signal: ask, title: First, choices: [pay, refuse], timeout: PT0.1S,
+    schema: { properties: { amount: { type: number, default: 20 } }, required: [amount] }, continue_on_error: true }
+  ask:\n",
+    );
+    let file = place.file("linked.yaml", &in_folder(&place, &text));
+    let started = place.run(&["run", &file, "--id", "late", "--detach"]);
+    assert!(started.status.success(), "{started:?}");
+    loop {
+        let status = place.json(&["status", "late", "-o", "json"]);
+        let title = status["doing"][0]["question"]["title"].as_str();
+        if title.is_some_and(|title| title.contains("Pay")) {
+            break;
+        }
+    }
+    let link = std::fs::read_to_string(place.dir.path().join("link")).unwrap();
+    let (status, problem) = send(
+        &server,
+        &path_of(&link),
+        r#"{"choice": "pay", "amount": 1}"#,
+    )
+    .await;
+    assert_eq!(
+        (status, problem["type"].as_str()),
+        (409, Some("urn:windlass:answered"))
+    );
+    server.stop();
+}
+
+#[test]
+fn mistakes_in_a_question_are_found_before_the_run() {
+    let place = Place::new();
+    for (question, says) in [
+        ("title: \"@{secret('A')}\"", "reads the secret `A`"),
+        (
+            "schema: { properties: { answeredBy: { type: string } } }",
+            "`answeredBy` is the member of an answer with who gave it",
+        ),
+        (
+            "schema: { required: [answeredBy] }",
+            "`answeredBy` is the member of an answer with who gave it",
+        ),
+    ] {
+        let text =
+            format!("actions: {{ ask: {{ type: waitForSignal, signal: ask, {question} }} }}\n");
+        let file = place.file("bad.yaml", &text);
+        let checked = place.run(&["validate", &file]);
+        assert_eq!(checked.status.code(), Some(3), "{text}: {checked:?}");
+        assert!(said(&checked).contains(says), "{says}: {}", said(&checked));
+    }
+    let text = LINKED.replace("callbackUrl('ask'", "callbackUrl('ASK'");
+    let file = place.file("case.yaml", &text);
+    let checked = place.run(&["validate", &file]);
+    assert_eq!(checked.status.code(), Some(3), "{checked:?}");
+    assert!(
+        said(&checked).contains("unknown signal `ASK`"),
+        "{checked:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,7 +42,7 @@ pub use limits::{
 };
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
-pub use question::{FieldKind, FormField, QuestionReport, field_text, received};
+pub use question::{FieldKind, FormField, QuestionReport, callback_question, field_text};
 pub use row::{LoopCell, RunDetail, RunRow, rows};
 pub use schedule::{ScheduleReport, ScheduledTime, ScheduledTimes};
 pub use source::{PlacesReport, SourceReport, places, source};

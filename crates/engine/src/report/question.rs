@@ -5,7 +5,8 @@ use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::{Object, Value};
-use windlass_model::model::{CHOICE, Form};
+use windlass_machine::Wait;
+use windlass_model::model::{CHOICE, CallbackClaim, Form};
 
 /// A question to people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -180,12 +181,36 @@ fn boolean(text: &str) -> Option<Value> {
     }
 }
 
-/// How many signals of a name a run has received, of a name that `callbackUrl` has.
+/// What the address of a callback would answer; none when its run has ended or the address is void.
 ///
 /// # Errors
 /// Store errors, an unknown run.
-pub fn received(inspector: &Inspector, run: &str, signal: &str) -> Result<u64, EngineError> {
-    Ok(RunView::load(inspector, run)?.state().received(signal))
+pub fn callback_question(
+    inspector: &Inspector,
+    run: &str,
+    signal: &str,
+    claim: CallbackClaim,
+) -> Result<Option<QuestionReport>, EngineError> {
+    let view = RunView::load(inspector, run)?;
+    let state = view.state();
+    if state.status().is_final() || state.received(signal) != claim.received {
+        return Ok(None);
+    }
+    let titles = state
+        .cursors
+        .values()
+        .filter_map(|cursor| match &cursor.wait {
+            Wait::Question(asked) if *asked.signal == *signal => asked.title.as_deref(),
+            _ => None,
+        });
+    let form = view
+        .program
+        .as_deref()
+        .and_then(|program| program.form(signal));
+    // The form is that of the signal, so it is known before the run waits.
+    Ok(Some(form.map_or_else(QuestionReport::default, |form| {
+        QuestionReport::new(titles.into_iter().next(), form)
+    })))
 }
 
 /// A value as a form shows it: a text without quotes.

@@ -70,6 +70,16 @@ impl Loom<'_> {
                 {
                     let name = of_callback(name).unwrap_or_default();
                     let signals: Vec<Name> = self.signals.keys().cloned().collect();
+                    // A signal is found by its exact name.
+                    if !signals.iter().any(|known| **known == *name) && has(&signals, name) {
+                        let what = format!("unknown signal `{name}`");
+                        self.error_with("unknown-signal", span, what, || {
+                            format!(
+                                "the names of signals have a case; known are: {}",
+                                some_of(&signals)
+                            )
+                        });
+                    }
                     self.must_exist("unknown-signal", "signal", name, span, &signals);
                 }
                 Reference::Loop(name) => {

@@ -7,7 +7,7 @@ use crate::reader::constant;
 use std::sync::Arc;
 use windlass_expression::{Schema, Value};
 use windlass_model::hir::StepKind;
-use windlass_model::model::{AwaitedSignal, CHOICE, Form, Name, Question};
+use windlass_model::model::{ANSWERED_BY, AwaitedSignal, CHOICE, Form, Name, Question};
 use windlass_source::source::{Entry, Kind, Span};
 
 const HINT: &str = "for example inputs: { signal: approved, timeout: P1D }";
@@ -129,6 +129,16 @@ impl Loom<'_> {
         if !choices.is_empty() && properties.is_some_and(|all| all.get(CHOICE).is_some()) {
             let what = format!("`{CHOICE}` is the member of an answer with one of the `choices`");
             let hint = "give the member of `schema` another name";
+            self.error("conflict", entry.value.span, what, hint);
+            return None;
+        }
+        let required = source.get("required").and_then(Value::as_array);
+        let is_recorded = |name: &Value| name.as_str() == Some(ANSWERED_BY);
+        if properties.is_some_and(|all| all.get(ANSWERED_BY).is_some())
+            || required.is_some_and(|names| names.iter().any(is_recorded))
+        {
+            let what = format!("`{ANSWERED_BY}` is the member of an answer with who gave it");
+            let hint = "Windlass adds it; remove it from `schema`";
             self.error("conflict", entry.value.span, what, hint);
             return None;
         }

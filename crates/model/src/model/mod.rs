@@ -327,7 +327,8 @@ pub const FAILURE: &str = "failure";
 /// The variable with what a run read last of its workflow's state: by name the value and its version.
 pub const STATE_VARIABLE: &str = "$state";
 
-/// The variable of a run with the number of signals that it has received, by name, for the addresses of `callbackUrl`.
+/// The variable of a run with the number of signals that it has received, or stopped to wait for, by name, for the
+/// addresses of `callbackUrl`.
 pub const RECEIVED_VARIABLE: &str = "$received";
 
 /// The action that writes a value between runs, and the one that reads the newest one.

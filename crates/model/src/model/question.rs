@@ -58,12 +58,11 @@ impl Form {
     /// # Errors
     /// Why the answer is not accepted, and what would be.
     pub fn accept(&self, answer: &Value) -> Result<Value, String> {
-        if self.choices.is_empty() && self.schema.is_none() {
-            return Ok(answer.clone());
-        }
+        let is_free = self.choices.is_empty() && self.schema.is_none();
         let mut members = match answer {
-            Value::Null => Object::new(),
             Value::Object(members) => (**members).clone(),
+            free if is_free => return Ok(free.clone()),
+            Value::Null => Object::new(),
             Value::String(choice) if !self.choices.is_empty() => {
                 Object::from_iter([(CHOICE.into(), Value::text(&**choice))])
             }
@@ -116,7 +115,7 @@ impl Form {
 /// What the address of a callback says, and its signature covers, in addition to the run and the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackClaim {
-    /// How many signals of the name the run had received when the address was made.
+    /// How many signals of the name the run had received, or stopped to wait for, when the address was made.
     pub received: u64,
     /// Until when it is valid.
     pub expires_at: Timestamp,

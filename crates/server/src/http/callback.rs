@@ -50,12 +50,11 @@ pub(super) fn is_callback(path: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What an address says.
+/// What an address says. Mail programs and services may add parameters of their own.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CallbackQuery {
-    /// How many signals of the name the run had received when the address was made.
+    /// How many signals of the name the run had received, or stopped to wait for, when the address was made.
     received: u64,
     /// Until when it is valid, in milliseconds since 1970.
     expires: i64,
@@ -88,7 +87,7 @@ impl CallbackQuery {
 #[utoipa::path(get, path = "/v1/callbacks/{run}/{signal}", operation_id = "get_callback", tag = "runs",
     params(("run" = String, Path, description = "The run"), ("signal" = String, Path, description = "The signal"), CallbackQuery),
     responses(
-        (status = 200, description = "The question; an empty one while the run does not wait for the signal", body = QuestionReport),
+        (status = 200, description = "The question, without its title while the run does not wait for the signal", body = QuestionReport),
         (status = "4XX", description = "403 another signature, 404 unknown run, 409 it is answered, 410 the address has expired", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn question(
@@ -102,16 +101,7 @@ pub(super) async fn question(
         return found.map(axum::Json).into_response();
     }
     match found {
-        Ok(question) => page(
-            StatusCode::OK,
-            &Page {
-                run,
-                signal,
-                fields: question.fields.iter().map(ShownField::new).collect(),
-                question,
-                ..Page::default()
-            },
-        ),
+        Ok(question) => page(StatusCode::OK, &Page::form(run, signal, question, &[])),
         Err(problem) => problem_page(&problem),
     }
 }
@@ -136,7 +126,8 @@ pub(super) async fn answer(
         name: format!("link ({})", actor.from),
         ..actor
     };
-    match deliver(&app, query, (&run, &signal), actor, request).await {
+    let delivered = deliver(&app, query, (&run, &signal), actor, request).await;
+    match delivered {
         Ok(_) if as_page => {
             let shown = Page {
                 run,
@@ -145,8 +136,28 @@ pub(super) async fn answer(
             };
             page(StatusCode::OK, &shown)
         }
-        Err(problem) if as_page => problem_page(&problem),
-        other => other.map(axum::Json).into_response(),
+        Ok(state) => axum::Json(state).into_response(),
+        Err(Refusal { problem, form }) if as_page => match form {
+            Some(form) => page(status_of(&problem), &form.with(problem)),
+            None => problem_page(&problem),
+        },
+        Err(Refusal { problem, .. }) => problem.into_response(),
+    }
+}
+
+/// Why an answer was not accepted.
+struct Refusal {
+    problem: Problem,
+    /// The form of the page as it was filled in, so that it can be sent again.
+    form: Option<Page>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            form: None,
+        }
     }
 }
 
@@ -157,22 +168,13 @@ async fn find(
     signal: &str,
 ) -> Result<QuestionReport, Problem> {
     let claim = query.check(app, run, signal)?;
-    let (run, name) = (run.to_owned(), signal.to_owned());
-    let read = move |store: &Inspector| {
-        let status = report::status(store, &run, now())?;
-        Ok((status, report::received(store, &run, &name)?))
-    };
-    let (status, received) = app.inspect(read).await?;
-    if status.status.is_final() || received != claim.received {
-        let detail = format!(
-            "run {} has already received `{signal}`, or has ended",
-            status.run
-        );
-        return Err(Problem::new(ErrorCode::Answered, detail));
-    }
-    let mut doing = status.doing.into_iter();
-    let waiting = doing.find(|one| one.signal.as_deref() == Some(signal));
-    Ok(waiting.and_then(|one| one.question).unwrap_or_default())
+    let (id, name) = (run.to_owned(), signal.to_owned());
+    let read = move |store: &Inspector| report::callback_question(store, &id, &name, claim);
+    app.inspect(read).await?.ok_or_else(|| {
+        let detail =
+            format!("run {run} has received `{signal}`, waits for it no more, or has ended");
+        Problem::new(ErrorCode::Answered, detail)
+    })
 }
 
 async fn deliver(
@@ -181,27 +183,47 @@ async fn deliver(
     (run, signal): (&str, &str),
     actor: Actor,
     request: Request,
-) -> Result<RunState, Problem> {
-    let claim = query.clone().check(app, run, signal)?;
+) -> Result<RunState, Refusal> {
+    let received = query.received;
+    // Whoever has an address that is void cannot fill the audit log.
+    let question = find(app, query, run, signal).await?;
     let kind = essence(request.headers());
     let bytes = read(request).await?;
-    let payload = match kind.as_str() {
-        "application/x-www-form-urlencoded" => {
-            let question = find(app, query, run, signal).await?;
-            entered(&question, &bytes)?
-        }
-        _ if bytes.is_empty() => Value::Null,
-        kind if is_json(kind) => json_value(&bytes)?,
-        _ => {
-            let detail = "send the header `Content-Type: application/json`";
-            return Err(Problem::new(ErrorCode::MediaType, detail));
-        }
+    if kind != "application/x-www-form-urlencoded" {
+        let payload = match bytes.is_empty() {
+            true => Value::Null,
+            false if is_json(&kind) => json_value(&bytes)?,
+            false => {
+                let detail = "send the header `Content-Type: application/json`";
+                return Err(Problem::new(ErrorCode::MediaType, detail).into());
+            }
+        };
+        return Ok(send(app, (run, signal), payload, received, actor).await?);
+    }
+    let members: Vec<(String, String)> = url::form_urlencoded::parse(&bytes).into_owned().collect();
+    let sent = match entered(&question, &members) {
+        Ok(payload) => send(app, (run, signal), payload, received, actor).await,
+        Err(problem) => Err(problem),
     };
+    sent.map_err(|problem| Refusal {
+        form: (problem.code() == ErrorCode::RefusedAnswer)
+            .then(|| Page::form(run.to_owned(), signal.to_owned(), question, &members)),
+        problem,
+    })
+}
+
+async fn send(
+    app: &App,
+    (run, signal): (&str, &str),
+    payload: Value,
+    received: u64,
+    actor: Actor,
+) -> Result<RunState, Problem> {
     let signal = Signal {
         name: Name::from(signal),
         payload,
         by: Some(Name::from(actor.name.as_str())),
-        callback: Some(claim.received),
+        callback: Some(received),
     };
     let command = async { Ok(app.engine.signal(run, signal).await?) };
     let recorded = app
@@ -214,18 +236,22 @@ async fn deliver(
 }
 
 /// The answer that the form of the page sends.
-fn entered(question: &QuestionReport, bytes: &[u8]) -> Result<Value, Problem> {
-    let members: Vec<(String, String)> = url::form_urlencoded::parse(bytes).into_owned().collect();
-    let text_of = |name: &str| {
-        let found = members.iter().find(|(key, _)| key == name);
-        found.map(|(_, text)| text.clone())
-    };
-    let choice = text_of("choice");
-    let answer = question.answer(choice.as_deref(), |field| {
-        // Fields have a prefix, so that none is the choice.
-        text_of(&format!("field.{}", field.name))
+fn entered(question: &QuestionReport, members: &[(String, String)]) -> Result<Value, Problem> {
+    let choice = text_of(members, "choice");
+    let answer = question.answer(choice, |field| {
+        text_of(members, &field_name(field)).map(str::to_owned)
     });
     answer.map_err(|why| Problem::new(ErrorCode::RefusedAnswer, why))
+}
+
+fn text_of<'m>(members: &'m [(String, String)], name: &str) -> Option<&'m str> {
+    let found = members.iter().find(|(key, _)| key == name);
+    found.map(|(_, text)| text.as_str())
+}
+
+/// The name of a field in the form: none is the choice.
+fn field_name(field: &FormField) -> String {
+    format!("field.{}", field.name)
 }
 
 fn wants_page(headers: &HeaderMap) -> bool {
@@ -241,8 +267,39 @@ struct Page {
     signal: String,
     question: QuestionReport,
     fields: Vec<ShownField>,
+    has_form: bool,
     is_answered: bool,
     problem: Option<Problem>,
+}
+
+impl Page {
+    /// The form of a question, with what was entered before.
+    fn form(
+        run: String,
+        signal: String,
+        question: QuestionReport,
+        members: &[(String, String)],
+    ) -> Self {
+        let fields = question.fields.iter().map(|field| {
+            let entered = text_of(members, &field_name(field));
+            ShownField::new(field, entered)
+        });
+        Self {
+            run,
+            signal,
+            fields: fields.collect(),
+            has_form: true,
+            question,
+            ..Self::default()
+        }
+    }
+
+    fn with(self, problem: Problem) -> Self {
+        Self {
+            problem: Some(problem),
+            ..self
+        }
+    }
 }
 
 /// A field as the page shows it.
@@ -254,11 +311,14 @@ struct ShownField {
     element: &'static str,
     options: Vec<String>,
     required: bool,
-    default: String,
+    /// What it begins with.
+    text: String,
 }
 
 impl ShownField {
-    fn new(field: &FormField) -> Self {
+    fn new(field: &FormField, entered: Option<&str>) -> Self {
+        let default = || field.default.as_ref().map(field_text);
+        let text = entered.map(str::to_owned).or_else(default);
         let mut options: Vec<String> = field.options.iter().map(field_text).collect();
         let element = match field.kind {
             FieldKind::Text => "input",
@@ -271,23 +331,22 @@ impl ShownField {
             FieldKind::Json => "textarea",
         };
         Self {
-            name: field.name.clone(),
+            name: field_name(field),
             label: field.label.clone(),
             element,
             options,
             required: field.required,
-            default: field.default.as_ref().map(field_text).unwrap_or_default(),
+            text: text.unwrap_or_default(),
         }
     }
 }
 
 fn problem_page(problem: &Problem) -> Response {
-    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let shown = Page {
-        problem: Some(problem.clone()),
-        ..Page::default()
-    };
-    page(status, &shown)
+    page(status_of(problem), &Page::default().with(problem.clone()))
+}
+
+fn status_of(problem: &Problem) -> StatusCode {
+    StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 fn page(status: StatusCode, shown: &Page) -> Response {
