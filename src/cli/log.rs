@@ -14,8 +14,8 @@ use tracing_subscriber::EnvFilter;
 use windlass_engine::{TerminalText, drives_terminals, now};
 
 /// What a server logs.
-const SERVER: &str = "run=info,audit=info,windlass_server=info,windlass_engine::scheduler=warn,\
-                      windlass_engine::schedule=warn,windlass_temporal=warn";
+const SERVER: &str = "run=info,audit=info,windlass_server=info,windlass_engine=warn,windlass_actions=warn,\
+                      windlass_temporal=warn";
 
 /// Maximum number of lines of a server that wait for standard error. Further ones are lost: a reader that stalls
 /// must not delay runs.

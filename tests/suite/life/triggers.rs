@@ -18,7 +18,7 @@ triggers: { webhook: { secret: GITHUB, signature: github } }
 inputs: { body: {}, headers: {} }
 actions:
   note: { type: compose, inputs: "@inputs('body').ref" }
-outputs: { ref: "@outputs('note')", event: "@inputs('headers')['x-github-event']" }
+outputs: { ref: "@outputs('note')", event: "@inputs('headers')['x-github-event']", headers: "@inputs('headers')" }
 "#;
 
 fn serve(state: &Path) -> Server {
@@ -117,10 +117,9 @@ async fn each_saved_workflow_gets_its_own_deliveries_and_files() {
     let place = Place::new();
     let state = place.state();
     let inbox = place.dir.path().to_str().unwrap();
-    let text = PUSHED.replace(
-        "signature: github }",
-        &format!("signature: github }}, folder: {{ path: \"{inbox}\", pattern: \"*.csv\" }}"),
-    );
+    let folder = format!(", folder: {{ path: \"{inbox}\", pattern: \"*.csv\" }} }}\n");
+    let text = PUSHED.replace(" }\ninputs: { body: {}, headers: {} }\n", &folder);
+    assert!(text.contains(inbox), "{text}");
     for name in ["one", "two"] {
         save(&place, name, &text);
     }
