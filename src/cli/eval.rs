@@ -69,7 +69,7 @@ fn batch() -> Result<Exit, Failure> {
 }
 
 /// What `rand` and `guid` begin with: another number each time.
-fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     let time = u64::try_from(now().0).unwrap_or_default();
     time.rotate_left(20) ^ u64::from(std::process::id())
 }

@@ -1,4 +1,4 @@
-//! The tools that an agent has. Each is one request of the HTTP API.
+//! The tools for runs. Each is one request of the HTTP API.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -64,6 +64,20 @@ const TOOLS: &[Described] = tools! {
     "validate_workflow" LOOKS
         "Checks a workflow without starting it. Returns all diagnostics with line and hint."
         [TEXT, FORMAT]
+    "test_workflow" LOOKS
+        "Runs a workflow on a virtual clock with stubs in the place of requests and commands: what it would do, and its \
+         output. Nothing is sent."
+        [
+            TEXT, FORMAT, ("inputs", Kind::Object, false, "its inputs by name"),
+            ("stubs", Kind::Object, false, "by the name of an action, or `http`, `shell`: a body, {statusCode, body}, {exitCode, stdout}, {error: {kind, message}}, or a list with one for each call"),
+            ("at", Kind::Text, false, "stop after this: `check`, `poll#14`, `poll#14/check`")
+        ]
+    "evaluate" LOOKS
+        "The value of an expression."
+        [
+            ("expression", Kind::Text, true, "such as `@equals(body('check').state, 'done')` or `{{ actions.check.outputs.body.state }}`"),
+            ("context", Kind::Object, false, "what it reads: {inputs, variables, outputs: {check: {body: …}}, …}")
+        ]
     "start_run" ACTS
         "Starts a durable run of a workflow: of its text, or of a workflow saved on the server. \
          Returns the run's id at once. A repeated id is refused, so an id of your own makes a \
@@ -86,8 +100,9 @@ const TOOLS: &[Described] = tools! {
         "Why a run is where it is: its loops with iteration and condition, what it waits for, its error or output."
         [RUN]
     "wait_for_run" LOOKS
-        "Waits for a run's end and returns its result. Call again if the run has not ended."
-        [RUN, ("seconds", Kind::Number, false, "how long, 60 at most (30)")]
+        "Waits for a run's end and returns its result, or what it does if it has not ended. One call with enough seconds \
+         is better than many."
+        [RUN, ("seconds", Kind::Number, false, "how long, 3600 at most (50, or 600 if your client shows progress)")]
     "list_loops" LOOKS
         "The loops of a run, each with its path and how many iterations it made."
         [RUN]
@@ -149,6 +164,12 @@ pub enum Call {
     Ask(Request),
     /// The answer is at hand.
     Page(&'static str),
+    /// The end of this run is waited for.
+    Wait { run: String, seconds: Option<u64> },
+    /// A workflow is simulated here.
+    Test(JsonObject),
+    /// An expression is evaluated here.
+    Evaluate(JsonObject),
 }
 
 /// A request of the HTTP API.
@@ -157,6 +178,33 @@ pub struct Request {
     pub path: String,
     pub query: Vec<(&'static str, String)>,
     pub body: Option<Json>,
+    /// Whether the answer names a run that has begun.
+    pub starts: bool,
+}
+
+impl Request {
+    /// The start of a run.
+    pub fn start(body: Json) -> Self {
+        Self {
+            method: Method::POST,
+            path: "/v1/runs".to_owned(),
+            query: Vec::new(),
+            body: Some(body),
+            starts: true,
+        }
+    }
+}
+
+/// The result of a run, after it has ended or this many seconds.
+pub fn result(run: &str, seconds: u64) -> Request {
+    let run = utf8_percent_encode(run, NON_ALPHANUMERIC);
+    Request {
+        method: Method::GET,
+        path: format!("/v1/runs/{run}/result"),
+        query: vec![("wait", seconds.to_string())],
+        body: None,
+        starts: false,
+    }
 }
 
 /// All tools, as an agent is told of them.
@@ -221,6 +269,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         path,
         query,
         body: None,
+        starts: false,
     };
     let of_run = |what: &str, query| get(format!("/v1/runs/{run}{what}"), query);
     let post = |path: String, body| Request {
@@ -228,6 +277,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         path,
         query: Vec::new(),
         body,
+        starts: false,
     };
     let command = |what: &str, body| post(format!("/v1/runs/{run}/{what}"), body);
     let request = match name {
@@ -237,7 +287,9 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             query: vec![("guest", "true".to_owned())],
             ..post("/v1/validate".to_owned(), Some(Json::Object(given)))
         },
-        "start_run" => post("/v1/runs".to_owned(), Some(start(given)?)),
+        "test_workflow" => return Ok(Call::Test(given)),
+        "evaluate" => return Ok(Call::Evaluate(given)),
+        "start_run" => Request::start(start(given)?),
         "list_runs" => {
             let fields = [
                 ("status", "status"),
@@ -251,8 +303,11 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         }
         "get_run" => of_run("", Vec::new()),
         "wait_for_run" => {
-            let seconds = number("seconds").unwrap_or(30).min(60);
-            of_run("/result", vec![("wait", seconds.to_string())])
+            let seconds = number("seconds");
+            return Ok(Call::Wait {
+                run: text("run").unwrap_or_default(),
+                seconds,
+            });
         }
         "list_loops" => of_run("/loops", Vec::new()),
         "list_iterations" => {
@@ -278,7 +333,10 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         "pause_run" => command("pause", None),
         "resume_run" => command("resume", None),
         "cancel_run" => command("cancel", None),
-        "retry_run" => command("retry", text("from").map(|from| json!({ "from": from }))),
+        "retry_run" => Request {
+            starts: true,
+            ..command("retry", text("from").map(|from| json!({ "from": from })))
+        },
         other => return Err(format!("the tool `{other}` is not made yet: this is a bug")),
     };
     Ok(Call::Ask(request))

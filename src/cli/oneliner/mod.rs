@@ -25,7 +25,7 @@ use super::{history, inputs, status, yaml};
 use rows::StdoutRows;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_engine::report::{HistoryFilter, ListFilter, list};
+use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, list};
 use windlass_engine::{
     Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
 };
@@ -38,10 +38,8 @@ const DIGITS: usize = 3;
 const WORDS: usize = 40;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
-    let what = args.url.iter().chain(&args.command);
     let times = times(global, args.times);
-    let made = file::poll(args, times).map_err(Failure::Usage)?;
-    let name = name("poll", what);
+    let LineFile { name, made } = poll_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, args.url.as_deref());
     let limits = limits(times, Some(args.timeout));
     let given = args.until.iter().map(|until| ("--until", &**until));
@@ -56,8 +54,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
-    let made = file::attempt(args);
-    let name = name("try", args.command.iter());
+    let LineFile { name, made } = try_file(args);
     let limits = limits(args.times, args.timeout);
     let line = Line {
         name: &name,
@@ -75,8 +72,7 @@ pub async fn operation(
     args: &OperationArgs,
 ) -> Result<Exit, Failure> {
     let times = times(global, None);
-    let made = operation::operation(args, times).map_err(Failure::Usage)?;
-    let name = name("operation", [&args.url].into_iter());
+    let LineFile { name, made } = operation_file(args, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let limits = limits(times, Some(args.timeout));
     let expressions = [("--done", &args.done), ("--failed", &args.failed)];
@@ -111,8 +107,7 @@ pub async fn paginate(
 ) -> Result<Exit, Failure> {
     let times = times(global, args.times);
     let to = rows_path(global, &args.to)?;
-    let made = pages::pages(args, &to, times).map_err(Failure::Usage)?;
-    let name = name("paginate", [&args.url].into_iter());
+    let LineFile { name, made } = paginate_file(args, &to, times).map_err(Failure::Usage)?;
     warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let limits = limits(times, Some(args.timeout));
     let total = args.total.as_deref().map(|total| ("--total", total));
@@ -159,6 +154,40 @@ pub async fn events(
     let limits = limits(times, Some(args.duration));
     let (exit, _) = run_with_rows(global, screen, &line, &args.quick, limits).await?;
     Ok(exit)
+}
+
+/// The workflow that a line stands for.
+pub(super) struct LineFile {
+    pub name: String,
+    pub made: serde_json::Value,
+}
+
+pub(super) fn poll_file(args: &PollArgs, times: u64) -> Result<LineFile, String> {
+    Ok(LineFile {
+        name: name("poll", args.url.iter().chain(&args.command)),
+        made: file::poll(args, times)?,
+    })
+}
+
+pub(super) fn try_file(args: &TryArgs) -> LineFile {
+    LineFile {
+        name: name("try", args.command.iter()),
+        made: file::attempt(args),
+    }
+}
+
+pub(super) fn operation_file(args: &OperationArgs, times: u64) -> Result<LineFile, String> {
+    Ok(LineFile {
+        name: name("operation", [&args.url].into_iter()),
+        made: operation::operation(args, times)?,
+    })
+}
+
+pub(super) fn paginate_file(args: &PaginateArgs, to: &str, times: u64) -> Result<LineFile, String> {
+    Ok(LineFile {
+        name: name("paginate", [&args.url].into_iter()),
+        made: pages::pages(args, to, times)?,
+    })
 }
 
 /// Where the rows of a line go, as the file for the line has it.
@@ -222,7 +251,7 @@ fn writable(to: &Path, remote: bool) -> Result<(), String> {
 }
 
 /// A name made of the words of a line.
-fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
+pub(super) fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
     let mut name = command.to_owned();
     for word in words {
         let word = word
@@ -380,9 +409,7 @@ async fn run_of(
         .iter()
         .map(|file| file.text.as_str());
     let line: String = texts.chain(folder).collect();
-    let digest = hex(&sha256(line.as_bytes()));
-    let digits = first_chars(&digest, 2 * DIGITS);
-    let prefix = format!("{name}-{digits}-");
+    let prefix = id_prefix(name, &line);
     let filter = ListFilter {
         prefix: Some(prefix.clone()),
         ..ListFilter::default()
@@ -397,15 +424,27 @@ async fn run_of(
         Err(Failure::Engine(EngineError::NoStore(_))) => Vec::new(),
         Err(failure) => return Err(failure),
     };
+    Ok(next_run(&prefix, &runs))
+}
+
+/// What the ids of the runs of a line begin with.
+pub(super) fn id_prefix(name: &str, text: &str) -> String {
+    let digest = hex(&sha256(text.as_bytes()));
+    let digits = first_chars(&digest, 2 * DIGITS);
+    format!("{name}-{digits}-")
+}
+
+/// The run with this prefix that has not ended, or the id of a new one; and which.
+pub(super) fn next_run(prefix: &str, runs: &[RunRow]) -> (String, bool) {
     let numbered = runs.iter().filter_map(|row| {
-        let number: u64 = row.summary.run.strip_prefix(&prefix)?.parse().ok()?;
+        let number: u64 = row.summary.run.strip_prefix(prefix)?.parse().ok()?;
         Some((number, !row.summary.status.is_final()))
     });
-    Ok(match numbered.max() {
+    match numbered.max() {
         Some((number, true)) => (format!("{prefix}{number}"), true),
         Some((number, false)) => (format!("{prefix}{}", number.saturating_add(1)), false),
         None => (format!("{prefix}1"), false),
-    })
+    }
 }
 
 async fn begin(

@@ -84,7 +84,8 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
     })
 }
 
-fn text(told: &SimulationReport) -> TerminalText {
+/// A line for each step, and how it ended.
+pub(super) fn text(told: &SimulationReport) -> TerminalText {
     let mut out = TerminalText::default();
     for step in &told.steps {
         line(&mut out, "", step);

@@ -1,9 +1,14 @@
 //! `windlass mcp`, as an agent meets it: a real process, messages on its standard input and output.
 
 use crate::life::first_use::Folder;
+use crate::support;
+use axum::Router;
+use axum::routing::get;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An agent with a process of its own.
 struct Agent {
@@ -15,6 +20,16 @@ struct Agent {
 
 impl Agent {
     fn new(folder: &Folder, args: &[&str]) -> Self {
+        Self::with(folder, args, &json!({}))
+    }
+
+    /// An agent whose client knows tasks.
+    fn with_tasks(folder: &Folder, args: &[&str]) -> Self {
+        let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        Self::with(folder, args, &capabilities)
+    }
+
+    fn with(folder: &Folder, args: &[&str], capabilities: &Value) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .arg("mcp")
             .args(args)
@@ -34,7 +49,7 @@ impl Agent {
         };
         let hello = json!({
             "protocolVersion": "2025-06-18",
-            "capabilities": {},
+            "capabilities": capabilities,
             "clientInfo": { "name": "a test", "version": "1" },
         });
         let told = agent.ask("initialize", &hello);
@@ -92,6 +107,204 @@ impl Agent {
     }
 }
 
+/// A server whose job is done after so many checks.
+async fn job(checks: usize) -> String {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let answer = move || {
+        let number = seen.fetch_add(1, Ordering::SeqCst) + 1;
+        let state = if number < checks { "running" } else { "done" };
+        async move { axum::Json(json!({ "state": state, "checks": number })) }
+    };
+    support::serve(Router::new().route("/job", get(answer))).await
+}
+
+/// The task of a call.
+fn task(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
+    let told = agent.ask(
+        "tools/call",
+        &json!({ "name": tool, "arguments": arguments }),
+    );
+    assert_eq!(told["resultType"], "task", "{told}");
+    told["taskId"].as_str().unwrap().to_owned()
+}
+
+/// Asks for a task until it has this status.
+fn until(agent: &mut Agent, task: &str, status: &str) -> Value {
+    loop {
+        let told = agent.ask("tasks/get", &json!({ "taskId": task }));
+        if told["status"] == status {
+            return told;
+        }
+        assert!(
+            ["working", "input_required"].contains(&told["status"].as_str().unwrap()),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_survives_its_client_and_its_server() {
+    let url = format!("{}/job", job(30).await);
+    let poll = json!({ "url": url, "until": "body.state == 'done'", "every": "20ms" });
+    tokio::task::block_in_place(|| {
+        let folder = Folder::new();
+        let allow = ["--allow-private-network"];
+        let mut agent = Agent::with_tasks(&folder, &allow);
+        let id = task(&mut agent, "poll", &poll);
+        let told = agent.ask("tasks/get", &json!({ "taskId": id }));
+        assert!(
+            told["statusMessage"].as_str().unwrap().contains(&id),
+            "{told}"
+        );
+        assert!(told["pollIntervalMs"].as_u64().unwrap() >= 1000, "{told}");
+        // A call that is repeated joins the wait.
+        assert_eq!(task(&mut agent, "poll", &poll), id);
+        agent.kill();
+        let mut agent = Agent::with_tasks(&folder, &allow);
+        let told = until(&mut agent, &id, "completed");
+        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        let result: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(result["status"], "Succeeded", "{result}");
+        assert_eq!(result["output"]["checks"], 30, "{result}");
+        // A wait that never ends is cancelled.
+        let never = json!({ "url": url, "until": "body.state == 'never'", "every": "20ms" });
+        let id = task(&mut agent, "poll", &never);
+        agent.ask("tasks/cancel", &json!({ "taskId": id }));
+        until(&mut agent, &id, "cancelled");
+        agent.ask("tasks/cancel", &json!({ "taskId": id }));
+        agent.leave();
+    });
+}
+
+#[test]
+fn a_task_asks_people_and_continues_with_their_answer() {
+    let folder = Folder::new();
+    let mut agent = Agent::with_tasks(&folder, &[]);
+    let text = "
+actions:
+  ask:
+    type: waitForSignal
+    title: Deploy?
+    choices: [yes, no]
+    schema: { properties: { ticket: { type: integer } }, required: [ticket] }
+outputs: \"@outputs('ask')\"
+";
+    let id = task(&mut agent, "start_run", &json!({ "text": text }));
+    let told = until(&mut agent, &id, "input_required");
+    let requests = told["inputRequests"].as_object().unwrap();
+    let (key, request) = requests.iter().next().unwrap();
+    assert_eq!(request["method"], "elicitation/create", "{told}");
+    assert_eq!(request["params"]["message"], "Deploy?", "{told}");
+    let schema = &request["params"]["requestedSchema"];
+    assert_eq!(
+        schema["properties"]["choice"]["enum"],
+        json!(["yes", "no"]),
+        "{told}"
+    );
+    assert_eq!(schema["properties"]["ticket"]["type"], "integer", "{told}");
+    // A person may decline; the run continues to wait.
+    let key = key.clone();
+    let decline = json!({ &key: { "action": "decline" } });
+    agent.ask(
+        "tasks/update",
+        &json!({ "taskId": id, "inputResponses": decline }),
+    );
+    until(&mut agent, &id, "input_required");
+    let accept =
+        json!({ &key: { "action": "accept", "content": { "choice": "yes", "ticket": 7 } } });
+    let update = json!({ "taskId": id, "inputResponses": accept });
+    agent.ask("tasks/update", &update);
+    let told = until(&mut agent, &id, "completed");
+    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    let result: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(result["output"]["ticket"], 7, "{result}");
+    // The same answer again is that of no question.
+    agent.ask("tasks/update", &update);
+    agent.leave();
+}
+
+#[test]
+fn an_agent_tries_a_workflow_before_it_starts_it() {
+    let folder = Folder::new();
+    let mut agent = Agent::new(&folder, &[]);
+    let text = "
+actions:
+  check:
+    type: doUntil
+    condition: \"@equals(body('ask').state, 'done')\"
+    limit: { count: 10 }
+    delay: 10s
+    actions: { ask: { type: http, uri: \"https://example.org/job\" } }
+outputs: \"@body('ask')\"
+";
+    let stubs = json!({ "ask": [{ "state": "busy" }, { "state": "done" }] });
+    let (failed, told) = agent.call("test_workflow", json!({ "text": text, "stubs": stubs }));
+    assert!(!failed && told.contains("succeeded after 10s"), "{told}");
+    let (failed, told) = agent.call("test_workflow", json!({ "text": text }));
+    assert!(!failed && told.contains("stopped"), "{told}");
+    let wrong = text.replace("doUntil", "doUntill");
+    let (failed, told) = agent.call("test_workflow", json!({ "text": wrong }));
+    assert!(failed && told.contains("doUntill"), "{told}");
+    let context = json!({ "variables": { "n": 2 } });
+    let asked = json!({ "expression": "@add(variables('n'), 1)", "context": context });
+    assert_eq!(agent.call("evaluate", asked), (false, String::from("3")));
+    let (failed, told) = agent.call("evaluate", json!({ "expression": "@ad(1, 2)" }));
+    assert!(failed && told.contains("ad"), "{told}");
+    agent.leave();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_tasks_waits_with_one_call() {
+    let url = format!("{}/job", job(30).await);
+    tokio::task::block_in_place(|| {
+        let folder = Folder::new();
+        let mut agent = Agent::new(&folder, &["--allow-private-network"]);
+        let poll = json!({ "url": url, "until": "body.state == 'done'", "every": "20ms" });
+        let started = agent.get("poll", poll);
+        assert!(started["output"].is_null(), "{started}");
+        let run = &started["run"];
+        let ended = agent.get("wait_for_run", json!({ "run": run, "seconds": 600 }));
+        assert_eq!(ended["output"]["state"], "done", "{ended}");
+        let slept = agent.get("wait_for", json!({ "time": "20ms" }));
+        let ended = agent.get("wait_for_run", json!({ "run": slept["run"] }));
+        assert_eq!(ended["status"], "Succeeded", "{ended}");
+        let found = agent.get("wait_for", json!({ "url": url }));
+        let ended = agent.get("wait_for_run", json!({ "run": found["run"] }));
+        assert_eq!(ended["status"], "Succeeded", "{ended}");
+        for (tool, arguments, says) in [
+            ("poll", json!({}), "missing: "),
+            ("poll", json!({ "url": url, "every": "x" }), "every"),
+            ("wait_for", json!({}), "one of these is needed: url, "),
+            (
+                "wait_for",
+                json!({ "url": url, "time": "1s" }),
+                "are two waits",
+            ),
+            ("wait_for", json!({ "github_run": "here" }), "OWNER/REPO/ID"),
+            (
+                "wait_for",
+                json!({ "file": "/tmp/x" }),
+                "may not use `shell`",
+            ),
+            (
+                "paginate",
+                json!({ "url": url, "to": "rows.jsonl" }),
+                "absolute path",
+            ),
+        ] {
+            let (failed, mut told) = agent.call(tool, arguments.clone());
+            if !failed {
+                let started: Value = serde_json::from_str(&told).unwrap();
+                told = agent
+                    .call("wait_for_run", json!({ "run": started["run"] }))
+                    .1;
+            }
+            assert!(told.contains(says), "{arguments} {says}: {told}");
+        }
+        agent.leave();
+    });
+}
+
 const COUNT: &str = "
 name: count
 inputs: { to: { type: integer } }
@@ -132,7 +345,7 @@ fn an_agent_starts_watches_and_signals_loops() {
             "{name}: {told}"
         );
     }
-    assert_eq!(names.len(), 15, "{names:?}");
+    assert_eq!(names.len(), 22, "{names:?}");
     let (failed, page) = agent.call("workflow_reference", json!({}));
     assert!(!failed && page.contains("# The Loom format"), "{page}");
 

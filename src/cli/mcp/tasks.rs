@@ -1,0 +1,195 @@
+//! Runs as tasks of the Model Context Protocol (`io.modelcontextprotocol/tasks`, SEP-2663). The id of a task is that of
+//! its run, so a task outlives the client, the model and this process.
+
+use crate::cli::status::waiting_line;
+use rmcp::model::{
+    CallToolResult, ContentBlock, DetailedTask, ElicitRequest, ElicitRequestParams,
+    ElicitationSchema, InputRequest, JsonObject, Task, TaskPayload, TaskStatus,
+};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use windlass_engine::report::{
+    CurrentActivity, FieldKind, FormField, QuestionReport, StatusReport,
+};
+use windlass_engine::{RunStatus, TURN_SIGNAL};
+use windlass_value::first_bytes;
+
+/// Maximum size of a result, in bytes: a model reads all of it.
+const MAX_RESULT: usize = 8 * 1024;
+
+/// Between two looks of a client.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A run as a task.
+pub fn task(report: &StatusReport) -> Task {
+    let interval = report
+        .next_due_at
+        .map_or(MIN_INTERVAL, |due| due.since(report.at));
+    let interval = interval.clamp(MIN_INTERVAL, MAX_INTERVAL);
+    let created = report.started_at.to_utc().to_rfc3339();
+    let updated = report.updated_at.to_utc().to_rfc3339();
+    Task::new(&report.run, status(report), created, updated)
+        .with_status_message(message(report))
+        .with_poll_interval_ms(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The same with what it gave, or what it asks.
+pub fn detailed(report: &StatusReport) -> DetailedTask {
+    let payload = match status(report) {
+        TaskStatus::Cancelled => TaskPayload::Cancelled,
+        TaskStatus::Completed => TaskPayload::Completed {
+            result: result(report),
+        },
+        TaskStatus::InputRequired => {
+            let requests = questions(report).map(|(key, doing)| (key, request(doing)));
+            TaskPayload::InputRequired {
+                input_requests: requests.collect(),
+            }
+        }
+        _ => TaskPayload::Working,
+    };
+    DetailedTask::new(task(report), payload)
+}
+
+fn status(report: &StatusReport) -> TaskStatus {
+    match report.status {
+        RunStatus::Cancelled => TaskStatus::Cancelled,
+        status if status.is_final() => TaskStatus::Completed,
+        _ if questions(report).next().is_some() => TaskStatus::InputRequired,
+        _ => TaskStatus::Working,
+    }
+}
+
+/// One sentence about where the run is.
+pub fn message(report: &StatusReport) -> String {
+    let outcome = report.outcome.as_ref();
+    let error = outcome.and_then(|outcome| outcome.error.as_ref());
+    match (error, report.status.is_final()) {
+        (Some(error), _) => format!("{}: {}", report.status.as_str(), error.message),
+        (None, true) => report.status.as_str().to_owned(),
+        (None, false) if report.pause.is_some() => format!("{}  paused", waiting_line(report, "")),
+        (None, false) => waiting_line(report, ""),
+    }
+}
+
+/// What a run gave, small enough for a model.
+pub fn outcome(report: &StatusReport) -> Json {
+    let mut members = Map::from_iter([
+        (String::from("run"), json!(report.run)),
+        (String::from("status"), json!(report.status.as_str())),
+    ]);
+    match &report.outcome {
+        None => {
+            members.insert(String::from("doing"), json!(message(report)));
+        }
+        Some(outcome) => {
+            if let Some(error) = &outcome.error {
+                members.insert(String::from("error"), json!(error.message));
+            }
+            if !outcome.output.is_null() {
+                members.insert(String::from("output"), json!(outcome.output));
+            }
+            let reached = outcome.limits.iter().map(|limit| json!(limit));
+            let reached: Vec<Json> = reached.collect();
+            if !reached.is_empty() {
+                members.insert(String::from("limits"), Json::Array(reached));
+            }
+        }
+    }
+    Json::Object(members)
+}
+
+/// The same as the result of a tool.
+pub fn tool_result(report: &StatusReport) -> CallToolResult {
+    let text = outcome(report).to_string();
+    let text = match text.len() > MAX_RESULT {
+        false => text,
+        true => format!(
+            "{}… cut: {} bytes in all; get_run returns more",
+            first_bytes(&text, MAX_RESULT),
+            text.len()
+        ),
+    };
+    let content = vec![ContentBlock::text(text)];
+    match report.status.is_final() && report.status != RunStatus::Succeeded {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    }
+}
+
+fn result(report: &StatusReport) -> JsonObject {
+    match serde_json::to_value(tool_result(report)) {
+        Ok(Json::Object(result)) => result,
+        Ok(_) | Err(_) => JsonObject::new(),
+    }
+}
+
+/// The waits that people or agents can end, each with its key.
+fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentActivity)> {
+    report.doing.iter().filter_map(|doing| {
+        let signal = doing
+            .signal
+            .as_deref()
+            .filter(|signal| *signal != TURN_SIGNAL)?;
+        // Each wait of a loop has a key of its own.
+        let since = doing.since.map_or(0, |since| since.0);
+        Some((format!("{signal}@{since}"), doing))
+    })
+}
+
+/// The signal that a response to one of the requests sends.
+pub fn signal_of(report: &StatusReport, key: &str) -> Option<String> {
+    let (_, doing) = questions(report).find(|(known, _)| known == key)?;
+    doing.signal.clone()
+}
+
+fn request(doing: &CurrentActivity) -> InputRequest {
+    let signal = doing.signal.as_deref().unwrap_or_default();
+    let empty = QuestionReport::default();
+    let question = doing.question.as_ref().unwrap_or(&empty);
+    let message = question.title.clone();
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    if !question.choices.is_empty() {
+        let choice = json!({ "type": "string", "enum": question.choices });
+        properties.insert(String::from("choice"), choice);
+        required.push("choice");
+    }
+    for field in &question.fields {
+        properties.insert(field.name.clone(), property(field));
+        if field.required {
+            required.push(&field.name);
+        }
+    }
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message.unwrap_or_else(|| format!("The run waits for the signal `{signal}`.")),
+        requested_schema: serde_json::from_value(schema)
+            .unwrap_or_else(|_| ElicitationSchema::new(BTreeMap::new())),
+    };
+    InputRequest::Elicitation(ElicitRequest::new(params))
+}
+
+/// Forms of the protocol have simple fields only; other JSON is entered as text.
+fn property(field: &FormField) -> Json {
+    let mut property = Map::from_iter([(String::from("title"), json!(field.label))]);
+    let kind = match field.kind {
+        FieldKind::Boolean => "boolean",
+        FieldKind::Integer => "integer",
+        FieldKind::Number => "number",
+        FieldKind::Text | FieldKind::Json | FieldKind::Options => "string",
+    };
+    property.insert(String::from("type"), json!(kind));
+    let texts = field
+        .options
+        .iter()
+        .map(windlass_engine::report::field_text);
+    let texts: Vec<String> = texts.collect();
+    if !texts.is_empty() {
+        property.insert(String::from("enum"), json!(texts));
+    }
+    Json::Object(property)
+}

@@ -1,0 +1,83 @@
+//! What an agent tries before it starts a workflow: the whole workflow with stubs, or one expression. Nothing is sent.
+
+use crate::cli::{eval, inputs, test};
+use rmcp::model::JsonObject;
+use serde_json::Value as Json;
+use windlass_engine::{
+    Context, LoadError, LoadOptions, SimulationSpec, Stubs, Subject, TryError, Value, load_text,
+    now, simulate,
+};
+
+/// Simulates a workflow with stubs, on a virtual clock.
+///
+/// # Errors
+/// What is wrong with the text or the stubs, for the agent.
+pub async fn test_workflow(given: &JsonObject) -> Result<String, String> {
+    let stubs = match given.get("stubs").filter(|stubs| !stubs.is_null()) {
+        Some(stubs) => {
+            Stubs::read(&value(stubs)?, "stubs").map_err(|why| format!("`stubs`: {why}"))?
+        }
+        None => Stubs::default(),
+    };
+    let word = |name: &str| given.get(name).and_then(Json::as_str).map(str::to_owned);
+    let dialect = word("dialect").map(|word| inputs::dialect(&word));
+    let dialect = dialect.transpose().map_err(|error| error.to_string())?;
+    let options = LoadOptions {
+        dialect,
+        beside: stubs.values,
+        handlers: stubs.handlers.clone(),
+        ..LoadOptions::default()
+    };
+    let text = word("text").unwrap_or_default();
+    let workflow = match load_text("workflow.yaml", text, &options) {
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        }) => {
+            return Err(diagnostics.render(&bundle, false).trimmed().to_string());
+        }
+        loaded => loaded.map_err(|error| error.to_string())?,
+    };
+    let input = match given.get("inputs").filter(|inputs| !inputs.is_null()) {
+        Some(inputs) => value(inputs)?,
+        None => stubs.input.unwrap_or(Value::Null),
+    };
+    let spec = SimulationSpec {
+        input,
+        answers: stubs.handlers,
+        at: word("at"),
+        now: now(),
+        ..SimulationSpec::default()
+    };
+    let report = simulate(&workflow, &spec).await;
+    let report = report.map_err(|error| error.to_string())?;
+    Ok(test::text(&report).to_string())
+}
+
+/// Evaluates an expression.
+///
+/// # Errors
+/// Why it has no value.
+pub fn evaluate(given: &JsonObject) -> Result<String, String> {
+    let expression = given
+        .get("expression")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let context = given
+        .get("context")
+        .map(value)
+        .transpose()?
+        .unwrap_or(Value::Null);
+    let context = Context::new(&context, now().to_utc(), eval::seed());
+    let evaluated =
+        context.and_then(|context| context.evaluate(Subject::Expression, &Value::text(expression)));
+    match evaluated {
+        Ok(value) => Ok(value.to_json()),
+        Err(TryError::Context(why)) => Err(format!("`context`: {why}")),
+        Err(error) => Err(error.report().to_string()),
+    }
+}
+
+fn value(json: &Json) -> Result<Value, String> {
+    Value::from_json(&json.to_string()).map_err(|error| error.to_string())
+}
