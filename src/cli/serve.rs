@@ -10,7 +10,7 @@ use super::signals::Signals;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
-use windlass_server::{Console, Options, TlsFiles, Tokens};
+use windlass_server::{Console, FurtherRoutes, Options, TlsFiles, Tokens};
 
 /// How often a server looks at runs that others keep.
 const LOOK: Duration = Duration::from_secs(2);
@@ -60,6 +60,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         connections: args.max_connections,
         idle_timeout: args.client_timeout.0,
         public_url: args.public_url.clone(),
+        further: further(),
         grace: args.grace.0,
         prune: pruning(args),
     };
@@ -107,6 +108,17 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     })
     .await?;
     Ok(Exit::Succeeded)
+}
+
+/// The protocol for agents.
+#[cfg(feature = "mcp")]
+fn further() -> Option<FurtherRoutes> {
+    Some(super::mcp::routes)
+}
+
+#[cfg(not(feature = "mcp"))]
+fn further() -> Option<FurtherRoutes> {
+    None
 }
 
 /// Looks what became of runs that others keep, so that whoever watches this server is told.

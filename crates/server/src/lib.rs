@@ -15,5 +15,5 @@ mod http;
 mod serve;
 
 pub use control::ControlSocket;
-pub use http::{Console, Tokens};
+pub use http::{Console, FurtherRoutes, InnerApi, Tokens};
 pub use serve::{Options, ServeError, TlsFiles, serve};

@@ -3,7 +3,7 @@
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{App, Console, Phase, Sessions, Settings, Tokens, serve_tcp};
+use super::http::{App, Console, FurtherRoutes, Phase, Sessions, Settings, Tokens, serve_tcp};
 use sd_notify::NotifyState;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -70,6 +70,8 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// The address under which others reach the server; none: the one that it listens at.
     pub public_url: Option<String>,
+    /// Routes of another protocol at the same address.
+    pub further: Option<FurtherRoutes>,
     /// It leaves within this time.
     pub grace: Duration,
     /// Which runs are forgotten while it serves.
@@ -199,7 +201,14 @@ async fn run(
         Err(error) => return Err(ServeError::Control(error)),
     };
     let (connections, idle_timeout) = (options.connections, options.idle_timeout);
-    let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
+    let mut api = tokio::spawn(serve_tcp(
+        tcp,
+        tls,
+        connections,
+        idle_timeout,
+        app,
+        options.further,
+    ));
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
     let (mut pruning, mut schedules, mut lists, mut folders) = (None, None, None, None);
     let outcome = async {

@@ -61,6 +61,7 @@ impl Server {
                 idle_timeout: Duration::from_secs(30),
                 grace: Duration::from_secs(3),
                 public_url: None,
+                further: None,
                 prune: None,
             };
             let told = move |url: &str| drop(told.send(url.to_owned()));

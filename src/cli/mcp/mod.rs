@@ -15,6 +15,9 @@ use super::oneliner;
 use super::output::Screen;
 use super::session::{Session, Setup};
 use super::signals::Signals;
+use axum::Router;
+use axum::http::request::Parts;
+use axum::routing::post_service;
 use lines::Made;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -23,7 +26,10 @@ use rmcp::model::{
     UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +37,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tools::{Call, Request};
 use windlass_engine::ErrorCode;
-use windlass_engine::report::{ListFilter, StatusReport};
+use windlass_engine::report::{ListReport, StatusReport};
+use windlass_server::InnerApi;
 use windlass_server::api::{LocalStart, StartRun};
-use windlass_server::client::{Client, ClientError};
+use windlass_server::client::ClientError;
 use windlass_value::first_bytes;
 
 /// An answer is cut here, in bytes: an agent reads all of it.
@@ -83,10 +90,10 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         session.resume_all(false).await?;
     }
     let lost = Arc::new(Notify::new());
-    let agent = Agent {
-        setup,
+    let agent = Agent(Api::Owner {
+        setup: Box::new(setup),
         lost: Arc::clone(&lost),
-    };
+    });
     let served = async {
         match agent.serve(rmcp::transport::io::stdio()).await {
             // An agent that leaves before it has said anything is no failure.
@@ -119,10 +126,20 @@ async fn take_over(session: &mut Session, lost: &Notify) {
 }
 
 /// Answers an agent.
-struct Agent {
-    setup: Setup,
-    /// Told when nobody answers.
-    lost: Arc<Notify>,
+#[derive(Clone)]
+struct Agent(Api);
+
+/// Where its requests go.
+#[derive(Clone)]
+enum Api {
+    /// The owner of a store, or a server.
+    Owner {
+        setup: Box<Setup>,
+        /// Notified when nobody answers.
+        lost: Arc<Notify>,
+    },
+    /// The server that this is a part of. Each request has the rights of the one that it serves.
+    Inner(InnerApi),
 }
 
 impl ServerHandler for Agent {
@@ -168,9 +185,9 @@ impl ServerHandler for Agent {
     async fn get_task(
         &self,
         request: GetTaskParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let report = self.status(&request.task_id).await.map_err(unknown_task)?;
+        let report = self.task(&request.task_id, &context).await?;
         Ok(GetTaskResult::new(tasks::detailed(&report)))
     }
 
@@ -178,10 +195,10 @@ impl ServerHandler for Agent {
     async fn update_task(
         &self,
         request: UpdateTaskParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let run = &request.task_id;
-        let report = self.status(run).await.map_err(unknown_task)?;
+        let report = self.task(run, &context).await?;
         for (key, response) in &request.input_responses {
             // The protocol ignores answers to what is no longer asked.
             let Some(signal) = tasks::signal_of(&report, key) else {
@@ -192,11 +209,7 @@ impl ServerHandler for Agent {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
-            let sent = self.request(|client| {
-                let (run, signal) = (run.clone(), signal.clone());
-                let payload = serde_json::from_value(content.clone()).unwrap_or_default();
-                async move { client.signal(&run, &signal, payload).await }
-            });
+            let sent = self.ask(tools::signal(run, &signal, &content), &context);
             sent.await.map_err(refused)?;
         }
         Ok(())
@@ -205,17 +218,18 @@ impl ServerHandler for Agent {
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let run = &request.task_id;
-        let cancelled = self.request(|client| {
-            let run = run.clone();
-            async move { client.cancel(&run).await }
-        });
+        let report = self.task(run, &context).await?;
+        if report.status.is_final() {
+            return Ok(());
+        }
+        let cancelled = self.ask(tools::cancel(run), &context);
         match cancelled.await {
-            // The task has ended already.
+            // It has ended meanwhile.
             Err(error) if error.code() == Some(ErrorCode::RunEnded) => Ok(()),
-            other => other.map(drop).map_err(unknown_task),
+            other => other.map(drop).map_err(refused),
         }
     }
 }
@@ -235,10 +249,6 @@ fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
     capabilities.is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-fn unknown_task(error: ClientError) -> ErrorData {
-    ErrorData::invalid_params(error.to_string(), None)
-}
-
 fn refused(error: ClientError) -> ErrorData {
     ErrorData::invalid_params(error.to_string(), None)
 }
@@ -251,10 +261,10 @@ impl Agent {
         context: &RequestContext<RoleServer>,
     ) -> Result<Answer, String> {
         if let Some(line) = lines::find(name) {
-            return self.start_line(line.make(&given)?).await;
+            return self.start_line(line.make(&given)?, context).await;
         }
         if name == wait_for::NAME {
-            return self.start_line(wait_for::make(given)?).await;
+            return self.start_line(wait_for::make(given)?, context).await;
         }
         let request = match tools::call(name, given)? {
             Call::Page(page) => return Ok(Answer::Text(page.to_owned())),
@@ -273,10 +283,10 @@ impl Agent {
             }
         };
         let starts = request.starts;
-        let answer = self.ask(request).await.map_err(text)?;
+        let answer = self.ask(request, context).await.map_err(text)?;
         match answer.get("run").and_then(Json::as_str).filter(|_| starts) {
             Some(run) => {
-                let report = self.status(run).await.map_err(text)?;
+                let report = self.status(run, context).await.map_err(text)?;
                 Ok(Answer::Started(report))
             }
             None => Ok(Answer::Text(cut(answer.to_string()))),
@@ -284,22 +294,20 @@ impl Agent {
     }
 
     /// Starts the run of a line. The same line joins its run until that has ended, so that a call can be repeated.
-    async fn start_line(&self, made: Made) -> Result<Answer, String> {
+    async fn start_line(
+        &self,
+        made: Made,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, String> {
         let Made { name, text: of, id } = made;
         let prefix = oneliner::id_prefix(&name, &of);
         loop {
             let (run, is_there) = match &id {
                 Some(id) => (id.clone(), false),
                 None => {
-                    let filter = ListFilter {
-                        prefix: Some(prefix.clone()),
-                        ..ListFilter::default()
-                    };
-                    let listed = self.request(|client| {
-                        let filter = filter.clone();
-                        async move { client.list(&filter).await }
-                    });
-                    oneliner::next_run(&prefix, &listed.await.map_err(text)?.runs)
+                    let listed = self.ask(tools::list_with_prefix(&prefix), context).await;
+                    let listed: ListReport = read(listed.map_err(text)?).map_err(text)?;
+                    oneliner::next_run(&prefix, &listed.runs)
                 }
             };
             if !is_there {
@@ -309,7 +317,7 @@ impl Agent {
                     ..StartRun::default()
                 };
                 let body = serde_json::to_value(start).map_err(|error| error.to_string())?;
-                let started = self.ask(Request::start(body)).await;
+                let started = self.ask(Request::start(body), context).await;
                 match started {
                     // A call at the same time has begun it.
                     Err(error) if error.code() == Some(ErrorCode::RunExists) && id.is_none() => {
@@ -318,17 +326,28 @@ impl Agent {
                     other => drop(other.map_err(text)?),
                 }
             }
-            let report = self.status(&run).await.map_err(text)?;
+            let report = self.status(&run, context).await.map_err(text)?;
             return Ok(Answer::Started(report));
         }
     }
 
-    async fn status(&self, run: &str) -> Result<Box<StatusReport>, ClientError> {
-        let report = self.request(|client| {
-            let run = run.to_owned();
-            async move { client.status(&run).await }
-        });
-        report.await.map(Box::new)
+    /// The run of a task.
+    async fn task(
+        &self,
+        run: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Box<StatusReport>, ErrorData> {
+        let invalid = |why: String| ErrorData::invalid_params(why, None);
+        tools::check_run(run).map_err(invalid)?;
+        self.status(run, context).await.map_err(refused)
+    }
+
+    async fn status(
+        &self,
+        run: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Box<StatusReport>, ClientError> {
+        read(self.ask(tools::status(run), context).await?).map(Box::new)
     }
 
     /// Waits for the end of a run, for as long as the client waits for this call.
@@ -347,10 +366,17 @@ impl Agent {
         let begun = Instant::now();
         loop {
             let left = time.saturating_sub(begun.elapsed());
-            let step = left.min(PROGRESS).as_secs_f64().ceil();
-            self.ask(tools::result(run, step as u64)).await?;
-            let report = self.status(run).await?;
-            if report.status.is_final() || begun.elapsed() >= time {
+            let step = left.min(PROGRESS);
+            let asked = Instant::now();
+            self.ask(tools::result(run, step.as_secs()), context)
+                .await?;
+            let report = self.status(run, context).await?;
+            // A server that stops answers early.
+            let is_early = asked.elapsed() + Duration::from_millis(500) < step;
+            if report.status.is_final()
+                || is_early
+                || begun.elapsed() + Duration::from_secs(1) > time
+            {
                 return Ok(report);
             }
             if let Some(token) = &token {
@@ -363,52 +389,75 @@ impl Agent {
         }
     }
 
-    /// Asks the owner of the store; the next one, or this process, if it has ended.
-    async fn request<T, F>(&self, ask: impl Fn(Client) -> F) -> Result<T, ClientError>
-    where
-        F: Future<Output = Result<T, ClientError>>,
-    {
-        let patience = Instant::now() + RETRY_TIME;
-        loop {
-            let answer = match self.setup.client().await {
-                Ok(client) => ask(client).await,
-                Err(error) => Err(error),
-            };
-            match answer {
-                Err(error) if error.is_gone() && Instant::now() < patience => {
-                    self.lost.notify_one();
-                    tokio::time::sleep(RETRY_EVERY).await;
-                }
-                other => return other,
+    async fn ask(
+        &self,
+        request: Request,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Json, ClientError> {
+        match &self.0 {
+            Api::Owner { setup, lost } => ask_owner(setup, lost, &request).await,
+            Api::Inner(api) => {
+                let none = || ClientError::Foreign(String::from("the request has no credentials"));
+                let serves = context.extensions.get::<Parts>().ok_or_else(none)?;
+                let (method, query) = (request.method, &request.query);
+                api.json(serves, method, &request.path, query, request.body.as_ref())
+                    .await
             }
         }
     }
+}
 
-    async fn ask(&self, request: Request) -> Result<Json, ClientError> {
-        let Request {
-            method,
-            path,
-            query,
-            body,
-            starts,
-        } = request;
-        self.request(|client| {
-            let mut body = body.clone();
-            if let (true, Some(Json::Object(body)), Some(_)) = (starts, &mut body, client.owner())
-                // A saved workflow has rights of its own: those that it was saved with.
-                && body.contains_key("text")
-            {
-                let guest = LocalStart {
-                    guest: true,
-                    ..LocalStart::default()
-                };
-                body.insert("local".to_owned(), json!(guest));
+/// Asks the owner of the store; the next one, or this process, if it has ended.
+async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Json, ClientError> {
+    let patience = Instant::now() + RETRY_TIME;
+    loop {
+        let answer = match setup.client().await {
+            Ok(client) => {
+                let mut body = request.body.clone();
+                if let (true, Some(Json::Object(body)), Some(_)) =
+                    (request.starts, &mut body, client.owner())
+                    // A saved workflow has rights of its own: those that it was saved with.
+                    && body.contains_key("text")
+                {
+                    let guest = LocalStart {
+                        guest: true,
+                        ..LocalStart::default()
+                    };
+                    body.insert("local".to_owned(), json!(guest));
+                }
+                let (method, path) = (request.method.clone(), &request.path);
+                client
+                    .json(method, path, &request.query, body.as_ref())
+                    .await
             }
-            let (method, path, query) = (method.clone(), path.clone(), query.clone());
-            async move { client.json(method, &path, &query, body.as_ref()).await }
-        })
-        .await
+            Err(error) => Err(error),
+        };
+        match answer {
+            Err(error) if error.is_gone() && Instant::now() < patience => {
+                lost.notify_one();
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+            other => return other,
+        }
     }
+}
+
+fn read<T: DeserializeOwned>(answer: Json) -> Result<T, ClientError> {
+    serde_json::from_value(answer).map_err(|error| ClientError::Foreign(error.to_string()))
+}
+
+/// The protocol over HTTP, at `/mcp` of a server.
+pub fn routes(api: InnerApi) -> Router {
+    // The guard of the server checks names and origins.
+    let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
+    let agent = Agent(Api::Inner(api));
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(agent.clone()), sessions, config);
+    // Nothing is sent without a request, so that there is no stream for GET.
+    Router::new().route(
+        "/mcp",
+        post_service(service.clone()).delete_service(service),
+    )
 }
 
 fn text(error: ClientError) -> String {

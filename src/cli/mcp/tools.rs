@@ -195,15 +195,60 @@ impl Request {
     }
 }
 
-/// The result of a run, after it has ended or this many seconds.
-pub fn result(run: &str, seconds: u64) -> Request {
+fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request {
     let run = utf8_percent_encode(run, NON_ALPHANUMERIC);
     Request {
+        method,
+        path: format!("/v1/runs/{run}{what}"),
+        query: Vec::new(),
+        body,
+        starts: false,
+    }
+}
+
+/// Checks that an address can have an id.
+///
+/// # Errors
+/// When it cannot: no address has such a part, however it is escaped.
+pub fn check_run(run: &str) -> Result<(), String> {
+    match run {
+        "" | "." | ".." => Err(String::from(
+            "`run` has to be the id of a run: ask `list_runs` for those there are",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Why a run is where it is.
+pub fn status(run: &str) -> Request {
+    of_run(run, "", Method::GET, None)
+}
+
+pub fn cancel(run: &str) -> Request {
+    of_run(run, "/cancel", Method::POST, None)
+}
+
+pub fn signal(run: &str, name: &str, payload: &Json) -> Request {
+    let body = json!({ "name": name, "payload": payload });
+    of_run(run, "/signal", Method::POST, Some(body))
+}
+
+/// The runs whose ids begin with this.
+pub fn list_with_prefix(prefix: &str) -> Request {
+    Request {
         method: Method::GET,
-        path: format!("/v1/runs/{run}/result"),
-        query: vec![("wait", seconds.to_string())],
+        path: String::from("/v1/runs"),
+        query: vec![("prefix", prefix.to_owned())],
         body: None,
         starts: false,
+    }
+}
+
+/// The result of a run, after it has ended or this many seconds.
+pub fn result(run: &str, seconds: u64) -> Request {
+    Request {
+        query: vec![("wait", seconds.to_string())],
+        ..of_run(run, "/result", Method::GET, None)
     }
 }
 
@@ -251,12 +296,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let number = |name: &str| given.get(name).and_then(Json::as_u64);
     let limit = || ("limit", number("limit").unwrap_or(20).to_string());
     let run = text("run");
-    if let Some("" | "." | "..") = run.as_deref() {
-        // No address keeps such a part, however it is escaped.
-        return Err(
-            "`run` has to be the id of a run: ask `list_runs` for those there are".to_owned(),
-        );
-    }
+    run.as_deref().map_or(Ok(()), check_run)?;
     let run = utf8_percent_encode(&run.unwrap_or_default(), NON_ALPHANUMERIC).to_string();
     let with = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
         let given = fields.iter();

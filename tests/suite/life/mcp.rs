@@ -1,6 +1,7 @@
 //! `windlass mcp`, as an agent meets it: a real process, messages on its standard input and output.
 
 use crate::life::first_use::Folder;
+use crate::serve::{Server, Start};
 use crate::support;
 use axum::Router;
 use axum::routing::get;
@@ -221,6 +222,108 @@ outputs: \"@outputs('ask')\"
     // The same answer again is that of no question.
     agent.ask("tasks/update", &update);
     agent.leave();
+}
+
+/// An agent whose client speaks HTTP.
+struct HttpAgent {
+    server: Server,
+    token: &'static str,
+    session: Option<String>,
+    asked: u64,
+}
+
+impl HttpAgent {
+    async fn new(server: Server, token: &'static str) -> Self {
+        let mut agent = Self {
+            server,
+            token,
+            session: None,
+            asked: 0,
+        };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+            "clientInfo": { "name": "a test", "version": "1" },
+        });
+        let told = agent.ask("initialize", &hello).await;
+        assert_eq!(told["result"]["serverInfo"]["name"], "windlass", "{told}");
+        let done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(agent.send(&done).await.status(), 202);
+        agent
+    }
+
+    async fn send(&self, message: &Value) -> reqwest::Response {
+        let mut request = self
+            .server
+            .ask(reqwest::Method::POST, "/mcp")
+            .bearer_auth(self.token)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        request.body(message.to_string()).send().await.unwrap()
+    }
+
+    /// A request and its answer, which is the last event.
+    async fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.asked += 1;
+        let message =
+            json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
+        let answer = self.send(&message).await;
+        assert_eq!(answer.status(), 200);
+        if let Some(session) = answer.headers().get("mcp-session-id") {
+            self.session = Some(session.to_str().unwrap().to_owned());
+        }
+        let text = answer.text().await.unwrap();
+        let messages = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let mut messages = messages.filter_map(|one| serde_json::from_str(one).ok());
+        messages.next_back().unwrap_or_else(|| panic!("{text}"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
+    let folder = Folder::new();
+    let state = folder.path().join("state");
+    let tokens = [("view", "looks-token"), ("operate", "works-token")];
+    let start = || {
+        let start = Start::new(&state).roles(folder.path(), &tokens);
+        start.spawn()
+    };
+    let url = format!("{}/job", job(30).await);
+    let poll = json!({ "url": url, "until": "body.state == 'done'", "every": "20ms" });
+    let call = json!({ "name": "poll", "arguments": poll });
+    let refused = start().ask(reqwest::Method::POST, "/mcp").send().await;
+    assert_eq!(refused.unwrap().status(), 401);
+    let mut agent = HttpAgent::new(start(), "looks-token").await;
+    let told = agent.ask("tools/call", &call).await;
+    assert_eq!(told["result"]["isError"], true, "{told}");
+    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("operate"), "{text}");
+    drop(agent);
+    let mut agent = HttpAgent::new(start(), "works-token").await;
+    let told = agent.ask("tools/call", &call).await;
+    assert_eq!(told["result"]["resultType"], "task", "{told}");
+    let id = told["result"]["taskId"].as_str().unwrap().to_owned();
+    agent.server.kill();
+    let mut agent = HttpAgent::new(start(), "works-token").await;
+    loop {
+        let told = agent.ask("tasks/get", &json!({ "taskId": id })).await;
+        if told["result"]["status"] == "completed" {
+            break;
+        }
+        assert_eq!(told["result"]["status"], "working", "{told}");
+    }
+    agent.server.stop();
+    let audit = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["audit", "--state"])
+        .arg(&state)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(audit.stdout).unwrap();
+    // The start has the name of the token.
+    assert!(text.contains("operate") && text.contains(&id), "{text}");
 }
 
 #[test]

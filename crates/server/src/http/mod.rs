@@ -13,6 +13,7 @@ mod graph;
 mod guard;
 mod health;
 mod hook;
+mod inner_api;
 mod iterations;
 mod language;
 mod listener;
@@ -38,6 +39,7 @@ mod workflows;
 pub(super) use app::{App, Phase};
 pub use guard::Console;
 pub(super) use guard::Settings;
+pub use inner_api::InnerApi;
 pub(super) use sessions::Sessions;
 pub use token_file::Tokens;
 
@@ -66,22 +68,36 @@ pub(super) async fn serve_tcp(
     connections: usize,
     idle_timeout: Duration,
     app: Arc<App>,
+    further: Option<FurtherRoutes>,
 ) -> io::Result<()> {
+    let further = further.map(|routes| {
+        let inner = router(Arc::clone(&app), Router::new());
+        routes(InnerApi::new(inner)).with_state(())
+    });
     let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
-    serve(listener, app).await
+    serve(
+        listener,
+        router(Arc::clone(&app), further.unwrap_or_default()),
+        &app,
+    )
+    .await
 }
+
+/// Routes of another protocol, which the guard of the API protects too.
+pub type FurtherRoutes = fn(InnerApi) -> Router;
 
 /// The same on the control socket.
 pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
     let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
-    if let Err(error) = serve(listener, app).await {
+    let router = router(Arc::clone(&app), Router::new());
+    if let Err(error) = serve(listener, router, &app).await {
         tracing::warn!(%error, "the control socket does not accept");
     }
 }
 
-async fn serve(listener: ClientListener, app: Arc<App>) -> io::Result<()> {
+async fn serve(listener: ClientListener, router: Router, app: &App) -> io::Result<()> {
     let mut phase = app.phase.clone();
-    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
+    let service = router.into_make_service_with_connect_info::<ConnectionInfo>();
     let draining = async move {
         // An error means that the server is gone.
         let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
@@ -90,7 +106,7 @@ async fn serve(listener: ClientListener, app: Arc<App>) -> io::Result<()> {
     serving.await
 }
 
-fn router(app: Arc<App>) -> Router {
+fn router(app: Arc<App>, further: Router<Arc<App>>) -> Router {
     let workflow = put(workflows::put)
         .get(workflows::get)
         .delete(workflows::remove);
@@ -106,6 +122,7 @@ fn router(app: Arc<App>) -> Router {
         .merge(callback::routes())
         .merge(hook::routes())
         .merge(state::routes())
+        .merge(further)
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/workflows/{name}/versions", get(workflows::versions))

@@ -52,7 +52,8 @@ impl Rule {
             ("POST", "/v1/callbacks/{run}/{signal}" | "/v1/hooks/{workflow}") => {
                 (Access::Nothing, None)
             }
-            ("DELETE", "/v1/session") => (Access::View, None),
+            // What its messages ask of the API needs its own access.
+            ("DELETE", "/v1/session") | ("POST" | "DELETE", "/mcp") => (Access::View, None),
             // They compute, and change nothing.
             (
                 "POST",

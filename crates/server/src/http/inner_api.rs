@@ -1,0 +1,84 @@
+//! The API for another protocol of the same server: its requests become requests of the API, with their credentials.
+
+use super::body::unreadable;
+use super::listener::ConnectionInfo;
+use crate::api::Problem;
+use crate::client::ClientError;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::request::Parts;
+use axum::http::{Method, header};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tower_service::Service;
+use windlass_engine::ErrorCode;
+
+/// The largest answer, in bytes.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// What decides who a caller is.
+const CREDENTIALS: [header::HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::HOST,
+    header::ORIGIN,
+];
+
+/// The API of the server, without a connection.
+#[derive(Clone, Debug)]
+pub struct InnerApi(Router);
+
+impl InnerApi {
+    pub(super) fn new(router: Router) -> Self {
+        Self(router)
+    }
+
+    /// A request with the credentials of the one that it serves; its answer as JSON.
+    ///
+    /// # Errors
+    /// What the API refuses.
+    pub async fn json(
+        &self,
+        serves: &Parts,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<&serde_json::Value>,
+    ) -> Result<serde_json::Value, ClientError> {
+        let query: Vec<String> = query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
+            .collect();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{path}?{}", query.join("&")));
+        for name in CREDENTIALS {
+            if let Some(value) = serves.headers.get(&name) {
+                request = request.header(name, value);
+            }
+        }
+        if let Some(info) = serves.extensions.get::<ConnectInfo<ConnectionInfo>>() {
+            request = request.extension(info.clone());
+        }
+        let request = match body {
+            Some(body) => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Body::from(body.to_string())),
+            None => request.body(Body::empty()),
+        };
+        let request =
+            request.map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
+        let Ok(response) = self.0.clone().call(request).await;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), MAX_ANSWER).await;
+        let bytes = bytes.map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
+        if status.is_success() {
+            return match bytes.is_empty() {
+                true => Ok(serde_json::Value::Null),
+                false => Ok(serde_json::from_slice(&bytes).map_err(unreadable)?),
+            };
+        }
+        let problem: Problem = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        Err(problem.into())
+    }
+}
