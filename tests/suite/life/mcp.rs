@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// An agent with a process of its own.
 struct Agent {
@@ -175,6 +176,35 @@ async fn a_task_survives_its_client_and_its_server() {
         agent.ask("tasks/cancel", &json!({ "taskId": id }));
         agent.leave();
     });
+}
+
+/// The process of the agent is killed at any moment: while it starts, answers, or executes runs.
+#[test]
+fn a_hundred_kills_lose_no_task() {
+    let folder = Folder::new();
+    let mut accepted = Vec::new();
+    for round in 0..100_u64 {
+        let mut agent = Agent::with_tasks(&folder, &[]);
+        let id = format!("r{round}");
+        let arguments = json!({ "text": COUNT, "inputs": { "to": 5 }, "id": id });
+        assert_eq!(task(&mut agent, "start_run", &arguments), id);
+        accepted.push(id);
+        std::thread::sleep(Duration::from_millis(round * 7 % 50));
+        agent.kill();
+    }
+    let mut agent = Agent::with_tasks(&folder, &[]);
+    for id in accepted {
+        let told = until(&mut agent, &id, "completed");
+        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        let result: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(result["output"]["n"], 5, "{result}");
+        // The result stays, so a client that did not receive it asks again.
+        assert_eq!(
+            until(&mut agent, &id, "completed")["result"],
+            told["result"]
+        );
+    }
+    agent.leave();
 }
 
 #[test]
