@@ -81,6 +81,10 @@ pub struct PollArgs {
     /// URL to request instead of running a command
     #[arg(long, value_name = "URL", group = "what")]
     pub url: Option<String>,
+    /// Request only what has changed since the last check (If-None-Match): such a check does not count against the
+    /// rate limits of GitHub and others
+    #[arg(long, requires = "url", requires = "until")]
+    pub if_changed: bool,
     #[command(flatten)]
     pub request: RequestArgs,
     /// Command to run. Without --until, exit code 0 ends the poll

@@ -124,6 +124,7 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
         }
         "github_run" => {
             given.insert(String::from("until"), json!("body.status == 'completed'"));
+            given.insert(String::from("if_changed"), json!(true));
             ("url", json!(github_run(&word()?)?))
         }
         _ => return time(&word()?),

@@ -115,6 +115,11 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
             {
                 inputs.insert("check".to_owned(), false.into());
             }
+            if args.if_changed
+                && let Some(inputs) = look.get_mut("inputs").and_then(Value::as_object_mut)
+            {
+                inputs.insert("ifChanged".to_owned(), true.into());
+            }
             // A page of a proxy in the place of JSON is an answer that failed.
             if reads_members(&until) {
                 look.insert("expect".to_owned(), "json".into());

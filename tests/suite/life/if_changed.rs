@@ -191,3 +191,25 @@ fn a_request_without_a_loop_is_warned_of() {
     let looped = folder.run(&["validate", "w.yaml"]).left(0, &[]);
     assert!(!looped.err.contains("has no effect"), "{looped:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_in_one_line_requests_what_has_changed() {
+    let folder = Folder::new();
+    let job = Job::new(ETAG);
+    let url = job.start().await;
+    let line = [
+        "poll",
+        "--url",
+        &url,
+        "--until",
+        "body.state == 'done'",
+        "--every",
+        "5ms",
+        "--if-changed",
+    ];
+    let polled = tokio::task::block_in_place(|| folder.run(&line).left(0, &[]));
+    assert!(polled.out.contains("done"), "{polled:?}");
+    assert_eq!(job.statuses(), [200, 304, 304, 200, 304, 200]);
+    let alone = ["poll", "--url", &url, "--if-changed"];
+    tokio::task::block_in_place(|| folder.run(&alone).left(2, &["--until"]));
+}
