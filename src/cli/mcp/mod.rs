@@ -2,6 +2,7 @@
 //! standard input and output. This process joins the owner of the store, or becomes it.
 
 mod lines;
+mod resources;
 mod tasks;
 mod tools;
 mod trial;
@@ -21,9 +22,10 @@ use axum::routing::post_service;
 use lines::Made;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
-    CreateTaskResult, GetTaskParams, GetTaskResult, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig,
-    UpdateTaskParams,
+    CreateTaskResult, GetTaskParams, GetTaskResult, Implementation, JsonObject,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -144,7 +146,10 @@ enum Api {
 
 impl ServerHandler for Agent {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tasks();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_tasks();
         ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
@@ -180,6 +185,28 @@ impl ServerHandler for Agent {
             }
             Answer::Started(report) => tasks::tool_result(&report).into(),
         })
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::list()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match resources::read(&request.uri) {
+            Some(found) => Ok(ReadResourceResult::new(vec![found]).into()),
+            None => {
+                let message = format!("no resource `{}`", request.uri);
+                Err(ErrorData::resource_not_found(message, None))
+            }
+        }
     }
 
     async fn get_task(

@@ -1,5 +1,6 @@
 //! The tools for runs. Each is one request of the HTTP API.
 
+use super::resources;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
@@ -140,23 +141,6 @@ const TOOLS: &[Described] = tools! {
             ("from", Kind::Text, false, "where it restarts: `failed`, `fetch`, `poll#14`; default: the beginning")
         ]
 };
-
-macro_rules! page {
-    ($format:literal) => {
-        (
-            $format,
-            include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/docs/reference/",
-                $format,
-                ".md"
-            )),
-        )
-    };
-}
-
-/// The reference pages, by format.
-const PAGES: [(&str, &str); 3] = [page!("loom"), page!("tea"), page!("canvas")];
 
 /// What comes of a call before anybody is asked.
 pub enum Call {
@@ -416,9 +400,9 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
 
 fn page(format: Option<&str>) -> Result<Call, String> {
     let format = format.unwrap_or("loom");
-    let page = PAGES.iter().find(|(name, _)| *name == format);
+    let page = resources::reference(format);
     let page = page.ok_or_else(|| format!("no format `{format}`: loom, tea or canvas"))?;
-    Ok(Call::Page(page.1))
+    Ok(Call::Page(page.text))
 }
 
 /// The body of a start. An agent's workflow is a guest's, whoever started this process.

@@ -357,6 +357,25 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
 }
 
 #[test]
+fn an_agent_reads_references_and_schemas() {
+    let folder = Folder::new();
+    let mut agent = Agent::new(&folder, &[]);
+    let listed = agent.ask("resources/list", &json!({}));
+    let listed = listed["resources"].as_array().unwrap();
+    assert_eq!(listed.len(), 13, "{listed:?}");
+    for resource in listed {
+        let told = agent.ask("resources/read", &json!({ "uri": resource["uri"] }));
+        let text = told["contents"][0]["text"].as_str().unwrap();
+        let about = resource["uri"].as_str().unwrap();
+        match about.starts_with("windlass://schema/") {
+            true => assert!(text.contains("json-schema.org"), "{about}: {text}"),
+            false => assert!(text.starts_with("# "), "{about}: {text}"),
+        }
+    }
+    agent.leave();
+}
+
+#[test]
 fn an_agent_tries_a_workflow_before_it_starts_it() {
     let folder = Folder::new();
     let mut agent = Agent::new(&folder, &[]);

@@ -1,0 +1,106 @@
+//! What an agent reads before it writes a workflow: the references of the formats, recipes, and the JSON Schemas.
+
+use rmcp::model::{Resource, ResourceContents};
+use windlass_engine::{Dialect, json_schema};
+
+/// What the addresses begin with.
+const SCHEME: &str = "windlass://";
+
+/// A page of the documentation.
+pub struct Page {
+    /// The end of its address.
+    name: &'static str,
+    about: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! page {
+    ($folder:literal, $name:literal, $about:literal) => {
+        Page {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/docs/",
+                $folder,
+                "/",
+                $name,
+                ".md"
+            )),
+        }
+    };
+}
+
+const PAGES: [Page; 10] = [
+    page!(
+        "reference",
+        "loom",
+        "The format Loom: files, loops, retries, schedules"
+    ),
+    page!("reference", "tea", "The format of The Edge Agent"),
+    page!(
+        "reference",
+        "canvas",
+        "The format canvas: graphs of nodes and ports"
+    ),
+    page!("reference", "azure", "Logic Apps definitions"),
+    page!(
+        "reference",
+        "actions",
+        "All actions with their inputs and outputs"
+    ),
+    page!(
+        "reference",
+        "expressions",
+        "Functions of expressions, with examples"
+    ),
+    page!(
+        "reference",
+        "loops",
+        "What loops do: limits, statuses, results"
+    ),
+    page!("guides", "cookbook", "Recipes: whole files for usual jobs"),
+    page!("guides", "polling", "Recipes for polling"),
+    page!("guides", "paging", "Recipes for pages"),
+];
+
+/// The formats with a schema.
+const SCHEMAS: [Dialect; 3] = [Dialect::Loom, Dialect::Tea, Dialect::Canvas];
+
+/// The page of a format, as `workflow_reference` returns it.
+pub fn reference(format: &str) -> Option<&'static Page> {
+    let formats = SCHEMAS.map(Dialect::as_str);
+    PAGES
+        .iter()
+        .find(|page| page.name == format && formats.contains(&format))
+}
+
+/// All resources.
+pub fn list() -> Vec<Resource> {
+    let pages = PAGES.iter().map(|page| {
+        Resource::new(format!("{SCHEME}docs/{}", page.name), page.name)
+            .with_description(page.about)
+            .with_mime_type("text/markdown")
+            .with_size(page.text.len() as u64)
+    });
+    let schemas = SCHEMAS.iter().map(|format| {
+        let format = format.as_str();
+        Resource::new(
+            format!("{SCHEME}schema/{format}"),
+            format!("{format}.schema.json"),
+        )
+        .with_description(format!("The JSON Schema of the format {format}"))
+        .with_mime_type("application/schema+json")
+    });
+    pages.chain(schemas).collect()
+}
+
+/// A resource by its address.
+pub fn read(address: &str) -> Option<ResourceContents> {
+    let text = match address.strip_prefix(SCHEME)?.split_once('/')? {
+        ("docs", name) => PAGES.iter().find(|page| page.name == name)?.text,
+        ("schema", name) => json_schema(Dialect::parse(name)?)?,
+        _ => return None,
+    };
+    Some(ResourceContents::text(text, address))
+}
