@@ -57,6 +57,8 @@ pub struct SimulationSpec {
     pub at: Option<String>,
     /// The attempts of `at` before this one fail as a lost connection does.
     pub attempt: u32,
+    /// Maximum number of steps; at most, and by default, 100,000.
+    pub max_steps: Option<usize>,
     /// When it begins.
     pub now: Timestamp,
     /// The scheduled time of the run.
@@ -170,9 +172,10 @@ pub async fn simulate(
         }
         play.events.push_back(Event::Signalled(signal));
     }
+    let max_steps = given.max_steps.unwrap_or(MAX_STEPS).min(MAX_STEPS);
     while let Some(event) = play.next_event() {
-        if play.count == MAX_STEPS {
-            play.stopped = Some(format!("it has taken {MAX_STEPS} steps"));
+        if play.count >= max_steps {
+            play.stopped = Some(format!("it has taken {max_steps} steps"));
             break;
         }
         if play.handle_event(event).await? {

@@ -295,13 +295,9 @@ impl Agent {
         }
         let request = match tools::call(name, given)? {
             Call::Page(page) => return Ok(Answer::Text(page.to_owned())),
-            Call::Test(given) => {
-                return trial::test_workflow(&given)
-                    .await
-                    .map(|text| Answer::Text(cut(text)));
-            }
-            Call::Evaluate(given) => {
-                return trial::evaluate(&given).map(|text| Answer::Text(cut(text)));
+            Call::Try(trial, given) => {
+                let tried = trial::run(trial, given).await;
+                return tried.map(|text| Answer::Text(cut(text)));
             }
             Call::Ask(request) => request,
             Call::Wait { run, seconds } => {

@@ -1,6 +1,7 @@
 //! The tools for runs. Each is one request of the HTTP API.
 
 use super::resources;
+use super::trial::Trial;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
@@ -150,10 +151,8 @@ pub enum Call {
     Page(&'static str),
     /// The end of this run is waited for.
     Wait { run: String, seconds: Option<u64> },
-    /// A workflow is simulated here.
-    Test(JsonObject),
-    /// An expression is evaluated here.
-    Evaluate(JsonObject),
+    /// It is tried here.
+    Try(Trial, JsonObject),
 }
 
 /// A request of the HTTP API.
@@ -311,8 +310,8 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             query: vec![("guest", "true".to_owned())],
             ..post("/v1/validate".to_owned(), Some(Json::Object(given)))
         },
-        "test_workflow" => return Ok(Call::Test(given)),
-        "evaluate" => return Ok(Call::Evaluate(given)),
+        "test_workflow" => return Ok(Call::Try(Trial::Test, given)),
+        "evaluate" => return Ok(Call::Try(Trial::Evaluate, given)),
         "start_run" => Request::start(start(given)?),
         "list_runs" => {
             let fields = [

@@ -1,18 +1,50 @@
 //! What an agent tries before it starts a workflow: the whole workflow with stubs, or one expression. Nothing is sent.
+//! Agents of a server are strangers, so a trial has few steps, and few run at a time.
 
 use crate::cli::{eval, inputs, test};
 use rmcp::model::JsonObject;
 use serde_json::Value as Json;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use windlass_engine::{
     Context, LoadError, LoadOptions, SimulationSpec, Stubs, Subject, TryError, Value, load_text,
     now, simulate,
 };
 
-/// Simulates a workflow with stubs, on a virtual clock.
+/// How many trials run at a time; the others wait.
+static TRIALS: Semaphore = Semaphore::const_new(2);
+
+/// The steps of a simulation.
+const MAX_STEPS: usize = 5_000;
+
+/// A trial.
+#[derive(Clone, Copy)]
+pub enum Trial {
+    /// A workflow is simulated with stubs, on a virtual clock.
+    Test,
+    /// An expression is evaluated.
+    Evaluate,
+}
+
+/// Runs a trial on a thread that may block.
 ///
 /// # Errors
-/// What is wrong with the text or the stubs, for the agent.
-pub async fn test_workflow(given: &JsonObject) -> Result<String, String> {
+/// What is wrong with the text, the stubs or the expression, for the agent.
+pub async fn run(trial: Trial, given: JsonObject) -> Result<String, String> {
+    // It is never closed.
+    let place = TRIALS.acquire().await;
+    let handle = Handle::current();
+    let done = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        match trial {
+            Trial::Test => handle.block_on(test_workflow(&given)),
+            Trial::Evaluate => evaluate(&given),
+        }
+    });
+    done.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     let stubs = match given.get("stubs").filter(|stubs| !stubs.is_null()) {
         Some(stubs) => {
             Stubs::read(&value(stubs)?, "stubs").map_err(|why| format!("`stubs`: {why}"))?
@@ -46,6 +78,7 @@ pub async fn test_workflow(given: &JsonObject) -> Result<String, String> {
         input,
         answers: stubs.handlers,
         at: word("at"),
+        max_steps: Some(MAX_STEPS),
         now: now(),
         ..SimulationSpec::default()
     };
@@ -54,11 +87,7 @@ pub async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     Ok(test::text(&report).to_string())
 }
 
-/// Evaluates an expression.
-///
-/// # Errors
-/// Why it has no value.
-pub fn evaluate(given: &JsonObject) -> Result<String, String> {
+fn evaluate(given: &JsonObject) -> Result<String, String> {
     let expression = given
         .get("expression")
         .and_then(Json::as_str)

@@ -231,6 +231,7 @@ async fn play(
         last_run: case.last_run.clone(),
         at: case.at.clone(),
         attempt: case.attempt,
+        max_steps: None,
         now: case.now.unwrap_or(args.now),
         scheduled_time: case.scheduled_time.or(args.scheduled_time),
     };
