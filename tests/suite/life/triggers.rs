@@ -157,9 +157,9 @@ async fn a_stranger_does_not_see_what_the_server_lacks() {
     server.log_until("hidden-reason");
     let asked = std::fs::read_to_string(place.dir.path().join("asked")).unwrap();
     assert_eq!(asked, "asked\n");
-    // Without a signature the body is not read.
+    // Without a signature no secret is needed to refuse it.
     let request = server.ask(Method::POST, "/v1/hooks/pushed");
-    let (status, problem) = answer(request.body("x".repeat(17 << 20))).await;
+    let (status, problem) = answer(request.body("{}")).await;
     assert_eq!(status, 401, "{problem}");
     server.stop();
 }
