@@ -1,5 +1,7 @@
-// What a person chose for this browser: the theme, and whether single keys do something.
+// What a person chose for this browser: the theme, whether single keys do something, and the sizes of things.
 
+/** Columns of the list of runs that can be sized. */
+export type Column = 'state' | 'workflow' | 'run' | 'loop' | 'started' | 'took';
 type Theme = 'system' | 'light' | 'dark';
 
 function stored(name: string): string | null {
@@ -18,9 +20,30 @@ function store(name: string, value: string): void {
   }
 }
 
+function storedWidths(): Partial<Record<Column, number>> {
+  try {
+    const widths: unknown = JSON.parse(stored('columns') ?? '{}');
+    const whole = Object.entries(widths ?? {}).filter(([, width]) => Number.isInteger(width));
+    return Object.fromEntries(whole);
+  } catch {
+    return {};
+  }
+}
+
+/** How much of a run's page its data has, in percent; none: the usual share. */
+function storedSide(): number | undefined {
+  const side = Number.parseInt(stored('side') ?? '', 10);
+  return side >= SIDE.least && side <= SIDE.most ? side : undefined;
+}
+
+export const SIDE = { least: 20, most: 80 };
+
 class Settings {
   theme = $state<Theme>((stored('theme') as Theme | null) ?? 'system');
   keys = $state(stored('keys') !== 'off');
+  /** Widths of columns in pixels; the others have their usual ones. */
+  widths = $state.raw(storedWidths());
+  side = $state(storedSide());
 
   apply(): void {
     document.documentElement.dataset['theme'] = this.theme;
@@ -35,6 +58,16 @@ class Settings {
   nextTheme(): void {
     const order: Theme[] = ['system', 'light', 'dark'];
     this.setTheme(order[(order.indexOf(this.theme) + 1) % order.length] ?? 'system');
+  }
+
+  setWidths(widths: Partial<Record<Column, number>>): void {
+    this.widths = widths;
+    store('columns', JSON.stringify(widths));
+  }
+
+  setSide(side: number | undefined): void {
+    this.side = side;
+    store('side', String(side ?? ''));
   }
 
   setKeys(on: boolean): void {
