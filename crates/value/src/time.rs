@@ -11,6 +11,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+/// The milliseconds of an hour.
+const HOUR: i64 = 3_600_000;
+
 /// An instant, in milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// Absolute, so that due times and deadlines mean the same before and after a restart.
@@ -32,6 +35,12 @@ impl Timestamp {
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The beginning of its hour, in UTC.
+    #[must_use]
+    pub fn hour(self) -> Self {
+        Self(self.0.saturating_sub(self.0.rem_euclid(HOUR)))
     }
 
     /// The same instant for chrono, [`Self::LAST`] at most; before chrono's time its first one.

@@ -640,6 +640,19 @@ async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
         list["facets"]["workflow"],
         json!({ "count": 1, "other": 1 })
     );
+    // An hour that is chosen does not hide the runs of the others; a text, a status and a workflow do.
+    let by_hour = |list: &serde_json::Value| {
+        let hours = list["facets"]["hour"].as_object().unwrap().clone();
+        assert!(hours.keys().all(|hour| hour.ends_with(":00:00.000Z")));
+        let runs = hours.values().map(|hour| hour["Succeeded"].as_u64());
+        runs.map(Option::unwrap).sum::<u64>()
+    };
+    let (_, list) = ids("facets=true&until=2000-01-01T00:00:00Z").await;
+    assert_eq!(list["facets"]["status"], json!({}));
+    assert_eq!(by_hour(&list), 3);
+    assert_eq!(by_hour(&ids("facets=true&text=red").await.1), 2);
+    assert_eq!(by_hour(&ids("facets=true&workflow=other").await.1), 1);
+    assert_eq!(by_hour(&ids("facets=true&status=Failed").await.1), 0);
     assert_eq!(server.get("/v1/runs?since=yesterday").await.0, 400);
 
     let listed = |args: &[&str]| {

@@ -107,7 +107,11 @@ export interface RunList {
   more: number;
   total?: number;
   next?: string | null;
-  facets?: { status: Record<string, number>; workflow: Record<string, number> } | null;
+  facets?: {
+    status: Record<string, number>; workflow: Record<string, number>;
+    /** Of the last 24 hours, by the beginning of each and by status. */
+    hour: Record<string, Record<string, number>>;
+  } | null;
 }
 
 export interface ConditionReport {

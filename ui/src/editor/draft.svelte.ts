@@ -29,11 +29,6 @@ export interface Past {
   iteration: string;
 }
 
-export const NEW: Record<string, string> = {
-  loom: 'name: new-workflow\nactions:\n  first:\n    type: compose\n    inputs: hello\n',
-  canvas: 'name: new-workflow\ndialect: canvas\nnodes: []\nedges: []\n',
-};
-
 export class Draft {
   text = $state('');
   /** The text as it is kept or was begun. */

@@ -141,10 +141,11 @@ export class RunList {
   }
 
   private fits(row: RunRow): boolean {
-    const { status, workflow, text } = this.filter;
+    const { status, workflow, text, until } = this.filter;
     const states = [row.status, stateOfRun(row)];
     if (status && !status.split(',').some((one) => states.includes(one))) return false;
     if (workflow && workflow !== row.workflow) return false;
+    if (until && Date.parse(row.started_at) >= Date.parse(until)) return false;
     if (!text) return true;
     const where = [row.run, row.workflow, ...Object.entries(row.labels).flat()].join('\n').toLowerCase();
     return where.includes(text.toLowerCase());

@@ -2,8 +2,8 @@
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
 
 export function duration(ms: number): string {
   const time = Math.max(0, ms);
@@ -51,4 +51,10 @@ export function clockTime(at: string, now: number, exact = false): string {
 export function between(from: string | null | undefined, to: string | null | undefined): number | undefined {
   if (!from || !to) return undefined;
   return Date.parse(to) - Date.parse(from);
+}
+
+/** `14:00 to 15:00`, by this browser's clock. */
+export function hours(from: number, until: number): string {
+  const time = (at: number): string => clockTime(new Date(at).toISOString(), at).slice(0, 5);
+  return `${time(from)} to ${time(until)}`;
 }

@@ -109,6 +109,8 @@ pub struct ListFilter {
     pub runs: Vec<String>,
     /// Whether [`ListReport::facets`] are asked for.
     pub facets: bool,
+    /// [`Facets::hour`] counts the runs that were started at this instant or later; none: no run.
+    pub hours_since: Option<Timestamp>,
     /// Whether it is told what each run is at.
     pub detail: bool,
     /// Not the newest so many of those behind the place.
@@ -123,18 +125,21 @@ pub struct ListFilter {
 type PageCursor = (Timestamp, String);
 
 impl ListFilter {
-    /// Whether it takes a run, but for its status and its workflow.
+    /// Whether it takes a run, but for its status, its workflow and its start.
     fn matches(&self, header: &RunIndexEntry, text: Option<&str>) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
         let meant = |run: &String| **run == *header.id;
         (self.runs.is_empty() || self.runs.iter().any(meant))
             && self.prefix.as_deref().is_none_or(begins)
-            && self.since.is_none_or(|since| header.started_at >= since)
-            && self.until.is_none_or(|until| header.started_at < until)
             && self.stuck_since.is_none_or(|since| header.is_stuck(since))
             && self.labels.iter().all(labelled)
             && text.is_none_or(|text| names(header, text))
+    }
+
+    fn matches_start(&self, header: &RunIndexEntry) -> bool {
+        self.since.is_none_or(|since| header.started_at >= since)
+            && self.until.is_none_or(|until| header.started_at < until)
     }
 
     fn matches_status(&self, header: &RunIndexEntry) -> bool {
@@ -205,19 +210,33 @@ pub struct Facets {
     pub status: BTreeMap<String, u64>,
     /// By workflow.
     pub workflow: BTreeMap<String, u64>,
+    /// The runs that were started in the last 24 hours, by the beginning of the hour of their start, and
+    /// by what they do, as `status`. An hour without runs is left out.
+    #[serde(default)]
+    pub hour: BTreeMap<Timestamp, BTreeMap<String, u64>>,
 }
 
 impl Facets {
     fn count(&mut self, filter: &ListFilter, head: &RunIndexEntry) {
-        if filter.matches_workflow(head) {
-            one_more(&mut self.status, head.status.as_str());
-            if head.succeeded_with_failures() {
-                one_more(&mut self.status, SUCCEEDED_WITH_FAILURES);
-            }
+        let (status, workflow) = (filter.matches_status(head), filter.matches_workflow(head));
+        let start = filter.matches_start(head);
+        if workflow && start {
+            count_status(&mut self.status, head);
         }
-        if filter.matches_status(head) {
+        if status && start {
             one_more(&mut self.workflow, &head.workflow);
         }
+        if status && workflow && filter.hours_since.is_some_and(|at| head.started_at >= at) {
+            let hour = head.started_at.hour();
+            count_status(self.hour.entry(hour).or_default(), head);
+        }
+    }
+}
+
+fn count_status(counts: &mut BTreeMap<String, u64>, head: &RunIndexEntry) {
+    one_more(counts, head.status.as_str());
+    if head.succeeded_with_failures() {
+        one_more(counts, SUCCEEDED_WITH_FAILURES);
     }
 }
 
@@ -269,7 +288,8 @@ fn choose(
         if let Some(facets) = &mut report.facets {
             facets.count(filter, head);
         }
-        if !filter.matches_status(head) || !filter.matches_workflow(head) {
+        let meant = filter.matches_status(head) && filter.matches_workflow(head);
+        if !meant || !filter.matches_start(head) {
             continue;
         }
         report.total += 1;

@@ -278,7 +278,7 @@ pub(super) struct ListQuery {
     stuck_since: Option<Timestamp>,
     /// Only these runs; several with commas between them, 200 at most.
     runs: Option<String>,
-    /// Whether the runs are counted by status and by workflow too.
+    /// Whether the runs are counted by status, by workflow and by hour too.
     #[serde(default, deserialize_with = "flag")]
     facets: bool,
     /// Whether it is told what each run is at: its loop, what it waits for, why it failed.
@@ -328,6 +328,10 @@ pub(super) async fn list(
         stuck_since: query.stuck_since,
         runs: words(&query.runs),
         facets: query.facets,
+        // With the hour that has begun, 24.
+        hours_since: query
+            .facets
+            .then(|| Timestamp(now().hour().0 - 23 * 3_600_000)),
         detail: query.detail,
         offset: query.offset,
         ..ListFilter::default()
