@@ -178,6 +178,9 @@ impl Request {
     }
 }
 
+/// No run has a longer id, in bytes.
+const MAX_RUN: usize = 1_000;
+
 fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request {
     let run = utf8_percent_encode(run, NON_ALPHANUMERIC);
     Request {
@@ -198,6 +201,7 @@ pub fn check_run(run: &str) -> Result<(), String> {
         "" | "." | ".." => Err(String::from(
             "`run` has to be the id of a run: ask `list_runs` for those there are",
         )),
+        run if run.len() > MAX_RUN => Err(String::from("unknown run: its id is too long")),
         _ => Ok(()),
     }
 }

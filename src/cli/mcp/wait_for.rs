@@ -114,7 +114,13 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
     let added = match thing {
         "url" => ("url", value),
         "command" => ("command", value),
-        "file" => ("command", command(&["test", "-e", &word()?])),
+        "file" => {
+            let path = word()?;
+            if !path.starts_with('/') {
+                return Err(format!("`{thing}` has to be an absolute path"));
+            }
+            ("command", command(&["test", "-e", &path]))
+        }
         "process" => {
             let id: u32 = word()?
                 .parse()

@@ -426,6 +426,12 @@ async fn a_client_without_tasks_waits_with_one_call() {
         for (tool, arguments, says) in [
             ("poll", json!({}), "missing: "),
             ("poll", json!({ "url": url, "every": "x" }), "every"),
+            ("wait_for", json!({ "file": "x" }), "absolute path"),
+            (
+                "get_run",
+                json!({ "run": "x".repeat(100_000) }),
+                "unknown run",
+            ),
             ("wait_for", json!({}), "one of these is needed: url, "),
             (
                 "wait_for",

@@ -147,6 +147,9 @@ async fn a_stranger_does_not_see_what_the_server_lacks() {
         .spawn_with(|start| {
             start.current_dir(place.dir.path());
         });
+    // Refused requests do not hide the reason from the log.
+    let (status, problem) = deliver_to(&server, "other", "d0", "{}", "").await;
+    assert_eq!(status, 404, "{problem}");
     for _ in 0..3 {
         let (status, problem) = deliver(&server, "d1", "{}", &signature("{}")).await;
         assert_eq!(status, 503, "{problem}");

@@ -136,6 +136,8 @@ pub(crate) struct App {
     /// Marked when other tokens are accepted.
     tokens_changed: watch::Sender<()>,
     pub(super) refusals: Refusals,
+    /// Requests that the server cannot check, because it lacks something.
+    pub(super) unchecked: Refusals,
     /// Where the console is, if there is one.
     pub(super) console: Option<String>,
     /// Whether the process runs until it receives a request to stop.
@@ -157,6 +159,7 @@ impl App {
             audit,
             tokens_changed: watch::Sender::default(),
             refusals: Refusals::default(),
+            unchecked: Refusals::default(),
             console: settings
                 .url
                 .clone()

@@ -83,11 +83,15 @@ pub(super) async fn start(
 /// Logs why a request without a valid signature is refused. Only what concerns the request is in the answer.
 fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Problem {
     let path = format!("{PATH}{workflow}");
-    app.refusals
-        .log(&actor.from, &Method::POST, &path, &error.to_string());
+    let why = error.to_string();
     match error {
-        error @ (EngineError::Unsigned(_) | EngineError::NoWebhook(_)) => Problem::from(error),
+        error @ (EngineError::Unsigned(_) | EngineError::NoWebhook(_)) => {
+            app.refusals.log(&actor.from, &Method::POST, &path, &why);
+            Problem::from(error)
+        }
         _ => {
+            // Requests of strangers do not hide it from the log.
+            app.unchecked.log(&actor.from, &Method::POST, &path, &why);
             let detail = "the server cannot check requests to this webhook; its log says why";
             Problem::new(ErrorCode::Unavailable, detail)
         }
