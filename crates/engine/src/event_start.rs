@@ -1,5 +1,4 @@
-//! Runs that events start: signed requests to a webhook, and new files in a folder. Each event has a key, so that a
-//! repeated one starts no second run.
+//! Runs that signed requests to a webhook start. Each event has a key, so that a repeated one starts no second run.
 
 use super::{Engine, EngineError, Started, Workflow};
 use std::collections::BTreeMap;
@@ -91,7 +90,7 @@ impl Engine {
             .map_err(EngineError::Unsigned)?;
         let text = String::from_utf8_lossy(delivery.body);
         let body = Value::from_json(&text).unwrap_or_else(|_| Value::text(text));
-        // With the signature, whoever reads the run could repeat the request.
+        // A client that may only read the run could repeat the request with its signature.
         let signature = signature_header(of.signature);
         let headers = delivery.headers.iter();
         let headers = headers.filter(|(name, _)| *name != signature);

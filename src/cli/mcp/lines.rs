@@ -9,7 +9,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
 use windlass_engine::{Caps, Dialect};
 
-/// A workflow that a tool stands for.
+/// The workflow of a call.
 pub struct Made {
     /// The first words of the ids of its runs.
     pub name: String,
@@ -82,7 +82,7 @@ pub fn find(name: &str) -> Option<&'static LineTool> {
 /// All of them, as an agent reads them.
 pub fn described() -> impl Iterator<Item = Tool> {
     TOOLS.iter().map(|tool| {
-        let hints = ToolAnnotations::new().read_only(false).destructive(false);
+        let hints = ToolAnnotations::new().read_only(false);
         Tool::new(tool.name, tool.about, tool.schema()).with_annotations(hints)
     })
 }
@@ -124,6 +124,11 @@ impl LineTool {
                 let known = known.join(", ");
                 format!("unknown argument `{name}` (expected one of: {known})")
             })?;
+            if let ArgAction::SetTrue = arg.get_action()
+                && !value.is_boolean()
+            {
+                return Err(format!("`{name}` has to be true or false"));
+            }
             let values = match value {
                 Json::Array(items) => items.iter().map(text).collect::<Result<_, _>>(),
                 Json::Bool(false) => continue,
@@ -151,7 +156,7 @@ impl LineTool {
         Ok(Made {
             text: yaml::to_text(&Json::Object(members)),
             name,
-            id: given.get("id").and_then(Json::as_str).map(str::to_owned),
+            id: given.get("id").map(text).transpose()?,
         })
     }
 }

@@ -116,11 +116,11 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     Ok(Exit::Succeeded)
 }
 
-/// Whenever the owner has gone: what it ran goes on here, unless there is another one.
+/// Continues the runs of an owner that has ended, unless there is another owner.
 async fn take_over(session: &mut Session, lost: &Notify) {
     loop {
         lost.notified().await;
-        // What fails here, the next question meets again and tells.
+        // An error occurs again at the next request, which reports it.
         if session.renew(&[]).await.is_ok() && !session.is_joined() {
             let _ = session.resume_all(false).await;
         }
@@ -236,7 +236,9 @@ impl ServerHandler for Agent {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
-            let sent = self.ask(tools::signal(run, &signal, &content), &context);
+            let payload = tasks::payload(&report, key, content);
+            let payload = payload.map_err(|why| ErrorData::invalid_params(why, None))?;
+            let sent = self.ask(tools::signal(run, &signal, &payload), &context);
             sent.await.map_err(refused)?;
         }
         Ok(())
@@ -261,7 +263,7 @@ impl ServerHandler for Agent {
     }
 }
 
-/// What a call comes to.
+/// The result of a call.
 enum Answer {
     Text(String),
     Failed(String),
@@ -301,8 +303,10 @@ impl Agent {
             }
             Call::Ask(request) => request,
             Call::Wait { run, seconds } => {
-                let report = self.wait(&run, seconds, context).await;
-                return report.map(Answer::Result).map_err(text);
+                return tokio::select! {
+                    report = self.wait(&run, seconds, context) => report.map(Answer::Result).map_err(text),
+                    () = context.ct.cancelled() => Err(String::from("the call was cancelled")),
+                };
             }
         };
         let starts = request.starts;
@@ -324,6 +328,7 @@ impl Agent {
     ) -> Result<Answer, String> {
         let Made { name, text: of, id } = made;
         let prefix = oneliner::id_prefix(&name, &of);
+        let mut tries = 5;
         loop {
             let (run, is_there) = match &id {
                 Some(id) => (id.clone(), false),
@@ -343,7 +348,12 @@ impl Agent {
                 let started = self.ask(Request::start(body), context).await;
                 match started {
                     // A call at the same time has begun it.
-                    Err(error) if error.code() == Some(ErrorCode::RunExists) && id.is_none() => {
+                    Err(error)
+                        if error.code() == Some(ErrorCode::RunExists)
+                            && id.is_none()
+                            && tries > 0 =>
+                    {
+                        tries -= 1;
                         continue;
                     }
                     other => drop(other.map_err(text)?),
@@ -394,13 +404,16 @@ impl Agent {
             self.ask(tools::result(run, step.as_secs()), context)
                 .await?;
             let report = self.status(run, context).await?;
-            // A server that stops answers early.
             let is_early = asked.elapsed() + Duration::from_millis(500) < step;
-            if report.status.is_final()
-                || is_early
-                || begun.elapsed() + Duration::from_secs(1) > time
-            {
+            if report.status.is_final() || begun.elapsed() + Duration::from_secs(1) > time {
                 return Ok(report);
+            }
+            match &self.0 {
+                // The next owner continues the run.
+                Api::Owner { .. } if is_early => tokio::time::sleep(RETRY_EVERY).await,
+                // The server stops.
+                Api::Inner(_) if is_early => return Ok(report),
+                _ => {}
             }
             if let Some(token) = &token {
                 let progress =
@@ -456,6 +469,8 @@ async fn ask_owner(setup: &Setup, lost: &Notify, request: &Request) -> Result<Js
             Err(error) => Err(error),
         };
         match answer {
+            // What the last owner had done must not be done twice.
+            Err(error @ ClientError::Lost) if !request.is_repeatable() => return Err(error),
             Err(error) if error.is_gone() && Instant::now() < patience => {
                 lost.notify_one();
                 tokio::time::sleep(RETRY_EVERY).await;
@@ -474,7 +489,10 @@ pub fn routes(api: InnerApi) -> Router {
     // The guard of the server checks names and origins.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     let agent = Agent(Api::Inner(api));
-    let sessions = Arc::new(LocalSessionManager::default());
+    let mut sessions = LocalSessionManager::default();
+    // A call may wait as long without a message.
+    sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
+    let sessions = Arc::new(sessions);
     let service = StreamableHttpService::new(move || Ok(agent.clone()), sessions, config);
     // Nothing is sent without a request, so that there is no stream for GET.
     Router::new().route(

@@ -18,7 +18,7 @@ use windlass_value::first_bytes;
 /// Maximum size of a result, in bytes: a model reads all of it.
 const MAX_RESULT: usize = 8 * 1024;
 
-/// Between two looks of a client.
+/// The time between two requests of a client.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -74,7 +74,7 @@ pub fn message(report: &StatusReport) -> String {
     }
 }
 
-/// What a run gave, small enough for a model.
+/// The result of a run, small enough for a model.
 pub fn outcome(report: &StatusReport) -> Json {
     let mut members = Map::from_iter([
         (String::from("run"), json!(report.run)),
@@ -143,6 +143,30 @@ fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentAct
 pub fn signal_of(report: &StatusReport, key: &str) -> Option<String> {
     let (_, doing) = questions(report).find(|(known, _)| known == key)?;
     doing.signal.clone()
+}
+
+/// An answer as the signal carries it: forms of the protocol have texts where the question wants other JSON.
+///
+/// # Errors
+/// The first field that does not fit.
+pub fn payload(report: &StatusReport, key: &str, content: Json) -> Result<Json, String> {
+    let found = questions(report).find(|(known, _)| known == key);
+    let question = found.and_then(|(_, doing)| doing.question.as_ref());
+    let (Some(question), Json::Object(members)) = (question, &content) else {
+        return Ok(content);
+    };
+    let member = |name: &str| members.get(name).filter(|value| !value.is_null());
+    let text_of = |value: &Json| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let choice = member("choice").map(text_of);
+    if question.fields.is_empty() {
+        return Ok(content);
+    }
+    let answer = question.answer(choice.as_deref(), |field| member(&field.name).map(text_of))?;
+    serde_json::from_str(&answer.to_json()).map_err(|error| error.to_string())
 }
 
 fn request(doing: &CurrentActivity) -> InputRequest {

@@ -166,6 +166,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it does the same when it is carried out twice.
+    pub fn is_repeatable(&self) -> bool {
+        let has_id = |body: &Json| body.get("run").is_some_and(Json::is_string);
+        let ends = ["/pause", "/resume", "/cancel"];
+        self.method == Method::GET
+            || self.body.as_ref().is_some_and(has_id)
+            || ends.iter().any(|end| self.path.ends_with(end))
+            || self.path == "/v1/validate"
+    }
+
     /// The start of a run.
     pub fn start(body: Json) -> Self {
         Self {

@@ -4,6 +4,7 @@
 use crate::cli::{eval, inputs, test};
 use rmcp::model::JsonObject;
 use serde_json::Value as Json;
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use windlass_engine::{
@@ -13,6 +14,9 @@ use windlass_engine::{
 
 /// How many trials run at a time; the others wait.
 static TRIALS: Semaphore = Semaphore::const_new(2);
+
+/// How long a trial waits for a place.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The steps of a simulation.
 const MAX_STEPS: usize = 5_000;
@@ -31,8 +35,8 @@ pub enum Trial {
 /// # Errors
 /// What is wrong with the text, the stubs or the expression, for the agent.
 pub async fn run(trial: Trial, given: JsonObject) -> Result<String, String> {
-    // It is never closed.
-    let place = TRIALS.acquire().await;
+    let place = tokio::time::timeout(PATIENCE, TRIALS.acquire()).await;
+    let place = place.map_err(|_| String::from("other trials run: try again"))?;
     let handle = Handle::current();
     let done = tokio::task::spawn_blocking(move || {
         let _place = place;

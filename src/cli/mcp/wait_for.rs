@@ -5,6 +5,7 @@ use crate::cli::oneliner;
 use crate::cli::yaml;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
+use windlass_engine::now;
 use windlass_value::time::parse_duration;
 
 pub const NAME: &str = "wait_for";
@@ -31,11 +32,15 @@ const THINGS: [(&str, &str, &str); 6] = [
         "array",
         "a command as a list of words: waits until its exit code is 0",
     ),
-    ("file", "string", "an absolute path: waits until it exists"),
+    (
+        "file",
+        "string",
+        "an absolute path on the machine of the server: waits until it exists",
+    ),
     (
         "process",
         "integer",
-        "the id of a process: waits until it has ended",
+        "the id of a process on the machine of the server: waits until it has ended",
     ),
 ];
 
@@ -73,7 +78,7 @@ pub fn described() -> Tool {
     ]);
     let about = "Waits for one thing: a URL, a run of GitHub Actions, a time, a command, a file or the end of a process. The \
                  wait survives the end of this conversation and of the machine.";
-    let hints = ToolAnnotations::new().read_only(false).destructive(false);
+    let hints = ToolAnnotations::new().read_only(false);
     Tool::new(NAME, about, schema).with_annotations(hints)
 }
 
@@ -125,7 +130,11 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
             let id: u32 = word()?
                 .parse()
                 .map_err(|_| format!("`{thing}` has to be a number"))?;
-            let script = "! kill -0 \"$0\" 2> /dev/null";
+            if id == 0 {
+                return Err(format!("`{thing}` has to be the id of a process"));
+            }
+            // A signal of `kill -0` to a process of another user is refused.
+            let script = "if [ -d /proc/self ]; then ! [ -d \"/proc/$0\" ]; else ! ps -p \"$0\" > /dev/null; fi";
             ("command", command(&["sh", "-c", script, &id.to_string()]))
         }
         "github_run" => {
@@ -133,7 +142,12 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
             given.insert(String::from("if_changed"), json!(true));
             ("url", json!(github_run(&word()?)?))
         }
-        _ => return time(&word()?),
+        _ => {
+            if let Some(other) = given.keys().next() {
+                return Err(format!("`{other}` has no meaning for `{thing}`"));
+            }
+            return time(&word()?);
+        }
     };
     given.insert(added.0.to_owned(), added.1);
     let poll = lines::find("poll").ok_or("the tool `poll` is missing")?;
@@ -165,14 +179,17 @@ fn github_run(text: &str) -> Result<String, String> {
 
 /// A wait for a duration, or until an instant.
 fn time(text: &str) -> Result<Made, String> {
-    let key = match parse_duration(text) {
-        Ok(_) => "interval",
-        Err(_) => "until",
+    // Each call with a duration is a wait of its own.
+    let until = match parse_duration(text) {
+        Ok(duration) => now().plus(duration),
+        Err(_) => text.parse().map_err(|_| {
+            format!("`{text}` is neither a duration such as `8m` nor an instant such as `2026-12-01T09:00:00Z`")
+        })?,
     };
     let name = oneliner::name("wait", [&text.to_owned()].into_iter());
     let workflow = json!({
         "name": name,
-        "actions": { "wait": { "type": "wait", "inputs": { key: text } } },
+        "actions": { "wait": { "type": "wait", "inputs": { "until": until.to_string() } } },
     });
     Ok(Made {
         text: yaml::to_text(&workflow),

@@ -37,6 +37,9 @@ const DIGITS: usize = 3;
 /// How many letters of an id come from the words of a line.
 const WORDS: usize = 40;
 
+/// Ids with greater numbers are not those of lines.
+const MAX_NUMBER: u64 = 1 << 53;
+
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
     let times = times(global, args.times);
     let LineFile { name, made } = poll_file(args, times).map_err(Failure::Usage)?;
@@ -437,8 +440,10 @@ pub(super) fn id_prefix(name: &str, text: &str) -> String {
 /// The run with this prefix that has not ended, or the id of a new one; and which.
 pub(super) fn next_run(prefix: &str, runs: &[RunRow]) -> (String, bool) {
     let numbered = runs.iter().filter_map(|row| {
-        let number: u64 = row.summary.run.strip_prefix(prefix)?.parse().ok()?;
-        Some((number, !row.summary.status.is_final()))
+        let given = row.summary.run.strip_prefix(prefix)?;
+        let number: u64 = given.parse().ok().filter(|number| *number < MAX_NUMBER)?;
+        // Another spelling of a number is not an id of this kind.
+        (number.to_string() == given).then_some((number, !row.summary.status.is_final()))
     });
     match numbered.max() {
         Some((number, true)) => (format!("{prefix}{number}"), true),

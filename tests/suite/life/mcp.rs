@@ -426,6 +426,13 @@ async fn a_client_without_tasks_waits_with_one_call() {
         for (tool, arguments, says) in [
             ("poll", json!({}), "missing: "),
             ("poll", json!({ "url": url, "every": "x" }), "every"),
+            ("wait_for", json!({ "time": "soon" }), "neither a duration"),
+            ("wait_for", json!({ "process": 0 }), "id of a process"),
+            (
+                "poll",
+                json!({ "url": url, "until": "true", "if_changed": "false" }),
+                "true or false",
+            ),
             ("wait_for", json!({ "file": "x" }), "absolute path"),
             (
                 "get_run",

@@ -185,7 +185,7 @@ async fn deliver(
     request: Request,
 ) -> Result<RunState, Refusal> {
     let received = query.received;
-    // Whoever has an address that is void cannot fill the audit log.
+    // A void address cannot fill the audit log.
     let question = find(app, query, run, signal).await?;
     let kind = essence(request.headers());
     let bytes = read(request).await?;
