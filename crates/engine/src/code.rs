@@ -59,7 +59,7 @@ codes! {
     /// The question that the signal answers does not accept the answer.
     RefusedAnswer = ("refused-answer", 422, 2, "The answer is refused");
     /// The address of a callback was used, or the run received the signal in another way.
-    Answered = ("answered", 409, 2, "The question is no longer open");
+    Answered = ("answered", 409, 2, "The question is not open any more");
     /// The address of a callback is too old.
     Expired = ("expired", 410, 2, "The address has expired");
     /// The run lacks a handler or a secret here, or this version cannot read its workflow.
