@@ -84,21 +84,26 @@ impl SecretSources {
 
     /// Asks the command for a secret that is nowhere else.
     pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
-        match &self.command {
-            Some(command) if is_secret_name(name) && self.get(name)?.is_none() => {
-                command.ask(name).await
-            }
-            _ => Ok(()),
+        match self.command_for(name)? {
+            Some(command) => command.ask(name).await,
+            None => Ok(()),
         }
     }
 
     /// The same, of [`SecretCommand::ask_sparingly`].
     pub(super) async fn ask_sparingly(&self, name: &str) -> Result<(), String> {
-        match &self.command {
-            Some(command) if is_secret_name(name) && self.get(name)?.is_none() => {
-                command.ask_sparingly(name).await
-            }
-            _ => Ok(()),
+        match self.command_for(name)? {
+            Some(command) => command.ask_sparingly(name).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The command, if the secret is nowhere else.
+    fn command_for(&self, name: &str) -> Result<Option<&SecretCommand>, String> {
+        let command = self.command.as_ref().filter(|_| is_secret_name(name));
+        match command {
+            Some(command) if self.get(name)?.is_none() => Ok(Some(command)),
+            _ => Ok(None),
         }
     }
 

@@ -164,7 +164,7 @@ async fn run(
     let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
-    // Nobody reaches the address that stands for every interface.
+    // No client reaches the address of every interface.
     let own_url = (!listen_at.ip().is_unspecified()).then_some(url.as_str());
     if let Some(public_url) = options.public_url.as_deref().or(own_url) {
         engine.callbacks().set_server(public_url);

@@ -1,5 +1,6 @@
 //! The one-line commands as tools: the flags of the command line are the arguments of the tool.
 
+use super::tools::{object_schema, unknown_argument};
 use crate::cli::args::{OperationArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs};
 use crate::cli::oneliner::{self, LineFile};
 use crate::cli::yaml;
@@ -92,7 +93,8 @@ impl LineTool {
         (self.flags)(Command::new(self.name).no_binary_name(true))
     }
 
-    fn schema(&self) -> JsonObject {
+    /// The JSON Schema of the arguments.
+    pub fn schema(&self) -> JsonObject {
         let command = self.command();
         let arguments: Vec<&Arg> = arguments(&command).collect();
         let required = arguments.iter().filter(|arg| arg.is_required_set());
@@ -101,12 +103,7 @@ impl LineTool {
             .iter()
             .map(|arg| (property(arg), described_argument(arg)))
             .collect();
-        JsonObject::from_iter([
-            (String::from("type"), json!("object")),
-            (String::from("properties"), Json::Object(properties)),
-            (String::from("required"), json!(required)),
-            (String::from("additionalProperties"), json!(false)),
-        ])
+        object_schema(properties, &required)
     }
 
     /// The workflow for these arguments.
@@ -121,8 +118,7 @@ impl LineTool {
             let arg = arguments(&command).find(|arg| property(arg) == *name);
             let arg = arg.ok_or_else(|| {
                 let known: Vec<String> = arguments(&command).map(property).collect();
-                let known = known.join(", ");
-                format!("unknown argument `{name}` (expected one of: {known})")
+                unknown_argument(name, &known)
             })?;
             if let ArgAction::SetTrue = arg.get_action()
                 && !value.is_boolean()

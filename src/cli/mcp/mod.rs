@@ -1,5 +1,5 @@
 //! `windlass mcp`: an agent starts, watches and signals loops, over the Model Context Protocol on
-//! standard input and output. This process joins the owner of the store, or becomes it.
+//! standard input and output. This process joins the owner of the store, or becomes it. A server has the same at `/mcp`.
 
 mod lines;
 mod resources;
@@ -41,7 +41,7 @@ use tools::{Call, Request};
 use windlass_engine::ErrorCode;
 use windlass_engine::report::{ListReport, StatusReport};
 use windlass_server::InnerApi;
-use windlass_server::api::{LocalStart, StartRun};
+use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
 use windlass_value::first_bytes;
 
@@ -137,7 +137,7 @@ enum Api {
     /// The owner of a store, or a server.
     Owner {
         setup: Box<Setup>,
-        /// Notified when nobody answers.
+        /// Notified when no process answers.
         lost: Arc<Notify>,
     },
     /// The server that this is a part of. Each request has the rights of the one that it serves.
@@ -227,18 +227,18 @@ impl ServerHandler for Agent {
         let run = &request.task_id;
         let report = self.task(run, &context).await?;
         for (key, response) in &request.input_responses {
-            // The protocol ignores answers to what is no longer asked.
-            let Some(signal) = tasks::signal_of(&report, key) else {
-                continue;
-            };
             // The person may decline: the run continues to wait.
             if response.get("action").and_then(Json::as_str) != Some("accept") {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
-            let payload = tasks::payload(&report, key, content);
-            let payload = payload.map_err(|why| ErrorData::invalid_params(why, None))?;
-            let sent = self.ask(tools::signal(run, &signal, &payload), &context);
+            let signal = tasks::signal(&report, key, &content);
+            let signal = signal.map_err(|why| ErrorData::invalid_params(why, None))?;
+            // The protocol ignores answers to a request that is not open.
+            let Some((name, payload)) = signal else {
+                continue;
+            };
+            let sent = self.ask(tools::signal(run, &name, &payload), &context);
             sent.await.map_err(refused)?;
         }
         Ok(())
@@ -339,12 +339,7 @@ impl Agent {
                 }
             };
             if !is_there {
-                let start = StartRun {
-                    text: Some(of.clone()),
-                    run: Some(run.clone()),
-                    ..StartRun::default()
-                };
-                let body = serde_json::to_value(start).map_err(|error| error.to_string())?;
+                let body = json!({ "text": of, "run": run });
                 let started = self.ask(Request::start(body), context).await;
                 match started {
                     // A call at the same time has begun it.

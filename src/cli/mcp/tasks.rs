@@ -12,7 +12,7 @@ use std::time::Duration;
 use windlass_engine::report::{
     CurrentActivity, FieldKind, FormField, QuestionReport, StatusReport,
 };
-use windlass_engine::{RunStatus, TURN_SIGNAL};
+use windlass_engine::{CHOICE, RunStatus, TURN_SIGNAL};
 use windlass_value::first_bytes;
 
 /// Maximum size of a result, in bytes: a model reads all of it.
@@ -35,7 +35,7 @@ pub fn task(report: &StatusReport) -> Task {
         .with_poll_interval_ms(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The same with what it gave, or what it asks.
+/// The same with its result, or its questions.
 pub fn detailed(report: &StatusReport) -> DetailedTask {
     let payload = match status(report) {
         TaskStatus::Cancelled => TaskPayload::Cancelled,
@@ -75,7 +75,7 @@ pub fn message(report: &StatusReport) -> String {
 }
 
 /// The result of a run, small enough for a model.
-pub fn outcome(report: &StatusReport) -> Json {
+fn outcome(report: &StatusReport) -> Json {
     let mut members = Map::from_iter([
         (String::from("run"), json!(report.run)),
         (String::from("status"), json!(report.status.as_str())),
@@ -139,34 +139,34 @@ fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentAct
     })
 }
 
-/// The signal that a response to one of the requests sends.
-pub fn signal_of(report: &StatusReport, key: &str) -> Option<String> {
-    let (_, doing) = questions(report).find(|(known, _)| known == key)?;
-    doing.signal.clone()
-}
-
-/// An answer as the signal carries it: forms of the protocol have texts where the question wants other JSON.
+/// The signal for an answer to one of the requests, and what it carries: forms of the protocol have texts where the
+/// question wants other JSON. None of a request that is not open.
 ///
 /// # Errors
 /// The first field that does not fit.
-pub fn payload(report: &StatusReport, key: &str, content: Json) -> Result<Json, String> {
-    let found = questions(report).find(|(known, _)| known == key);
-    let question = found.and_then(|(_, doing)| doing.question.as_ref());
-    let (Some(question), Json::Object(members)) = (question, &content) else {
-        return Ok(content);
+pub fn signal(
+    report: &StatusReport,
+    key: &str,
+    content: &Json,
+) -> Result<Option<(String, Json)>, String> {
+    let Some((_, doing)) = questions(report).find(|(known, _)| known == key) else {
+        return Ok(None);
     };
-    let member = |name: &str| members.get(name).filter(|value| !value.is_null());
-    let text_of = |value: &Json| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
+    let signal = doing.signal.clone().unwrap_or_default();
+    let question = doing.question.as_ref();
+    let question = question.filter(|question| !question.fields.is_empty());
+    let (Some(question), Json::Object(members)) = (question, content) else {
+        return Ok(Some((signal, content.clone())));
     };
-    let choice = member("choice").map(text_of);
-    if question.fields.is_empty() {
-        return Ok(content);
-    }
-    let answer = question.answer(choice.as_deref(), |field| member(&field.name).map(text_of))?;
-    serde_json::from_str(&answer.to_json()).map_err(|error| error.to_string())
+    let text_of = |name: &str| {
+        let value = members.get(name).filter(|value| !value.is_null())?;
+        let json = || value.to_string();
+        Some(value.as_str().map_or_else(json, str::to_owned))
+    };
+    let choice = text_of(CHOICE);
+    let answer = question.answer(choice.as_deref(), |field| text_of(&field.name))?;
+    let answer = serde_json::from_str(&answer.to_json()).map_err(|error| error.to_string())?;
+    Ok(Some((signal, answer)))
 }
 
 fn request(doing: &CurrentActivity) -> InputRequest {
@@ -178,8 +178,8 @@ fn request(doing: &CurrentActivity) -> InputRequest {
     let mut required = Vec::new();
     if !question.choices.is_empty() {
         let choice = json!({ "type": "string", "enum": question.choices });
-        properties.insert(String::from("choice"), choice);
-        required.push("choice");
+        properties.insert(String::from(CHOICE), choice);
+        required.push(CHOICE);
     }
     for field in &question.fields {
         properties.insert(field.name.clone(), property(field));

@@ -176,17 +176,28 @@ impl Request {
             || self.path == "/v1/validate"
     }
 
+    fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            body: None,
+            starts: false,
+        }
+    }
+
     /// The start of a run.
     pub fn start(body: Json) -> Self {
         Self {
-            method: Method::POST,
-            path: "/v1/runs".to_owned(),
-            query: Vec::new(),
             body: Some(body),
             starts: true,
+            ..Self::new(Method::POST, RUNS)
         }
     }
 }
+
+/// Where runs are listed and started.
+const RUNS: &str = "/v1/runs";
 
 /// No run has a longer id, in bytes.
 const MAX_RUN: usize = 1_000;
@@ -194,11 +205,8 @@ const MAX_RUN: usize = 1_000;
 fn of_run(run: &str, what: &str, method: Method, body: Option<Json>) -> Request {
     let run = utf8_percent_encode(run, NON_ALPHANUMERIC);
     Request {
-        method,
-        path: format!("/v1/runs/{run}{what}"),
-        query: Vec::new(),
         body,
-        starts: false,
+        ..Request::new(method, format!("{RUNS}/{run}{what}"))
     }
 }
 
@@ -233,11 +241,8 @@ pub fn signal(run: &str, name: &str, payload: &Json) -> Request {
 /// The runs whose ids begin with this.
 pub fn list_with_prefix(prefix: &str) -> Request {
     Request {
-        method: Method::GET,
-        path: String::from("/v1/runs"),
         query: vec![("prefix", prefix.to_owned())],
-        body: None,
-        starts: false,
+        ..Request::new(Method::GET, RUNS)
     }
 }
 
@@ -273,12 +278,27 @@ fn schema(arguments: &[Argument]) -> JsonObject {
     let needed = arguments.iter().filter(|(_, _, needed, _)| *needed);
     let needed: Vec<&str> = needed.map(|(name, ..)| *name).collect();
     let properties: JsonObject = arguments.iter().map(property).collect();
+    object_schema(properties, &needed)
+}
+
+/// The JSON Schema of an object with these members and no others.
+pub fn object_schema(properties: JsonObject, required: &[impl AsRef<str>]) -> JsonObject {
+    let required: Vec<&str> = required.iter().map(AsRef::as_ref).collect();
     JsonObject::from_iter([
         ("type".to_owned(), json!("object")),
         ("properties".to_owned(), Json::Object(properties)),
-        ("required".to_owned(), json!(needed)),
+        ("required".to_owned(), json!(required)),
         ("additionalProperties".to_owned(), json!(false)),
     ])
+}
+
+/// Why an argument is refused that a tool does not have.
+pub fn unknown_argument(name: &str, known: &[impl AsRef<str>]) -> String {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    format!(
+        "unknown argument `{name}` (expected one of: {})",
+        known.join(", ")
+    )
 }
 
 /// What a call asks for.
@@ -294,35 +314,25 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let limit = || ("limit", number("limit").unwrap_or(20).to_string());
     let run = text("run");
     run.as_deref().map_or(Ok(()), check_run)?;
-    let run = utf8_percent_encode(&run.unwrap_or_default(), NON_ALPHANUMERIC).to_string();
+    let run = run.unwrap_or_default();
     let with = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
         let given = fields.iter();
         let given = given.filter_map(|&(query, argument)| Some((query, text(argument)?)));
         given.chain([limit()]).collect()
     };
     let from = || number("from").map(|from| ("from", from.to_string()));
-    let get = |path: String, query| Request {
-        method: Method::GET,
-        path,
+    let asked = |what: &str, query| Request {
         query,
-        body: None,
-        starts: false,
+        ..of_run(&run, what, Method::GET, None)
     };
-    let of_run = |what: &str, query| get(format!("/v1/runs/{run}{what}"), query);
-    let post = |path: String, body| Request {
-        method: Method::POST,
-        path,
-        query: Vec::new(),
-        body,
-        starts: false,
-    };
-    let command = |what: &str, body| post(format!("/v1/runs/{run}/{what}"), body);
+    let command = |what: &str| of_run(&run, what, Method::POST, None);
     let request = match name {
         "workflow_reference" => return page(text("format").as_deref()),
         // As it will be started.
         "validate_workflow" => Request {
             query: vec![("guest", "true".to_owned())],
-            ..post("/v1/validate".to_owned(), Some(Json::Object(given)))
+            body: Some(Json::Object(given)),
+            ..Request::new(Method::POST, "/v1/validate")
         },
         "test_workflow" => return Ok(Call::Try(Trial::Test, given)),
         "evaluate" => return Ok(Call::Try(Trial::Evaluate, given)),
@@ -336,43 +346,41 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             ];
             let mut query = with(&fields);
             query.push(("detail", "true".to_owned()));
-            get("/v1/runs".to_owned(), query)
+            Request {
+                query,
+                ..Request::new(Method::GET, RUNS)
+            }
         }
-        "get_run" => of_run("", Vec::new()),
+        "get_run" => status(&run),
         "wait_for_run" => {
             let seconds = number("seconds");
-            return Ok(Call::Wait {
-                run: text("run").unwrap_or_default(),
-                seconds,
-            });
+            return Ok(Call::Wait { run, seconds });
         }
-        "list_loops" => of_run("/loops", Vec::new()),
+        "list_loops" => asked("/loops", Vec::new()),
         "list_iterations" => {
             let mut query = with(&[("loop", "loop"), ("status", "status"), ("text", "contains")]);
             query.extend(from());
-            of_run("/iterations", query)
+            asked("/iterations", query)
         }
         "get_iteration" => {
             let path = text("path").map(|path| ("path", path));
-            of_run("/iteration", path.into_iter().collect())
+            asked("/iteration", path.into_iter().collect())
         }
         "get_history" => {
             let after = number("after").map(|after| ("after", after.to_string()));
-            of_run("/history", after.into_iter().chain([limit()]).collect())
+            asked("/history", after.into_iter().chain([limit()]).collect())
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();
-            command(
-                "signal",
-                Some(json!({ "name": text("name"), "payload": payload })),
-            )
+            signal(&run, &text("name").unwrap_or_default(), &payload)
         }
-        "pause_run" => command("pause", None),
-        "resume_run" => command("resume", None),
-        "cancel_run" => command("cancel", None),
+        "pause_run" => command("/pause"),
+        "resume_run" => command("/resume"),
+        "cancel_run" => cancel(&run),
         "retry_run" => Request {
             starts: true,
-            ..command("retry", text("from").map(|from| json!({ "from": from })))
+            body: text("from").map(|from| json!({ "from": from })),
+            ..command("/retry")
         },
         other => return Err(format!("the tool `{other}` is not made yet: this is a bug")),
     };
@@ -383,10 +391,7 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
     let names: Vec<&str> = arguments.iter().map(|(name, ..)| *name).collect();
     for name in given.keys() {
         if !names.contains(&name.as_str()) {
-            return Err(format!(
-                "unknown argument `{name}` (expected one of: {})",
-                names.join(", ")
-            ));
+            return Err(unknown_argument(name, &names));
         }
     }
     for &(name, kind, needed, about) in arguments {

@@ -1,6 +1,7 @@
 //! `wait_for`: the waits that agents need most, each as a poll.
 
 use super::lines::{self, Made};
+use super::tools::{object_schema, unknown_argument};
 use crate::cli::oneliner;
 use crate::cli::yaml;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -71,11 +72,7 @@ pub fn described() -> Tool {
         "description": "headers of the requests, e.g. `Authorization: Bearer ${secret:GITHUB}`",
     });
     properties.insert(String::from("header"), header);
-    let schema = JsonObject::from_iter([
-        (String::from("type"), json!("object")),
-        (String::from("properties"), Json::Object(properties)),
-        (String::from("additionalProperties"), json!(false)),
-    ]);
+    let schema = object_schema(properties, &[""; 0]);
     let about = "Waits for one thing: a URL, a run of GitHub Actions, a time, a command, a file or the end of a process. The \
                  wait survives the end of this conversation and of the machine.";
     let hints = ToolAnnotations::new().read_only(false);
@@ -91,11 +88,8 @@ pub fn make(mut given: JsonObject) -> Result<Made, String> {
     let things = THINGS.map(|(name, ..)| name);
     let known = |name: &str| things.contains(&name) || OF_POLL.contains(&name);
     if let Some(name) = given.keys().find(|name| !known(name)) {
-        let known = things.into_iter().chain(OF_POLL).collect::<Vec<_>>();
-        return Err(format!(
-            "unknown argument `{name}` (expected one of: {})",
-            known.join(", ")
-        ));
+        let known: Vec<&str> = things.into_iter().chain(OF_POLL).collect();
+        return Err(unknown_argument(name, &known));
     }
     let mut found = things
         .iter()

@@ -159,7 +159,7 @@ pub async fn events(
     Ok(exit)
 }
 
-/// The workflow that a line stands for.
+/// The workflow of a line.
 pub(super) struct LineFile {
     pub name: String,
     pub made: serde_json::Value,

@@ -82,8 +82,8 @@ pub(super) fn json_value(bytes: &[u8]) -> Result<Value, Problem> {
 pub(super) fn check_memory(bytes: &[u8]) -> Result<(), Problem> {
     match over_memory(memory_of_json(bytes), MAX_MEMORY) {
         None => Ok(()),
-        Some(told) => {
-            let detail = format!("the values of the body would {told}");
+        Some(why) => {
+            let detail = format!("the values of the body would {why}");
             Err(Problem::new(ErrorCode::TooLarge, detail))
         }
     }
