@@ -123,11 +123,13 @@ impl ActiveJournal {
             if self.path(number).exists() {
                 return Ok(None);
             }
+            let mut journals = match numbered_journals(&self.folder) {
+                // The folder went away with them.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                journals => journals?,
+            };
             // One that is removed meanwhile is not the last, so this ends.
-            match numbered_journals(&self.folder)?
-                .split_off(&(number + 1))
-                .pop_first()
-            {
+            match journals.split_off(&(number + 1)).pop_first() {
                 Some(later) => next = later,
                 None => return Ok(None),
             }
@@ -452,6 +454,9 @@ mod tests {
         // The last one is never removed while it is open.
         let last = lock(&journal.current).0;
         fs::remove_file(dir.path().join(format!("{last}.{ENDING}"))).unwrap();
+        assert!(matches!(journal.sync(), Err(KvError::Gone(_))));
+        fs::remove_dir(dir.path()).unwrap();
+        assert!(matches!(journal.check(), Err(KvError::Gone(_))));
         assert!(matches!(journal.sync(), Err(KvError::Gone(_))));
     }
 }

@@ -33,9 +33,13 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Nothing is acknowledged any more after this.
+    /// Nothing is acknowledged any more after this. A database whose files went away may fail in any way:
+    /// that they are gone is the cause.
     fn fail(&self, error: KvError) -> StoreError {
-        let error = StoreError::from(error);
+        let error = StoreError::from(match self.kv.check_present() {
+            Err(gone @ KvError::Gone(_)) => gone,
+            Ok(()) | Err(_) => error,
+        });
         lock(&self.failed).get_or_insert_with(|| error.to_string());
         error
     }

@@ -143,3 +143,24 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
         store.wait_durable(store.epoch()).unwrap();
     }
 }
+
+/// Whichever call of a database fails first when its files went away, and however.
+#[test]
+fn a_commit_to_a_store_that_was_moved_says_that_it_is_gone() {
+    fn check<K: Kv>(open: impl Fn(&std::path::Path) -> Rows<K>) {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, elsewhere) = (dir.path().join("state"), dir.path().join("elsewhere"));
+        let store = open(&state);
+        let commit = || store.make_durable(lock(&store.writer), || ());
+        commit().unwrap();
+        std::fs::rename(&state, elsewhere).unwrap();
+        let refused = commit();
+        assert!(
+            matches!(refused, Err(StoreError::Gone { .. })),
+            "{refused:?}"
+        );
+    }
+    check(|dir| crate::SledStore::open(dir).unwrap());
+    #[cfg(feature = "fjall")]
+    check(|dir| crate::fjall::FjallStore::open_with(dir, crate::StoreOptions::default()).unwrap());
+}
