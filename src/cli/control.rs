@@ -13,8 +13,8 @@ use super::prompt;
 use super::status::{parked, report};
 use serde_json::json;
 use windlass_engine::report::{ListFilter, QuestionReport, StatusFilter};
-use windlass_engine::{Actor, CHOICE, Engine, Name, RunStatus, Signal, TURN_SIGNAL, Value};
-use windlass_server::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
+use windlass_engine::{Actor, CHOICE, Engine, Name, RunStatus, Signal, TURN_SIGNAL, Value, new_id};
+use windlass_server::api::{self, BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
@@ -165,24 +165,38 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
         (None, Some(choice)) => Some(Value::from_pairs([(CHOICE, Value::text(choice))])),
         (None, None) => None,
     };
-    let (name, payload) = match (&args.name, payload) {
-        (Some(name), Some(payload)) => (name.clone(), payload),
+    let (name, payload, received) = match (&args.name, payload) {
+        (Some(name), Some(payload)) => (name.clone(), payload, None),
         (name, payload) => {
-            let (name, question) = awaited(global, run, name.as_deref()).await?;
+            let Awaited {
+                name,
+                question,
+                received,
+            } = awaited(global, run, name.as_deref()).await?;
             let payload = match payload {
                 Some(payload) => payload,
                 None => question.map_or(Ok(Value::Null), |question| prompt::ask(&question))?,
             };
-            (name, payload)
+            (name, payload, received)
         }
+    };
+    let signal = api::Signal {
+        name,
+        payload,
+        received,
+        // The next owner of the store is asked again when the answer of this one was lost.
+        id: Some(new_id("signal")),
     };
     let status = command(
         global,
-        async |client| client.signal(run, &name, payload.clone()).await,
+        async |client| client.signal(run, &signal).await,
         async |engine| {
+            let id = signal.id.as_deref();
             let signal = Signal {
                 by: Some(Name::from(Actor::command_line().name)),
-                ..Signal::new(Name::from(name.as_str()), payload.clone())
+                received: signal.received,
+                id: id.map(Name::from),
+                ..Signal::new(Name::from(signal.name.as_str()), signal.payload.clone())
             };
             audited(global, "signal", Some(run), engine.signal(run, signal)).await
         },
@@ -190,35 +204,49 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
     print(run, status.await?, &args.output)
 }
 
-/// The signal that a run waits for, and the question that it answers.
-async fn awaited(
-    global: &Global,
-    run: &str,
-    name: Option<&str>,
-) -> Result<(String, Option<QuestionReport>), Failure> {
+/// A signal that a run waits for.
+#[derive(Clone)]
+struct Awaited {
+    name: String,
+    /// The question that it answers.
+    question: Option<QuestionReport>,
+    /// As in the report; none while the run does not wait for it.
+    received: Option<u64>,
+}
+
+/// The signal that a run waits for.
+async fn awaited(global: &Global, run: &str, name: Option<&str>) -> Result<Awaited, Failure> {
+    let later = |name: &str| Awaited {
+        name: name.to_owned(),
+        question: None,
+        received: None,
+    };
     // A signal may be sent before the run waits for it.
     let report = match (report(global, run).await, name) {
         (Ok(report), _) => report,
-        (Err(_), Some(name)) => return Ok((name.to_owned(), None)),
+        (Err(_), Some(name)) => return Ok(later(name)),
         (Err(failure), None) => return Err(failure),
     };
     let waits = report.doing.into_iter().filter_map(|doing| {
-        let signal = doing.signal.filter(|signal| signal != TURN_SIGNAL)?;
-        Some((signal, doing.question))
+        Some(Awaited {
+            name: doing.signal.filter(|signal| signal != TURN_SIGNAL)?,
+            question: doing.question,
+            received: doing.received,
+        })
     });
     let mut waits: Vec<_> = waits.collect();
     if let Some(name) = name {
-        let question = waits.into_iter().find(|(signal, _)| signal == name);
-        return Ok((name.to_owned(), question.and_then(|(_, question)| question)));
+        let wait = waits.into_iter().find(|wait| wait.name == name);
+        return Ok(wait.unwrap_or_else(|| later(name)));
     }
-    waits.dedup_by(|one, other| one.0 == other.0);
+    waits.dedup_by(|one, other| one.name == other.name);
     match waits.as_slice() {
-        [(signal, question)] => Ok((signal.clone(), question.clone())),
+        [wait] => Ok(wait.clone()),
         [] => Err(Failure::Usage(format!(
             "run {run} waits for no signal now: name the signal that it will wait for"
         ))),
         several => {
-            let names: Vec<&str> = several.iter().map(|(signal, _)| signal.as_str()).collect();
+            let names: Vec<&str> = several.iter().map(|wait| wait.name.as_str()).collect();
             Err(Failure::Usage(format!(
                 "run {run} waits for several signals: name one of {}",
                 names.join(", ")

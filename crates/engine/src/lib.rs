@@ -339,7 +339,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
     /// [`crate::scheduler::ScheduleError::RefusedAnswer`] when its question does not accept the payload;
-    /// [`crate::scheduler::ScheduleError::Answered`] of a callback that was used;
+    /// [`crate::scheduler::ScheduleError::Answered`] when the wait that it answers is over;
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn signal(&self, run: &str, signal: Signal) -> Result<RunStatus, EngineError> {
         let event = Event::Signalled(signal);

@@ -72,7 +72,7 @@ pub use past_state::{EarlierState, Fork, OuterRecord, forks, outer_records, vari
 pub use path::printable;
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
-pub use signal::{Signal, SignalRefusal, check_signal};
+pub use signal::{Signal, SignalRefusal, check_signal, is_repeated};
 pub use state::{
     AskedQuestion, BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind,
     GraphState, IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError,

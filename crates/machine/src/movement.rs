@@ -184,12 +184,12 @@ impl<'a> Stepper<'a> {
             }
             Wait::Signal(name) => {
                 let name = name.clone();
-                self.void_addresses(&name)?;
+                self.count_unanswered(&name)?;
                 self.record_cancelled(cursor, status, self.now)
             }
             Wait::Question(asked) => {
                 let (name, since) = (asked.signal.clone(), asked.since);
-                self.void_addresses(&name)?;
+                self.count_unanswered(&name)?;
                 self.record_cancelled(cursor, status, since)
             }
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),

@@ -8,7 +8,10 @@ use super::state::{RunState, Wait};
 use crate::program::{Op, Program, State};
 use bincode::{Decode, Encode};
 use windlass_expression::Value;
-use windlass_model::model::{ANSWERED_BY, Form, Name, RECEIVED_VARIABLE};
+use windlass_model::model::{ANSWERED_BY, Form, Name, RECEIVED_VARIABLE, SIGNAL_IDS_VARIABLE};
+
+/// Maximum number of ids of signals that a run knows: senders repeat the last ones only.
+const MAX_SIGNAL_IDS: usize = 16;
 
 /// A signal as it is delivered. The form of its question accepts the payload ([`Program::form`]).
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -18,9 +21,11 @@ pub struct Signal {
     pub payload: Value,
     /// Who sent it, if that is known.
     pub by: Option<Name>,
-    /// Of one that uses the address of `callbackUrl`: [`RunState::received`] when the address was made. Any other
-    /// count makes the signal void.
-    pub callback: Option<u64>,
+    /// Of one that answers a certain wait: [`RunState::received`] when its sender saw the wait, or when the address of
+    /// `callbackUrl` was made. Any other count makes the signal void.
+    pub received: Option<u64>,
+    /// The sender's id of it: of several signals with the same one, the run receives the first.
+    pub id: Option<Name>,
 }
 
 impl Signal {
@@ -31,7 +36,8 @@ impl Signal {
             name,
             payload,
             by: None,
-            callback: None,
+            received: None,
+            id: None,
         }
     }
 }
@@ -43,8 +49,8 @@ pub enum SignalRefusal {
     Unknown(Vec<Name>),
     /// The question that it answers wants something else.
     Answer(String),
-    /// The run has received it already, or waits for it no more: the address of the callback is void.
-    Received,
+    /// The wait that it answers is over: the run has received an answer, or waits for it no more.
+    Answered,
 }
 
 /// Checks a signal before it is delivered.
@@ -60,9 +66,11 @@ pub fn check_signal(
     if !known.contains(&signal.name) {
         return Err(SignalRefusal::Unknown(known.into_iter().collect()));
     }
-    let received = run.received(&signal.name);
-    if signal.callback.is_some_and(|made_at| made_at != received) {
-        return Err(SignalRefusal::Received);
+    if is_repeated(run, signal) {
+        return Ok(());
+    }
+    if is_void(run, signal) {
+        return Err(SignalRefusal::Answered);
     }
     match program.form(&signal.name) {
         None => Ok(()),
@@ -73,14 +81,29 @@ pub fn check_signal(
     }
 }
 
+/// Whether the run has received a signal with this id.
+#[must_use]
+pub fn is_repeated(run: &RunState, signal: &Signal) -> bool {
+    let is_it = |id: &Name| run.signal_ids().any(|known| *known == **id);
+    signal.id.as_ref().is_some_and(is_it)
+}
+
+/// Whether the wait that a signal answers is over.
+fn is_void(run: &RunState, signal: &Signal) -> bool {
+    let received = run.received(&signal.name);
+    signal.received.is_some_and(|seen| seen != received)
+}
+
 impl Stepper<'_> {
     pub fn handle_signal(&mut self, signal: Signal) -> MachineResult {
-        let name = signal.name;
-        let received = self.run.received(&name);
-        if signal.callback.is_some_and(|made_at| made_at != received) {
+        if is_repeated(self.run, &signal) || is_void(self.run, &signal) {
             return Ok(());
         }
-        self.void_addresses(&name)?;
+        let name = signal.name;
+        self.count_signal(&name)?;
+        if let Some(id) = &signal.id {
+            self.store_signal_id(id)?;
+        }
         let by = signal.by.as_ref();
         self.report(by.map_or_else(
             || HistoryKind::Signalled { name: name.clone() },
@@ -116,11 +139,16 @@ impl Stepper<'_> {
         }
     }
 
-    /// Counts an answer, or a wait that ends without one: the earlier addresses of the signal's callback are void.
-    pub fn void_addresses(&mut self, name: &Name) -> MachineResult {
-        if !self.program.has_callback(name) {
-            return Ok(());
+    /// Counts a wait that ends without an answer: later ones are void. A signal without a form and an address may be
+    /// sent before anything waits for it, so it may also be late.
+    pub fn count_unanswered(&mut self, name: &Name) -> MachineResult {
+        match self.program.has_callback(name) || self.program.form(name).is_some() {
+            true => self.count_signal(name),
+            false => Ok(()),
         }
+    }
+
+    fn count_signal(&mut self, name: &Name) -> MachineResult {
         let variables = self.run.variables.get(RECEIVED_VARIABLE);
         let mut counts = variables
             .and_then(Value::as_object)
@@ -128,10 +156,22 @@ impl Stepper<'_> {
             .unwrap_or_default();
         let count = i64::try_from(self.run.received(name) + 1).unwrap_or(i64::MAX);
         counts.insert(name.clone(), Value::Int(count));
-        let change = VariableChange::Set(Name::from(RECEIVED_VARIABLE), Value::object(counts));
+        self.set_own_variable(RECEIVED_VARIABLE, Value::object(counts))
+    }
+
+    fn store_signal_id(&mut self, id: &Name) -> MachineResult {
+        let known: Vec<Value> = self.run.signal_ids().map(Value::text).collect();
+        let surplus = (known.len() + 1).saturating_sub(MAX_SIGNAL_IDS);
+        let newest = known.into_iter().skip(surplus);
+        let ids = newest.chain([Value::text(&**id)]).collect();
+        self.set_own_variable(SIGNAL_IDS_VARIABLE, Value::array(ids))
+    }
+
+    /// Sets a variable that no file can name.
+    fn set_own_variable(&mut self, name: &str, value: Value) -> MachineResult {
         self.emit(Change::VariableChanged {
             owner: None,
-            change,
+            change: VariableChange::Set(Name::from(name), value),
         })
     }
 }

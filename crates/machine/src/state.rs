@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::Value;
 use windlass_model::model::{
-    FAILED_ENDINGS, FAILURE, Fault, Name, RECEIVED_VARIABLE, Request, Status, fault_kind,
+    FAILED_ENDINGS, FAILURE, Fault, Name, RECEIVED_VARIABLE, Request, SIGNAL_IDS_VARIABLE, Status,
+    fault_kind,
 };
 use windlass_value::time::Timestamp;
 
@@ -601,8 +602,7 @@ impl RunState {
         !self.ready.is_empty()
     }
 
-    /// How many signals of a name it has received, or stopped to wait for. Only the names that `callbackUrl` has are
-    /// counted.
+    /// How many signals of a name it has received, or stopped to wait for where the signal has a form or an address.
     #[must_use]
     pub fn received(&self, signal: &str) -> u64 {
         let counts = self.variables.get(RECEIVED_VARIABLE);
@@ -610,6 +610,13 @@ impl RunState {
         count
             .and_then(|count| u64::try_from(count).ok())
             .unwrap_or(0)
+    }
+
+    /// The ids of the last signals that it received, as far as their senders gave some.
+    pub fn signal_ids(&self) -> impl Iterator<Item = &str> {
+        let ids = self.variables.get(SIGNAL_IDS_VARIABLE);
+        let ids = ids.and_then(Value::as_array);
+        ids.into_iter().flatten().filter_map(Value::as_str)
     }
 
     /// When its first timer fires.

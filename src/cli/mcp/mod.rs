@@ -35,6 +35,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::InputAnswer;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tools::{Call, Request};
@@ -232,14 +233,23 @@ impl ServerHandler for Agent {
                 continue;
             }
             let content = response.get("content").cloned().unwrap_or_default();
-            let signal = tasks::signal(&report, key, &content);
-            let signal = signal.map_err(|why| ErrorData::invalid_params(why, None))?;
+            let answer = tasks::answer(&report, key, &content);
+            let answer = answer.map_err(|why| ErrorData::invalid_params(why, None))?;
             // The protocol ignores answers to a request that is not open.
-            let Some((name, payload)) = signal else {
+            let Some(InputAnswer {
+                signal,
+                payload,
+                received,
+            }) = answer
+            else {
                 continue;
             };
-            let sent = self.ask(tools::signal(run, &name, &payload), &context);
-            sent.await.map_err(refused)?;
+            let request = tools::signal(run, &signal, &payload, received);
+            match self.ask(request, &context).await {
+                // Nor is it after another client was faster.
+                Err(error) if error.code() == Some(ErrorCode::Answered) => {}
+                sent => drop(sent.map_err(refused)?),
+            }
         }
         Ok(())
     }

@@ -133,30 +133,43 @@ fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentAct
             .signal
             .as_deref()
             .filter(|signal| *signal != TURN_SIGNAL)?;
-        // Each wait of a loop has a key of its own.
+        // Each wait has a key of its own, also where several branches wait for one signal.
         let since = doing.since.map_or(0, |since| since.0);
-        Some((format!("{signal}@{since}"), doing))
+        let received = doing.received.unwrap_or(0);
+        Some((format!("{signal}@{since}.{received}"), doing))
     })
 }
 
-/// The signal for an answer to one of the requests, and what it carries: forms of the protocol have texts where the
-/// question wants other JSON. None of a request that is not open.
+/// An answer to one of the requests.
+pub struct InputAnswer {
+    pub signal: String,
+    pub payload: Json,
+    /// Of the wait that it answers.
+    pub received: Option<u64>,
+}
+
+/// The answer to one of the requests: forms of the protocol have texts where the question wants other JSON. None of a
+/// request that is not open.
 ///
 /// # Errors
 /// The first field that does not fit.
-pub fn signal(
+pub fn answer(
     report: &StatusReport,
     key: &str,
     content: &Json,
-) -> Result<Option<(String, Json)>, String> {
+) -> Result<Option<InputAnswer>, String> {
     let Some((_, doing)) = questions(report).find(|(known, _)| known == key) else {
         return Ok(None);
     };
-    let signal = doing.signal.clone().unwrap_or_default();
+    let with = |payload: Json| InputAnswer {
+        signal: doing.signal.clone().unwrap_or_default(),
+        payload,
+        received: doing.received,
+    };
     let question = doing.question.as_ref();
     let question = question.filter(|question| !question.fields.is_empty());
     let (Some(question), Json::Object(members)) = (question, content) else {
-        return Ok(Some((signal, content.clone())));
+        return Ok(Some(with(content.clone())));
     };
     let text_of = |name: &str| {
         let value = members.get(name).filter(|value| !value.is_null())?;
@@ -166,7 +179,7 @@ pub fn signal(
     let choice = text_of(CHOICE);
     let answer = question.answer(choice.as_deref(), |field| text_of(&field.name))?;
     let answer = serde_json::from_str(&answer.to_json()).map_err(|error| error.to_string())?;
-    Ok(Some((signal, answer)))
+    Ok(Some(with(answer)))
 }
 
 fn request(doing: &CurrentActivity) -> InputRequest {

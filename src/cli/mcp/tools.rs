@@ -5,6 +5,7 @@ use super::trial::Trial;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
+use windlass_engine::new_id;
 use windlass_server::api::StartRun;
 use windlass_server::client::Method;
 
@@ -168,7 +169,11 @@ pub struct Request {
 impl Request {
     /// Whether it does the same when it is carried out twice.
     pub fn is_repeatable(&self) -> bool {
-        let has_id = |body: &Json| body.get("run").is_some_and(Json::is_string);
+        let has_id = |body: &Json| {
+            ["run", "id"]
+                .iter()
+                .any(|id| body.get(id).is_some_and(Json::is_string))
+        };
         let ends = ["/pause", "/resume", "/cancel"];
         self.method == Method::GET
             || self.body.as_ref().is_some_and(has_id)
@@ -233,8 +238,9 @@ pub fn cancel(run: &str) -> Request {
     of_run(run, "/cancel", Method::POST, None)
 }
 
-pub fn signal(run: &str, name: &str, payload: &Json) -> Request {
-    let body = json!({ "name": name, "payload": payload });
+pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>) -> Request {
+    let id = new_id("signal");
+    let body = json!({ "name": name, "payload": payload, "received": received, "id": id });
     of_run(run, "/signal", Method::POST, Some(body))
 }
 
@@ -372,7 +378,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();
-            signal(&run, &text("name").unwrap_or_default(), &payload)
+            signal(&run, &text("name").unwrap_or_default(), &payload, None)
         }
         "pause_run" => command("/pause"),
         "resume_run" => command("/resume"),

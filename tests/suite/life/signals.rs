@@ -161,3 +161,41 @@ fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
         run.result();
     }
 }
+
+/// The owner of the store may be killed before its answer has arrived; then the next one is asked, or nobody is.
+#[test]
+fn a_signal_is_received_once_though_its_receiver_is_killed() {
+    const SIGNALS: u64 = 30;
+    let place = Place::new();
+    let text = format!(
+        "
+name: received
+variables: {{ seen: [] }}
+actions:
+  each:
+    type: until
+    condition: \"@greaterOrEquals(length(variables('seen')), {SIGNALS})\"
+    limit: {{ count: 100, timeout: PT1H }}
+    actions:
+      next: {{ type: waitForSignal, signal: next }}
+      keep: {{ type: appendToArrayVariable, name: seen, value: \"@outputs('next')\" }}
+outputs: \"@variables('seen')\"
+"
+    );
+    let file = place.file("received.yaml", &text);
+    let mut owner = place.follow(&["run", &file, "--id", "r"]);
+    owner.until("RunStarted", "");
+    for number in 0..SIGNALS {
+        let payload = number.to_string();
+        let args = ["signal", "r", "next", "--payload", &payload];
+        let mut sender = place.command(&args).spawn().unwrap();
+        // The step is durable, and the answer is on its way.
+        owner.until("Answered", "");
+        owner.kill();
+        owner = place.follow(&["resume", "r"]);
+        let sent = sender.wait().unwrap();
+        assert!(sent.success(), "{number}: {sent}");
+    }
+    let all: Vec<u64> = (0..SIGNALS).collect();
+    assert_eq!(owner.result(), json!(all));
+}

@@ -292,3 +292,53 @@ async fn lists_take_several_workflows_and_flags_may_be_numbers() {
     }
     assert_eq!(server.post("/v1/validate?graph=yes", &body).await.0, 400);
 }
+
+/// Asks twice, with a form.
+const APPROVALS: &str = "
+name: approvals
+actions:
+  first: { type: waitForSignal, signal: go, choices: [a, b] }
+  second: { type: waitForSignal, signal: go, choices: [a, b] }
+outputs: \"@createArray(outputs('first').choice, outputs('second').choice)\"
+";
+
+/// What two people answer who saw the same question; one who sends an answer again changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_for_the_wait_that_its_sender_saw_and_is_received_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let run = server.begin(APPROVALS, json!({})).await;
+    let path = format!("/v1/runs/{run}");
+    let seen = async |wanted: u64| loop {
+        let (_, report) = server.get(&path).await;
+        if report["doing"][0]["received"] == wanted {
+            break;
+        }
+        assert!(report["status"] != "Succeeded", "{report}");
+    };
+    let answer = |choice: &str, received: Option<u64>, id: Option<&str>| json!({ "name": "go", "payload": { "choice": choice }, "received": received, "id": id });
+    let signal = format!("{path}/signal");
+    seen(0).await;
+    let (one, other) = (answer("a", Some(0), None), answer("b", Some(0), None));
+    let (one, other) = tokio::join!(server.post(&signal, &one), server.post(&signal, &other));
+    let mut codes = [one.0, other.0];
+    codes.sort_unstable();
+    assert_eq!(codes, [200, 409], "{one:?} {other:?}");
+    let refused = if one.0 == 409 { one.1 } else { other.1 };
+    assert_eq!(refused["type"], "urn:windlass:answered", "{refused}");
+    seen(1).await;
+    let last = answer("a", Some(1), Some("signal-7"));
+    assert_eq!(server.post(&signal, &last).await.0, 200);
+    let outcome = server.end(&run).await;
+    assert_eq!(outcome["output"][1], "a", "{outcome}");
+    // The answer may have been lost.
+    let (status, again) = server.post(&signal, &last).await;
+    assert_eq!((status, &again["status"]), (200, &json!("Succeeded")));
+    let new = answer("a", None, Some("signal-8"));
+    assert_eq!(
+        server.post(&signal, &new).await.1["type"],
+        "urn:windlass:run-ended"
+    );
+    let bad = answer("a", None, Some("no id"));
+    assert_eq!(server.post(&signal, &bad).await.0, 400);
+}

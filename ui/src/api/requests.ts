@@ -99,5 +99,6 @@ export const resume = (id: string) => post<State>(`${run(id)}/resume`);
 export const cancel = (id: string) => post<State>(`${run(id)}/cancel`);
 export const retry = (id: string, from?: string) =>
   post<{ run: string }>(`${run(id)}/retry`, from === undefined ? {} : { from });
-export const signal = (id: string, name: string, payload: unknown) =>
-  post<State>(`${run(id)}/signal`, { name, payload });
+/** With `received` of the wait that it answers, it answers no later one. */
+export const signal = (id: string, name: string, payload: unknown, received?: number) =>
+  post<State>(`${run(id)}/signal`, { name, payload, received });

@@ -66,6 +66,8 @@ export interface CurrentActivity {
   due_at?: string | null;
   since?: string | null;
   signal?: string | null;
+  /** How many of these signals were received before. */
+  received?: number;
   /** What people are asked: the signal is the answer. */
   question?: Question;
   method?: string | null;

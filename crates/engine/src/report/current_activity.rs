@@ -100,6 +100,9 @@ pub struct CurrentActivity {
     pub child: Option<String>,
     /// The signal it waits for.
     pub signal: Option<String>,
+    /// The number of these signals that were received before: an answer has it, so that it answers no later wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
     /// What people are asked: the signal is the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
@@ -268,6 +271,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         key: None,
         child: None,
         signal: None,
+        received: None,
         question: None,
         awaits_run: None,
         attempt: retried.map(|state| state.attempt),
@@ -314,6 +318,7 @@ fn waits(
         Wait::Signal(name) => CurrentActivity {
             waits_for: word("signal"),
             signal: Some(name.to_string()),
+            received: Some(view.state().received(name)),
             due_at: deadline(view, id),
             ..place
         },
@@ -323,6 +328,7 @@ fn waits(
             CurrentActivity {
                 waits_for: word("signal"),
                 signal: Some(asked.signal.to_string()),
+                received: Some(view.state().received(&asked.signal)),
                 since: Some(asked.since),
                 due_at: deadline(view, id),
                 question: form.map(|form| QuestionReport::new(asked.title.as_deref(), form)),

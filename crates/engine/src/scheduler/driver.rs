@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Effect, Event, RunStatus};
+use windlass_machine::{Effect, Event, RunStatus, Signal, is_repeated};
 use windlass_model::model::Name;
 use windlass_store::{Placement, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
@@ -421,10 +421,13 @@ impl Driver {
                 let _ = reply.send(Err(error));
             }
             Ok(status) if status.is_final() => {
-                let _ = reply.send(Err(ScheduleError::Ended {
+                let ended = || ScheduleError::Ended {
                     run: run.clone(),
                     status,
-                }));
+                };
+                // The answer to the signal that ended it was lost.
+                let repeated = self.has_received(run, &event);
+                let _ = reply.send(repeated.then_some(status).ok_or_else(ended));
             }
             Ok(_) => match self.check_signal(run, &event) {
                 Some(error) => {
@@ -432,6 +435,17 @@ impl Driver {
                 }
                 None => self.post(run, event, Some(reply)),
             },
+        }
+    }
+
+    /// Whether a run that has ended received this signal before.
+    fn has_received(&self, run: &Name, event: &Event) -> bool {
+        match event {
+            Event::Signalled(signal) if signal.id.is_some() => {
+                let stored = self.store.load(run);
+                stored.is_ok_and(|stored| is_repeated(&stored.state, signal))
+            }
+            _ => false,
         }
     }
 
@@ -445,9 +459,12 @@ impl Driver {
             .err()
             .or_else(|| {
                 // One that is not processed yet.
-                let answers = |event: &Event| matches!(event, Event::Signalled(other) if other.name == signal.name);
+                let is_same = |other: &Signal| other.id.is_some() && other.id == signal.id;
+                let answers = |event: &Event| {
+                    matches!(event, Event::Signalled(other) if other.name == signal.name && !is_same(other))
+                };
                 let mut waiting = active.inbox.iter();
-                let raced = signal.callback.is_some() && waiting.any(|entry| answers(&entry.0));
+                let raced = signal.received.is_some() && waiting.any(|entry| answers(&entry.0));
                 raced.then(|| ScheduleError::Answered {
                     run: run.clone(),
                     name: signal.name.clone(),

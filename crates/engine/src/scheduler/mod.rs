@@ -121,7 +121,7 @@ pub fn check_signal(
             name: signal_name,
             reason,
         },
-        SignalRefusal::Received => ScheduleError::Answered {
+        SignalRefusal::Answered => ScheduleError::Answered {
             run: run_id,
             name: signal_name,
         },
@@ -165,8 +165,8 @@ pub enum ScheduleError {
         /// What the question wants.
         reason: String,
     },
-    /// The address of the callback was used, or the run received the signal in another way.
-    #[error("run {run} has already received `{name}`")]
+    /// The wait that the signal answers is over: another answer was first, or its time was over.
+    #[error("run {run} does not wait for this `{name}` any more")]
     Answered {
         run: Name,
         /// The signal.

@@ -327,9 +327,11 @@ pub const FAILURE: &str = "failure";
 /// The variable with what a run read last of its workflow's state: by name the value and its version.
 pub const STATE_VARIABLE: &str = "$state";
 
-/// The variable of a run with the number of signals that it has received, or stopped to wait for, by name, for the
-/// addresses of `callbackUrl`.
-pub const RECEIVED_VARIABLE: &str = "$received";
+/// The variable of a run with the number of signals that it has received, or stopped to wait for, by name.
+pub const RECEIVED_VARIABLE: &str = "_windlass_received";
+
+/// The variable of a run with the ids of the last signals that it received.
+pub const SIGNAL_IDS_VARIABLE: &str = "_windlass_signals";
 
 /// The action that writes a value between runs, and the one that reads the newest one.
 pub const SET_STATE: &str = "setState";

@@ -272,6 +272,13 @@ pub struct Signal {
     /// What it carries.
     #[serde(default)]
     pub payload: Value,
+    /// Of one that answers the wait that a report shows: `received` there. When that wait is over, the signal is
+    /// refused; without this, it is stored for the next wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// An id that the sender makes, for one that may be sent again: of several with the same id, the run receives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// A run that a webhook started.

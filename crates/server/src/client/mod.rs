@@ -31,7 +31,7 @@ use windlass_engine::report::{
 };
 use windlass_engine::{
     AuditFilter, AuditReport, BackedUp, ErrorCode, Origin, PruneFilter, Pruned, PutIf, RunStatus,
-    Value, format_duration,
+    format_duration,
 };
 
 /// How long a connection to a server may take to come about.
@@ -315,15 +315,9 @@ impl Client {
     }
 
     /// Sends a signal to a run.
-    pub async fn signal(
-        &self,
-        run: &str,
-        name: &str,
-        payload: Value,
-    ) -> Result<RunStatus, ClientError> {
-        let name = name.to_owned();
+    pub async fn signal(&self, run: &str, signal: &Signal) -> Result<RunStatus, ClientError> {
         let path = of_run(run, "/signal")?;
-        let state: RunState = self.post(&path, &Signal { name, payload }).await?;
+        let state: RunState = self.post(&path, signal).await?;
         Ok(state.status)
     }
 

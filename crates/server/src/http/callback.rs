@@ -223,7 +223,8 @@ async fn send(
         name: Name::from(signal),
         payload,
         by: Some(Name::from(actor.name.as_str())),
-        callback: Some(received),
+        received: Some(received),
+        id: None,
     };
     let command = async { Ok(app.engine.signal(run, signal).await?) };
     let recorded = app

@@ -635,6 +635,8 @@ pub(super) async fn signal(
 ) -> Result<axum::Json<RunState>, Problem> {
     let signal = windlass_engine::Signal {
         by: Some(Name::from(actor.name)),
+        received: signal.received,
+        id: signal.id.map(run_id).transpose()?.map(Name::from),
         ..windlass_engine::Signal::new(Name::from(signal.name), signal.payload)
     };
     let status = app.engine.signal(&run, signal).await?;
