@@ -3,6 +3,7 @@
 
 mod lines;
 mod resources;
+mod task_requests;
 mod tasks;
 mod tools;
 mod trial;
@@ -17,17 +18,22 @@ use super::output::Screen;
 use super::session::{Session, Setup};
 use super::signals::Signals;
 use axum::Router;
+use axum::extract;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse;
 use axum::routing::post_service;
 use lines::Made;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
-    CreateTaskResult, GetTaskParams, GetTaskResult, Implementation, JsonObject,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-    ServerConfig, UpdateTaskParams,
+    CreateTaskResult, CustomRequest, CustomResult, GetTaskParams, GetTaskResult, Implementation,
+    JsonObject, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt};
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
@@ -40,7 +46,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tools::{Call, Request};
 use windlass_engine::ErrorCode;
-use windlass_engine::report::{ListReport, StatusReport};
+use windlass_engine::report::{ListReport, SourceReport, StatusReport};
 use windlass_server::InnerApi;
 use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
@@ -63,6 +69,10 @@ const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(600);
 
 /// The maximum.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
+
+/// Maximum number of sessions of a server: one lives for an hour after its client has gone without a word.
+const MAX_SESSIONS: usize = 1_000;
+const TOO_MANY: &str = "the server has as many sessions of agents as it may have: try again later";
 
 /// Between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -182,6 +192,7 @@ impl ServerHandler for Agent {
             Answer::Failed(text) => CallToolResult::error(vec![ContentBlock::text(text)]).into(),
             Answer::Result(report) => tasks::tool_result(&report).into(),
             Answer::Started(report) if takes_tasks(&context) => {
+                task_requests::notify(self, &report.run, &context);
                 CallToolResponse::Task(CreateTaskResult::new(tasks::task(&report)))
             }
             Answer::Started(report) => tasks::tool_result(&report).into(),
@@ -210,6 +221,14 @@ impl ServerHandler for Agent {
         }
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        task_requests::answer(self, request, &context).await
+    }
+
     async fn get_task(
         &self,
         request: GetTaskParams,
@@ -234,7 +253,7 @@ impl ServerHandler for Agent {
             }
             let content = response.get("content").cloned().unwrap_or_default();
             let answer = tasks::answer(&report, key, &content);
-            let answer = answer.map_err(|why| ErrorData::invalid_params(why, None))?;
+            let answer = answer.map_err(invalid)?;
             // The protocol ignores answers to a request that is not open.
             let Some(InputAnswer {
                 signal,
@@ -288,8 +307,12 @@ fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
     capabilities.is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
+fn invalid(why: String) -> ErrorData {
+    ErrorData::invalid_params(why, None)
+}
+
 fn refused(error: ClientError) -> ErrorData {
-    ErrorData::invalid_params(error.to_string(), None)
+    invalid(error.to_string())
 }
 
 impl Agent {
@@ -348,7 +371,9 @@ impl Agent {
                     oneliner::next_run(&prefix, &listed.runs)
                 }
             };
-            if !is_there {
+            if is_there {
+                self.check_line(&run, &of, context).await?;
+            } else {
                 let body = json!({ "text": of, "run": run });
                 let started = self.ask(Request::start(body), context).await;
                 match started {
@@ -369,13 +394,29 @@ impl Agent {
         }
     }
 
+    /// Checks that the run with the id of a line is that of the line: anyone who may start runs can choose its id.
+    async fn check_line(
+        &self,
+        run: &str,
+        line: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), String> {
+        let source = self.ask(tools::source(run), context).await.map_err(text)?;
+        let source: SourceReport = read(source).map_err(text)?;
+        match source.files.first().is_some_and(|file| file.text == line) {
+            true => Ok(()),
+            false => Err(format!(
+                "the run {run} has the id of this line and another workflow: cancel it, or choose an `id`"
+            )),
+        }
+    }
+
     /// The run of a task.
     async fn task(
         &self,
         run: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<Box<StatusReport>, ErrorData> {
-        let invalid = |why: String| ErrorData::invalid_params(why, None);
         tools::check_run(run).map_err(invalid)?;
         self.status(run, context).await.map_err(refused)
     }
@@ -498,12 +539,21 @@ pub fn routes(api: InnerApi) -> Router {
     // A call may wait as long without a message.
     sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
     let sessions = Arc::new(sessions);
+    let counted = Arc::clone(&sessions);
     let service = StreamableHttpService::new(move || Ok(agent.clone()), sessions, config);
+    let check = from_fn(move |request: extract::Request, next: Next| {
+        let counted = Arc::clone(&counted);
+        async move {
+            let begins = !request.headers().contains_key(HEADER_SESSION_ID);
+            match begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
+                true => (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response(),
+                false => next.run(request).await,
+            }
+        }
+    });
     // Nothing is sent without a request, so that there is no stream for GET.
-    Router::new().route(
-        "/mcp",
-        post_service(service.clone()).delete_service(service),
-    )
+    let methods = post_service(service.clone()).delete_service(service);
+    Router::new().route("/mcp", methods.layer(check))
 }
 
 fn text(error: ClientError) -> String {

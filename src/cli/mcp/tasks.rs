@@ -119,7 +119,8 @@ pub fn tool_result(report: &StatusReport) -> CallToolResult {
     }
 }
 
-fn result(report: &StatusReport) -> JsonObject {
+/// The same, as the protocol has it.
+pub fn result(report: &StatusReport) -> JsonObject {
     match serde_json::to_value(tool_result(report)) {
         Ok(Json::Object(result)) => result,
         Ok(_) | Err(_) => JsonObject::new(),

@@ -234,6 +234,11 @@ pub fn status(run: &str) -> Request {
     of_run(run, "", Method::GET, None)
 }
 
+/// The files of a run.
+pub fn source(run: &str) -> Request {
+    of_run(run, "/source", Method::GET, None)
+}
+
 pub fn cancel(run: &str) -> Request {
     of_run(run, "/cancel", Method::POST, None)
 }
@@ -248,6 +253,18 @@ pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>) -> R
 pub fn list_with_prefix(prefix: &str) -> Request {
     Request {
         query: vec![("prefix", prefix.to_owned())],
+        ..Request::new(Method::GET, RUNS)
+    }
+}
+
+/// A page of runs, the newest first.
+pub fn list_page(limit: u64, after: Option<&str>) -> Request {
+    let after = after.map(|after| ("after", after.to_owned()));
+    Request {
+        query: [("limit", limit.to_string())]
+            .into_iter()
+            .chain(after)
+            .collect(),
         ..Request::new(Method::GET, RUNS)
     }
 }

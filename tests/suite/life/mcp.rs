@@ -18,6 +18,8 @@ struct Agent {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     asked: u64,
+    /// The notifications that it received.
+    notifications: Vec<Value>,
 }
 
 impl Agent {
@@ -48,6 +50,7 @@ impl Agent {
             input,
             output,
             asked: 0,
+            notifications: Vec::new(),
         };
         let hello = json!({
             "protocolVersion": "2025-06-18",
@@ -70,14 +73,19 @@ impl Agent {
         let id = self.asked;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it left");
-            let message: Value = serde_json::from_str(&line).unwrap();
+            let message = self.read();
             if message["id"] == id {
                 assert!(message["error"].is_null(), "{message}");
                 return message["result"].clone();
             }
+            self.notifications.push(message);
         }
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.output.read_line(&mut line).unwrap() > 0, "it left");
+        serde_json::from_str(&line).unwrap()
     }
 
     /// Calls a tool: whether it failed, and its text.
@@ -95,6 +103,20 @@ impl Agent {
         let (failed, text) = self.call(tool, arguments);
         assert!(!failed, "{text}");
         serde_json::from_str(&text).unwrap()
+    }
+
+    /// Waits for the notification that a task has a status.
+    fn notified(&mut self, task: &str, status: &str) {
+        let is_it = |message: &Value| {
+            let told = &message["params"];
+            message["method"] == "notifications/tasks"
+                && told["taskId"] == task
+                && told["status"] == status
+        };
+        while !self.notifications.iter().any(is_it) {
+            let message = self.read();
+            self.notifications.push(message);
+        }
     }
 
     /// Ends its input, and waits for the process.
@@ -254,6 +276,41 @@ outputs: \"@outputs('ask')\"
     agent.leave();
 }
 
+/// What the protocol of 2025-11-25 has for tasks, and the notifications of both versions.
+#[test]
+fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
+    let folder = Folder::new();
+    let mut agent = Agent::with_tasks(&folder, &[]);
+    let text =
+        "actions: { ask: { type: waitForSignal, signal: go } }\noutputs: \"@outputs('ask')\"";
+    let id = task(
+        &mut agent,
+        "start_run",
+        &json!({ "text": text, "id": "asking" }),
+    );
+    agent.notified(&id, "input_required");
+    let listed = agent.ask("tasks/list", &json!({}));
+    assert_eq!(listed["tasks"][0]["taskId"], id, "{listed}");
+    assert_eq!(listed["tasks"][0]["status"], "input_required", "{listed}");
+    let signal = json!({ "run": id, "name": "go", "payload": 7 });
+    agent.get("signal_run", signal);
+    let result = agent.ask("tasks/result", &json!({ "taskId": id }));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\"output\":7"), "{result}");
+    agent.notified(&id, "completed");
+    for _ in 0..30 {
+        let count = json!({ "text": COUNT, "inputs": { "to": 1 } });
+        task(&mut agent, "start_run", &count);
+    }
+    let first = agent.ask("tasks/list", &json!({}));
+    let next = json!({ "cursor": first["nextCursor"] });
+    let second = agent.ask("tasks/list", &next);
+    let tasks = |page: &Value| page["tasks"].as_array().unwrap().len();
+    assert_eq!((tasks(&first), tasks(&second)), (20, 11), "{second}");
+    assert_eq!(second["tasks"][10]["taskId"], id, "{second}");
+    agent.leave();
+}
+
 /// An agent whose client speaks HTTP.
 struct HttpAgent {
     server: Server,
@@ -354,6 +411,88 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
     let text = String::from_utf8(audit.stdout).unwrap();
     // The start has the name of the token.
     assert!(text.contains("operate") && text.contains(&id), "{text}");
+}
+
+/// The server of the agents is killed at any moment; each next one has all tasks.
+#[tokio::test(flavor = "multi_thread")]
+async fn kills_of_a_server_lose_no_task() {
+    let folder = Folder::new();
+    let state = folder.path().join("state");
+    let tokens = [("operate", "works-token")];
+    let start = || Start::new(&state).roles(folder.path(), &tokens).spawn();
+    let mut accepted = Vec::new();
+    for round in 0..25_u64 {
+        let mut agent = HttpAgent::new(start(), "works-token").await;
+        let id = format!("r{round}");
+        let arguments = json!({ "text": COUNT, "inputs": { "to": 5 }, "id": id });
+        let call = json!({ "name": "start_run", "arguments": arguments });
+        let told = agent.ask("tools/call", &call).await;
+        assert_eq!(told["result"]["taskId"], id, "{told}");
+        accepted.push(id);
+        std::thread::sleep(Duration::from_millis(round * 7 % 50));
+        agent.server.kill();
+    }
+    let mut agent = HttpAgent::new(start(), "works-token").await;
+    for id in accepted {
+        let result = loop {
+            let told = agent.ask("tasks/get", &json!({ "taskId": id })).await;
+            match told["result"]["status"].as_str() {
+                Some("completed") => break told["result"]["result"].clone(),
+                status => assert_eq!(status, Some("working"), "{told}"),
+            }
+        };
+        let text = result["content"][0]["text"].as_str().unwrap();
+        let result: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(result["output"]["n"], 5, "{result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_has_so_many_sessions_of_agents_and_no_more() {
+    let folder = Folder::new();
+    let state = folder.path().join("state");
+    let start = Start::new(&state).roles(folder.path(), &[("operate", "t")]);
+    let mut agent = HttpAgent::new(start.spawn(), "t").await;
+    let session = agent.session.take();
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "many", "version": "1" },
+    });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
+    let mut begun = 1;
+    let last = loop {
+        let answer = agent.send(&hello).await;
+        if answer.status() != 200 {
+            break answer;
+        }
+        begun += 1;
+    };
+    assert_eq!((last.status().as_u16(), begun), (503, 1_000));
+    agent.session = session;
+    let told = agent.ask("tools/list", &json!({})).await;
+    assert!(told["result"]["tools"].is_array(), "{told}");
+}
+
+/// Who may start runs may choose their ids, also the one that the next call of a line would have.
+#[test]
+fn a_line_joins_no_run_of_another_workflow() {
+    let folder = Folder::new();
+    let mut agent = Agent::with_tasks(&folder, &[]);
+    let wait = json!({ "time": "2099-01-01T00:00:00Z" });
+    let first = task(&mut agent, "wait_for", &wait);
+    assert_eq!(task(&mut agent, "wait_for", &wait), first);
+    agent.get("cancel_run", json!({ "run": first }));
+    until(&mut agent, &first, "cancelled");
+    let next = format!("{}2", first.strip_suffix('1').unwrap());
+    let other = "actions: { go: { type: waitForSignal, signal: go } }";
+    task(
+        &mut agent,
+        "start_run",
+        &json!({ "text": other, "id": next }),
+    );
+    let (failed, told) = agent.call("wait_for", wait);
+    assert!(failed && told.contains("another workflow"), "{told}");
+    agent.leave();
 }
 
 #[test]

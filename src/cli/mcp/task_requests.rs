@@ -1,0 +1,114 @@
+//! The requests and notifications for tasks that the library has no methods for: `tasks/list` and `tasks/result` of the
+//! protocol of 2025-11-25, and `notifications/tasks`.
+
+use super::{Agent, Api, PROGRESS, invalid, read, refused, tasks, tools};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CustomRequest, CustomResult, ServerNotification, TaskStatusNotification,
+    TaskStatusNotificationParams,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value as Json, json};
+use windlass_engine::report::ListReport;
+
+/// How many tasks are on a page of `tasks/list`.
+const PAGE: u64 = 20;
+
+/// Answers a request for tasks.
+///
+/// # Errors
+/// A method that this is not for, an unknown run, those of the store.
+pub async fn answer(
+    agent: &Agent,
+    request: CustomRequest,
+    context: &RequestContext<RoleServer>,
+) -> Result<CustomResult, ErrorData> {
+    let params = request.params.unwrap_or_default();
+    let text = |name: &str| params.get(name).and_then(Json::as_str);
+    match request.method.as_str() {
+        "tasks/list" => list(agent, text("cursor"), context).await,
+        "tasks/result" => {
+            let run = text("taskId").ok_or_else(|| invalid("`taskId` is missing".to_owned()))?;
+            result(agent, run, context).await
+        }
+        method => {
+            let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
+            Err(ErrorData::new(
+                code,
+                format!("unknown method `{method}`"),
+                None,
+            ))
+        }
+    }
+}
+
+/// The newest runs as tasks.
+async fn list(
+    agent: &Agent,
+    cursor: Option<&str>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CustomResult, ErrorData> {
+    let listed = agent.ask(tools::list_page(PAGE, cursor), context).await;
+    let listed: ListReport = read(listed.map_err(refused)?).map_err(refused)?;
+    let mut found = Vec::new();
+    for row in &listed.runs {
+        // One may be forgotten meanwhile.
+        if let Ok(report) = agent.status(&row.summary.run, context).await {
+            found.push(tasks::task(&report));
+        }
+    }
+    let mut answer = json!({ "tasks": found });
+    if let (Json::Object(members), Some(next)) = (&mut answer, listed.next) {
+        members.insert(String::from("nextCursor"), json!(next));
+    }
+    Ok(CustomResult(answer))
+}
+
+/// The result of a task, after it has ended.
+async fn result(
+    agent: &Agent,
+    run: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<CustomResult, ErrorData> {
+    agent.task(run, context).await?;
+    loop {
+        let waited = agent.wait(run, None, context);
+        let report = tokio::select! {
+            report = waited => report.map_err(refused)?,
+            () = context.ct.cancelled() => return Err(invalid("the request was cancelled".to_owned())),
+        };
+        if report.status.is_final() {
+            return Ok(CustomResult(Json::Object(tasks::result(&report))));
+        }
+    }
+}
+
+/// Notifies the client when the status of a task changes, until it has ended or the client has gone. Over HTTP a client
+/// asks: nothing is sent without a request.
+#[allow(clippy::disallowed_methods)] // It ends with the task or with the client.
+pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
+    if matches!(agent.0, Api::Inner(_)) {
+        return;
+    }
+    let (agent, run, context) = (agent.clone(), run.to_owned(), context.clone());
+    tokio::spawn(async move {
+        let mut last = None;
+        // The client asks for a task that cannot be read.
+        while let Ok(report) = agent.status(&run, &context).await {
+            let task = tasks::detailed(&report);
+            let status = task.status();
+            if last.replace(status) != Some(status) {
+                let params = TaskStatusNotificationParams::new(task);
+                let notification = TaskStatusNotification::new(params);
+                let notification = ServerNotification::TaskStatusNotification(notification);
+                if context.peer.send_notification(notification).await.is_err() {
+                    return;
+                }
+            }
+            let ends = agent.ask(tools::result(&run, PROGRESS.as_secs()), &context);
+            if report.status.is_final() || ends.await.is_err() {
+                return;
+            }
+        }
+    });
+}
