@@ -125,3 +125,23 @@ test('of many loops one is searched for', async ({ page, serve }) => {
   await expect(search).toHaveValue('outer 17 › inner');
   expect(await faults(page)).toEqual([]);
 });
+
+test('a run whose calls stubs answered has a label wherever it is shown', async ({ page, serve, world }) => {
+  world.on('/items/', () => ({ body: {} }));
+  const server = await serve();
+  const input = { base: world.url };
+  const tried: string = (await server.post('/v1/runs', { text: FAILS, input, stubs: { fetch: { statusCode: 200, body: {} } } })).run;
+  const real: string = (await server.post('/v1/runs', { text: FAILS, input })).run;
+  await Promise.all([server.result(tried), server.result(real)]);
+  const console = new Console(page, server.url);
+  await console.open('/runs');
+  await expect(console.row(tried).getByText('stubs', { exact: true })).toBeVisible();
+  await expect(console.row(tried)).toHaveCSS('font-style', 'italic');
+  await expect(console.row(real).getByText('stubs', { exact: true })).toHaveCount(0);
+  expect(await faults(page)).toEqual([]);
+  await page.setViewportSize({ width: 390, height: 800 });
+  await expect(console.row(tried).getByText('stubs', { exact: true })).toBeVisible();
+  await console.row(tried).getByRole('link').click();
+  await expect(page.getByTestId('run-status')).toBeVisible();
+  await expect(page.locator('.run-head').getByText('stubs', { exact: true })).toBeVisible();
+});

@@ -20,6 +20,9 @@ const LOOKS: Record<string, Look> = {
   Skipped: { word: 'Skipped', tone: 'off', icon: 'M2 4l6 4-6 4zM8 4l6 4-6 4z' },
 };
 
+/** The label of a run whose calls stubs answer. */
+export const STUBS = 'windlass.stubs';
+
 const OTHER: Look = { word: 'Not run', tone: 'off', icon: 'M3 8h10' };
 
 export function look(status: Status | string | undefined): Look {
