@@ -28,6 +28,8 @@ codes! {
     BadRequest = ("bad-request", 400, 2, "The request cannot be read");
     /// The request has no token, or another one.
     Unauthorized = ("unauthorized", 401, 2, "A token is needed");
+    /// The request to a webhook is not signed by its secret.
+    Unsigned = ("unsigned", 401, 2, "The signature is not valid");
     /// A page of another site asks, or another server is meant.
     Forbidden = ("forbidden", 403, 2, "The request is not authorised");
     /// Only a process on the server's machine may ask for this.
@@ -58,7 +60,7 @@ codes! {
     NoSignal = ("no-signal", 409, 2, "The run waits for no such signal");
     /// The question that the signal answers does not accept the answer.
     RefusedAnswer = ("refused-answer", 422, 2, "The answer is refused");
-    /// The address of a callback was used, or the run received the signal in another way.
+    /// The wait that the signal answers is over.
     Answered = ("answered", 409, 2, "The question is not open any more");
     /// The address of a callback is too old.
     Expired = ("expired", 410, 2, "The address has expired");

@@ -203,7 +203,7 @@ impl EngineError {
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
             Self::NoWebhook(_) => ErrorCode::NotFound,
-            Self::Unsigned(_) => ErrorCode::Unauthorized,
+            Self::Unsigned(_) => ErrorCode::Unsigned,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
             Self::NoIteration { .. } | Self::NoVersion { .. } => ErrorCode::NotFound,
             Self::NoWorkflow { .. } => ErrorCode::UnknownWorkflow,
