@@ -30,6 +30,7 @@ mod first_use;
 mod folder;
 mod gone;
 mod guides;
+mod http_webhook;
 mod if_changed;
 mod lacking;
 mod limits;

@@ -23,7 +23,7 @@ pub(super) const TYPES: [&str; 34] = words! {
 };
 
 /// The types that only Azure definitions have, besides the connectors.
-const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
+const AZURE_TYPES: [&str; 3] = ["Response", "Expression", "HttpWebhook"];
 
 /// The types that Azure has no word for.
 const LOOM_ONLY: [&str; 14] = words! {
@@ -339,6 +339,7 @@ impl Loom<'_> {
             SET_STATE | GET_STATE => self.state_action(act, label),
             "Response" => self.response(act).into(),
             "Expression" => self.one_function(act).into(),
+            "HttpWebhook" => self.http_webhook(act),
             _ if label.ends_with("Variable") => self.variable(act, label).into(),
             _ => self.connector(act, label),
         }

@@ -110,6 +110,7 @@ impl Loom<'_> {
                 fields.required(self, "actions", definition.span, hint);
             }
         }
+        self.clean_up(None, workflow);
         if let Some(guard) = guard {
             before_all(guard, &mut workflow.body);
         }

@@ -15,9 +15,9 @@ use windlass_value::words;
 
 /// The best known types whose work is done by something outside the definition. Others go the same
 /// way.
-pub(super) const TYPES: [&str; 29] = words! {
+pub(super) const TYPES: [&str; 28] = words! {
     Agent AgentPrompt ApiConnection ApiConnectionNotification ApiConnectionWebhook ApiManagement
-    AppService Batch CSharpScriptCode FlatFileDecoding FlatFileEncoding Function HttpWebhook
+    AppService Batch CSharpScriptCode FlatFileDecoding FlatFileEncoding Function
     IntegrationAccountArtifactLookup JavaScriptCode Liquid OpenApiConnection
     OpenApiConnectionNotification OpenApiConnectionWebhook PowerShellCode SendToBatch
     ServiceProvider SwiftEncode SwiftMTDecode Workflow XmlCompose XmlParse XmlValidation Xslt

@@ -311,7 +311,7 @@ impl Loom<'_> {
         let text = node.as_str().filter(|_| self.azure());
         if text.is_some_and(|text| text.to_ascii_lowercase().contains("listcallbackurl(")) {
             let what = "`listCallbackUrl` has no endpoint outside Azure";
-            let hint = "make it an HttpWebhook, whose handler waits for the answer itself";
+            let hint = "make it an HttpWebhook, which waits for a request to the address";
             self.warning("not-supported", node.span, what, hint);
         }
     }

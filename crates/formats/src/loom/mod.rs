@@ -48,6 +48,7 @@ mod shell;
 mod state;
 mod trigger;
 mod variable;
+mod webhook;
 mod workflow;
 
 pub(super) use call_workflow::collect_workflows;
@@ -122,6 +123,7 @@ pub(super) fn read(
         rates: RateNames::default(),
         cleanup: Vec::new(),
         cancels: Vec::new(),
+        webhooks: Vec::new(),
         connected: BTreeMap::new(),
         wanted: MissingInputs::default(),
         signals: BTreeMap::new(),
@@ -133,6 +135,7 @@ pub(super) fn read(
     let settings = Settings::of(beside.iter().map(|(node, strict)| (node, *strict)));
     let mut workflow = loom.workflow(node, &settings, &stem);
     loom.check_cancels(&workflow);
+    loom.check_webhooks(&workflow);
     loom.remember_files(&mut workflow);
     workflow.types = std::mem::take(&mut loom.types);
     workflow.secure = std::mem::take(&mut loom.secure);
@@ -201,6 +204,8 @@ struct Loom<'a> {
     /// What cancels operations at the end of the run, and which have that.
     cleanup: Vec<Step>,
     cancels: Vec<(Name, Span)>,
+    /// The actions that wait for a request to an address of their own.
+    webhooks: Vec<(Name, Span)>,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
     wanted: MissingInputs,

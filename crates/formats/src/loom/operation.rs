@@ -155,7 +155,9 @@ impl Loom<'_> {
 
         if let Some(entry) = cancel {
             let cancel = self.cancel_request(entry, &names, &asked);
-            self.cancel_at_end(act, &names, request(cancel));
+            let asks = [&names.poll, &names.status];
+            self.cancel_at_end(act, &names.start, asks, request(cancel));
+            self.cancels.push((act.name.clone(), act.span));
         }
         let asks = match status {
             Some(entry) => self.operation_request(entry, &asked),
@@ -276,17 +278,24 @@ impl Loom<'_> {
         }
     }
 
-    /// Cancels the operation at the end of the run, if it was started and has not ended.
-    fn cancel_at_end(&mut self, act: &ActionFields<'_>, names: &Names, request: StepKind) {
+    /// Sends a request at the end of the run, if something was started and has not ended: neither what waits for its end,
+    /// nor by an answer that says so.
+    pub(super) fn cancel_at_end(
+        &mut self,
+        act: &ActionFields<'_>,
+        start: &Name,
+        [poll, status]: [&Name; 2],
+        request: StepKind,
+    ) {
         let [cancel, cancels] = ["cancel", "cleanup"].map(|what| part_of(&act.name, what));
         for name in [&cancel, &cancels] {
             self.declare(name, act.span);
         }
         let record = |of: &Name| Template::binding(Binding::Record(of.clone()));
         let records = [
-            (Name::from("start"), record(&names.start)),
-            (Name::from("poll"), record(&names.poll)),
-            (Name::from("status"), record(&names.status)),
+            (Name::from("start"), record(start)),
+            (Name::from("poll"), record(poll)),
+            (Name::from("status"), record(status)),
         ];
         let scoped = Binding::Scoped(Arc::from(records), expression(RUNS));
         let runs = Condition::from_template(Template::binding(scoped));
@@ -296,7 +305,6 @@ impl Loom<'_> {
         send.catch = Some(nothing());
         let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
         self.cleanup.push(step(cancels, "if", kind, act.span));
-        self.cancels.push((act.name.clone(), act.span));
     }
 
     /// Refuses `cancel` where the end of the run does not know which operations have not ended.

@@ -153,7 +153,7 @@ impl Loom<'_> {
 
     /// The answer to a signal is checked when it is sent, before it is known which wait it ends: all waits for a
     /// signal accept the same answers.
-    fn note_signal(&mut self, name: &Name, question: Option<&Question>, span: Span) {
+    pub(super) fn note_signal(&mut self, name: &Name, question: Option<&Question>, span: Span) {
         let form = question.map(|question| question.form.clone());
         let form = form.unwrap_or_default();
         match self.signals.get(name) {

@@ -8,7 +8,7 @@ use crate::reader::{Fields, constant};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Block, Outputs, Step, Workflow};
 use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};
-use windlass_source::source::{Entry, Kind, Node};
+use windlass_source::source::{Entry, Kind, Node, Span};
 
 const KINDS: [(&str, InputKind); 11] = [
     ("any", InputKind::Any),
@@ -56,11 +56,7 @@ impl Loom<'_> {
         if let Some(name) = node.get("name").and_then(Node::as_str) {
             workflow.name = Name::from(name);
         }
-        if !self.cleanup.is_empty() {
-            workflow.cleanup = Block::Sequence(std::mem::take(&mut self.cleanup));
-            let none = Template::constant(Value::Null);
-            workflow.variables.push((Name::from(FAILURE), none));
-        }
+        self.clean_up(None, workflow);
         // The made name is the type, which its author sees in the outputs.
         workflow.body = builder::only(Step {
             anonymous: false,
@@ -157,6 +153,11 @@ impl Loom<'_> {
                 _ => workflow.on_finish = block,
             }
         }
+        self.clean_up(first, workflow);
+    }
+
+    /// What the actions leave to be done at the end; `first` is where the file says more of that.
+    pub(super) fn clean_up(&mut self, first: Option<Span>, workflow: &mut Workflow) {
         let cleanup = std::mem::take(&mut self.cleanup);
         let first = first.or(cleanup.first().map(|step| step.span));
         workflow.cleanup = Block::Sequence(cleanup);

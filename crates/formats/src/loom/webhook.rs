@@ -1,0 +1,162 @@
+//! `HttpWebhook` of Logic Apps: a request that subscribes with an address, a wait until a request arrives there, and
+//! one that unsubscribes if none does (the Workflow Definition Language reference, "HTTP Webhook action"). The address
+//! is that of `callbackUrl`, and the wait that of `waitForSignal`.
+
+use super::Loom;
+use super::action_fields::{ActionFields, Body};
+use super::effect::HttpRequest;
+use super::operation::part_of;
+use crate::builder::{object, step};
+use windlass_expression::{Binding, Template};
+use windlass_model::hir::{Block, Call, StepKind, Workflow};
+use windlass_model::model::{AwaitedSignal, Name};
+use windlass_source::source::{Entry, Kind, Node};
+
+/// What `listCallbackUrl` is called with.
+const FUNCTION: &str = "listcallbackurl()";
+
+const HINT: &str =
+    "for example inputs: { subscribe: { uri: …, body: { to: \"@{listCallbackUrl()}\" } } }";
+
+impl Loom<'_> {
+    pub(super) fn http_webhook(&mut self, act: &mut ActionFields<'_>) -> Body {
+        let timeout = self.azure_limit(act);
+        let mut inputs = self.inputs(act, HINT);
+        let subscribe = inputs.get(act, self, "subscribe");
+        let unsubscribe = inputs.get(act, self, "unsubscribe");
+        // What the designer shows of the request.
+        let _ = inputs.get(act, self, "schema");
+        inputs.finish(self);
+        let Some(subscribe) = subscribe else {
+            self.missing_input(act, "subscribe", HINT);
+            return StepKind::Nothing.into();
+        };
+        let [begins, waits] = ["subscribe", "callback"].map(|what| part_of(&act.name, what));
+        for name in [&begins, &waits] {
+            self.declare(name, act.span);
+        }
+        self.note_signal(&act.name, None, act.span);
+        let request = |loom: &mut Self, name: &Name, entry: &Entry| {
+            let given = Entry {
+                key: String::from("inputs"),
+                key_span: entry.key_span,
+                value: with_callback(&entry.value, &act.name),
+            };
+            let node = Node {
+                span: entry.value.span,
+                kind: Kind::Object(vec![given]),
+            };
+            let fields = loom.fields(&node, "the request", HINT)?;
+            let mut part = ActionFields {
+                fields,
+                name: name.clone(),
+                span: act.span,
+                wants_json: false,
+                has_retry: act.has_retry,
+            };
+            let HttpRequest {
+                members,
+                attempt_timeout,
+                retry,
+                output: _,
+            } = loom.request(&mut part, "POST");
+            let kind = StepKind::Call(Call {
+                attempt_timeout,
+                ..crate::builder::call("http", Template::object(members))
+            });
+            Some((kind, retry))
+        };
+        let Some((kind, retry)) = request(self, &begins, subscribe) else {
+            return StepKind::Nothing.into();
+        };
+        let mut first = step(begins.clone(), "http", kind, act.span);
+        first.retry = retry;
+        let last =
+            unsubscribe.and_then(|entry| request(self, &part_of(&act.name, "cancel"), entry));
+        if let Some((kind, _)) = last {
+            self.cancel_at_end(act, &begins, [&waits, &waits], kind);
+        }
+        self.webhooks.push((act.name.clone(), act.span));
+        let wait = StepKind::AwaitSignal(AwaitedSignal {
+            name: act.name.clone(),
+            question: None,
+        });
+        let wait = step(waits.clone(), "waitForSignal", wait, act.span);
+        let output = object([
+            ("headers", object([])),
+            ("body", Template::binding(Binding::Outputs(waits))),
+        ]);
+        Body {
+            timeout,
+            output: Some(output),
+            ..StepKind::Block(Block::Sequence(vec![first, wait])).into()
+        }
+    }
+
+    /// Refuses webhooks whose addresses would be valid at the same time: a request to one of them could not say which
+    /// of the items it is for.
+    pub(super) fn check_webhooks(&mut self, workflow: &Workflow) {
+        let webhooks = std::mem::take(&mut self.webhooks);
+        if webhooks.is_empty() {
+            return;
+        }
+        let mut found = Vec::new();
+        for block in workflow.blocks() {
+            find_concurrent(block, false, &mut found);
+        }
+        for (name, span) in webhooks {
+            if found.contains(&&name) {
+                let what = format!("`{name}` is in a foreach that runs several items at a time");
+                let hint = "all of them would have one address: set \
+                            runtimeConfiguration.concurrency.repetitions of the foreach to 1";
+                self.error("not-supported", span, what, hint);
+            }
+        }
+    }
+}
+
+/// The steps that several items of a foreach may be in at the same time.
+fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name>) {
+    for step in block.steps() {
+        if at_once {
+            found.push(&step.name);
+        }
+        let several = matches!(&step.kind, StepKind::ForEach(each) if each.concurrency != 1);
+        for inner in step.blocks() {
+            find_concurrent(inner, at_once || several, found);
+        }
+    }
+}
+
+/// A value whose texts have the address of a signal's callback for `listCallbackUrl()`.
+fn with_callback(node: &Node, signal: &Name) -> Node {
+    let kind = match &node.kind {
+        Kind::String(text) => {
+            let quoted = signal.replace('\'', "''");
+            let callback = format!("callbackUrl('{quoted}')");
+            let mut text = text.clone();
+            // From the end, so that the places before stay.
+            let lower = text.text.to_ascii_lowercase();
+            for (at, found) in lower.rmatch_indices(FUNCTION) {
+                text.text.replace_range(at..at + found.len(), &callback);
+            }
+            Kind::String(text)
+        }
+        Kind::Array(items) => {
+            let items = items.iter().map(|item| with_callback(item, signal));
+            Kind::Array(items.collect())
+        }
+        Kind::Object(entries) => {
+            let entries = entries.iter().map(|entry| Entry {
+                value: with_callback(&entry.value, signal),
+                ..entry.clone()
+            });
+            Kind::Object(entries.collect())
+        }
+        other => other.clone(),
+    };
+    Node {
+        span: node.span,
+        kind,
+    }
+}

@@ -1,0 +1,159 @@
+//! `HttpWebhook` of a Logic Apps definition, against a service that calls back.
+
+use super::process::Place;
+use crate::serve::{Server, Start};
+use axum::extract::State;
+use axum::{Json, Router, routing::post};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+const DEFINITION: &str = r#"{
+  "definition": {
+    "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+    "contentVersion": "1.0.0.0",
+    "triggers": { "manual": { "type": "Request", "kind": "Http", "inputs": {} } },
+    "actions": {
+      "Order": {
+        "type": "HttpWebhook",
+        "runAfter": {},
+        "inputs": {
+          "subscribe": {
+            "method": "POST", "uri": "BASE/begin",
+            "body": { "order": 7, "to": "@{ListCallbackUrl()}" }
+          },
+          "unsubscribe": { "method": "POST", "uri": "BASE/end", "body": { "order": 7 } }
+        }
+      },
+      "Reply": {
+        "type": "Compose", "runAfter": { "Order": ["Succeeded"] },
+        "inputs": "@concat(body('Order')?['state'], ' ', outputs('Order')?['body']?['count'])"
+      }
+    },
+    "outputs": { "said": { "type": "String", "value": "@outputs('Reply')" } }
+  }
+}"#;
+
+/// What the service was asked, in order.
+#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
+async fn service() -> (String, UnboundedReceiver<(&'static str, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, received) = unbounded_channel();
+    type Asked = UnboundedSender<(&'static str, Value)>;
+    let begin = async |State(asked): State<Asked>, Json(body): Json<Value>| {
+        asked.send(("begin", body)).unwrap();
+        "subscribed"
+    };
+    let end = async |State(asked): State<Asked>, Json(body): Json<Value>| {
+        asked.send(("end", body)).unwrap();
+        "unsubscribed"
+    };
+    let router = Router::new()
+        .route("/begin", post(begin))
+        .route("/end", post(end))
+        .with_state(asked);
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (base, received)
+}
+
+fn start(place: &Place) -> Server {
+    let state = place.state();
+    let start = Start::new(&state).args(&["--public-url", "https://loops.example.com/"]);
+    start.token("secret").spawn()
+}
+
+/// Starts a run; gives the path of its address, when the service has it.
+async fn begun(
+    place: &Place,
+    id: &str,
+    base: &str,
+    asked: &mut UnboundedReceiver<(&'static str, Value)>,
+) -> String {
+    let file = place.file("order.json", &DEFINITION.replace("BASE", base));
+    let run = ["run", &file, "--id", id, "--detach"];
+    let run = place.run(&run);
+    assert!(run.status.success(), "{run:?}");
+    let (what, body) = asked.recv().await.unwrap();
+    assert_eq!((what, &body["order"]), ("begin", &json!(7)));
+    let to = body["to"].as_str().unwrap();
+    let path = to.strip_prefix("https://loops.example.com").unwrap();
+    assert!(
+        path.starts_with(&format!("/v1/callbacks/{id}/Order?")),
+        "{to}"
+    );
+    path.to_owned()
+}
+
+async fn call_back(server: &Server, path: &str, body: &Value) -> u16 {
+    let request = server.ask(reqwest::Method::POST, path);
+    let request = crate::serve::with(request, body);
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_waits_for_a_request_to_its_address_also_after_a_kill() {
+    let (base, mut asked) = service().await;
+    let place = Place::new();
+    let server = start(&place);
+    let path = begun(&place, "one", &base, &mut asked).await;
+    server.kill();
+    let server = start(&place);
+    let body = json!({ "state": "paid", "count": 3 });
+    assert_eq!(call_back(&server, &path, &body).await, 200);
+    let run = place.run(&["resume", "one"]);
+    assert!(
+        run.status.success() || run.status.code() == Some(2),
+        "{run:?}"
+    );
+    let report = place.json(&["status", "one", "-o", "json"]);
+    assert_eq!(report["outcome"]["output"]["said"], "paid 3", "{report}");
+    assert_eq!(call_back(&server, &path, &body).await, 409);
+    server.stop();
+    // It was called back, and unsubscribes from nothing.
+    assert!(asked.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_is_cancelled_unsubscribes() {
+    let (base, mut asked) = service().await;
+    let place = Place::new();
+    let server = start(&place);
+    let path = begun(&place, "two", &base, &mut asked).await;
+    let cancelled = place.run(&["cancel", "two"]);
+    assert!(cancelled.status.success(), "{cancelled:?}");
+    assert_eq!(asked.recv().await.unwrap(), ("end", json!({ "order": 7 })));
+    assert_eq!(call_back(&server, &path, &json!({})).await, 409);
+    server.stop();
+}
+
+#[test]
+fn webhooks_at_the_same_time_are_refused() {
+    let place = Place::new();
+    let each = r#""Each": { "type": "Foreach", "foreach": "@createArray(1, 2)", "runAfter": {}, CONFIG "actions": { "Order""#;
+    let inner = DEFINITION.replacen("\"Order\"", each, 1);
+    // The foreach ends where the webhook does.
+    let inner = inner.replacen(
+        "\n      },\n      \"Reply\": {",
+        "\n      } } },\n      \"Reply\": {",
+        1,
+    );
+    let inner = inner.replace(
+        "{ \"Order\": [\"Succeeded\"] }",
+        "{ \"Each\": [\"Succeeded\"] }",
+    );
+    let at_once = inner.replace("CONFIG", "");
+    let file = place.file("each.json", &at_once.replace("BASE", "https://example.com"));
+    let checked = place.run(&["validate", &file]);
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert!(
+        said.contains("`Order` is in a foreach that runs several items"),
+        "{said}"
+    );
+    let one = r#""runtimeConfiguration": { "concurrency": { "repetitions": 1 } },"#;
+    let in_turn = inner.replace("CONFIG", one);
+    let file = place.file("turn.json", &in_turn.replace("BASE", "https://example.com"));
+    let checked = place.run(&["validate", &file]);
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert!(!said.contains("several items"), "{said}");
+}
