@@ -67,3 +67,4 @@ mod terminal;
 mod tested;
 mod triggers;
 mod turns;
+mod usage;
