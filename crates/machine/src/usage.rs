@@ -54,7 +54,7 @@ impl BudgetKind {
                     Value::String(text) => text.trim().parse().ok(),
                     other => number(other),
                 };
-                cost.filter(|cost| *cost > 0.0)
+                cost.filter(|cost: &f64| *cost > 0.0 && cost.is_finite())
                     .map(|cost| parts(cost).max(1))
             }
         }
