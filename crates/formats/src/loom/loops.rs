@@ -227,7 +227,7 @@ impl Loom<'_> {
                 .filter(|tokens| *tokens > 0)
                 .map(Value::Int),
             (_, Kind::Int(cost)) if *cost > 0 => Some(Value::Int(*cost)),
-            (_, Kind::Float(cost)) if *cost > 0.0 && cost.is_finite() => Some(Value::Float(*cost)),
+            (_, Kind::Float(cost)) if *cost > 0.0 => Some(Value::Float(*cost)),
             _ => None,
         };
         if known.is_none() {
