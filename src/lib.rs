@@ -105,8 +105,8 @@ pub use windlass_engine::{
 };
 pub use windlass_expression::{Object, Value};
 pub use windlass_machine::{
-    HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Outcome, PauseReason, RunError,
-    RunStatus,
+    BudgetKind, BudgetUse, HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Outcome,
+    PauseReason, RunError, RunStatus,
 };
 pub use windlass_model::model::{Dialect, HandlerTarget, Policy, Status};
 pub use windlass_source::diagnostic::Diagnostics;

@@ -142,6 +142,7 @@ impl Progress {
             None => row.path.clone(),
         });
         parts.push(format!("iteration {}/{}", number(row), row.max_iterations));
+        parts.extend(row.budgets().map(|budget| budget.text()));
         match (row.ended, row.next_due_at) {
             (Some(end), _) => parts.push(format!("ended: {}", end.as_str())),
             (None, Some(due)) => parts.push(format!("next check {}", format::until(due, now))),

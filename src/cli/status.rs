@@ -311,7 +311,13 @@ fn a_loop(
         .deadline
         .map(|deadline| format!("   deadline {}", due_text(deadline, report)))
         .unwrap_or_default();
-    let numbers = format!("iteration {}/{}", one.iteration, one.max_iterations);
+    let budgets = one.budgets.iter().map(|budget| budget.text.clone());
+    let numbers = [format!(
+        "iteration {}/{}",
+        one.iteration, one.max_iterations
+    )];
+    let numbers = numbers.into_iter().chain(budgets).collect::<Vec<_>>();
+    let numbers = numbers.join("  ");
     if let Some(title) = &one.title {
         let inside = doing.iter().map(|doing| match &doing.title {
             Some(title) => title.as_str(),

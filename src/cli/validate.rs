@@ -236,6 +236,15 @@ fn retry_table(retries: &[ActionRetry]) -> String {
     output::table(&["  RETRY", "LINE", "COUNT", "WAIT", "ON"], rows)
 }
 
+/// All limits of a loop but its timeout.
+fn count_text(row: &LoopLimits) -> String {
+    let tokens = row.tokens.as_ref().map(|most| format!("{most} tokens"));
+    let cost = row.cost.as_ref().map(|most| format!("cost {most}"));
+    let others = [tokens, cost, row.unchanged.clone()];
+    let limits = [Some(row.count.clone())].into_iter().chain(others);
+    limits.flatten().collect::<Vec<_>>().join(", ")
+}
+
 fn loop_table(loops: &[LoopLimits]) -> String {
     let duration = |text: &Option<String>| match text {
         Some(text) => shown_duration(text),
@@ -246,10 +255,7 @@ fn loop_table(loops: &[LoopLimits]) -> String {
             format!("  {}", row.name),
             row.kind.clone(),
             row.line.to_string(),
-            match &row.unchanged {
-                Some(unchanged) => format!("{}, {unchanged}", row.count),
-                None => row.count.clone(),
-            },
+            count_text(row),
             duration(&row.timeout),
             duration(&row.delay),
             row.on_limit.clone(),

@@ -69,6 +69,8 @@ pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop
         negated: false,
         count,
         timeout: None,
+        tokens: None,
+        cost: None,
         delay: None,
         on_missing: OnMissing::Fail,
         on_limit: OnLimit::Continue,

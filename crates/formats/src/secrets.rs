@@ -134,6 +134,8 @@ impl Check<'_> {
         self.tested(Some(&spec.stop_when), span);
         self.check_stored(&spec.count, span, "the count of a loop");
         self.maybe(spec.timeout.as_ref(), span);
+        self.maybe(spec.tokens.as_ref(), span);
+        self.maybe(spec.cost.as_ref(), span);
         match &spec.delay {
             Some(Delay::Every(delay)) => self.maybe(Some(delay), span),
             Some(Delay::Server {

@@ -322,6 +322,11 @@ impl Stepper<'_> {
             error,
             at: self.now,
         })?;
+        let answer = match &result {
+            Ok((own, _)) => Some(own),
+            Err(fault) => fault.output.as_ref(),
+        };
+        self.count_usage(cursor, answer)?;
         let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
         self.report(HistoryKind::ActionEnded {
             node_name,

@@ -120,7 +120,7 @@ impl<'a> Stepper<'a> {
         self.remember(this, FEEDBACK, feedback)
     }
 
-    fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> MachineResult {
+    pub fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> MachineResult {
         let LoopRef { cursor, depth, .. } = this;
         self.emit(Change::IterationKept {
             cursor,

@@ -23,7 +23,7 @@ use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wa
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_expression::{Missing, Object, Template, Value};
+use windlass_expression::{Missing, Template, Value};
 use windlass_model::model::{
     Backoff, Delay, Fault, Name, OnLimit, OnMissing, OnRepeat, Pages, Status, Test, fault_kind,
     sha256,
@@ -99,6 +99,7 @@ impl<'a> Stepper<'a> {
             None => None,
         };
         self.within_caps(max_iterations, timeout, scope)?;
+        let budgets = self.eval_budgets(cursor, spec)?;
         let path = self.view(cursor).path_of(&scope.name);
         let deadline = timeout.map(|timeout| self.now.plus(timeout));
         let deadline_timer = match deadline {
@@ -127,7 +128,7 @@ impl<'a> Stepper<'a> {
             last_condition: None,
             last_status: None,
             last: Records::new(),
-            collected: Value::object(Object::new()),
+            collected: Value::object(budgets),
             ended: None,
             pages: BTreeMap::new(),
         };
@@ -202,11 +203,17 @@ impl<'a> Stepper<'a> {
             return Ok(());
         }
         let stands = !first && self.is_unchanged(this)?;
-        match (late, spent, stands) {
-            (true, _, _) => Ok(self.limit(this, LoopEnd::Timeout, true)?),
-            (false, true, _) => Ok(self.limit(this, LoopEnd::Count, true)?),
-            (false, false, true) => Ok(self.limit(this, LoopEnd::Unchanged, true)?),
-            (false, false, false) => self.delay_or_begin(this, first),
+        let limit = match (late, spent) {
+            (true, _) => Some(LoopEnd::Timeout),
+            (false, true) => Some(LoopEnd::Count),
+            (false, false) => {
+                let used = self.used_budget(this)?;
+                used.or(stands.then_some(LoopEnd::Unchanged))
+            }
+        };
+        match limit {
+            Some(end) => Ok(self.limit(this, end, true)?),
+            None => self.delay_or_begin(this, first),
         }
     }
 
@@ -514,6 +521,15 @@ impl<'a> Stepper<'a> {
                 let message = format!("loop `{name}` gave the same {times} times in a row");
                 Fault::new(fault_kind::LIMIT, message)
             }
+            LoopEnd::Tokens | LoopEnd::Cost => {
+                let mut budgets = state.budgets();
+                let used = budgets.find(|budget| budget.kind.as_str() == end.as_str());
+                let used = used.map(|used| used.text()).unwrap_or_default();
+                let message = format!(
+                    "loop `{name}` was not done within its budget: {used}{missing}{answer}{handled}"
+                );
+                Fault::new(fault_kind::LIMIT, message)
+            }
             _ => {
                 let count = state.max_iterations;
                 let message = format!(
@@ -579,6 +595,7 @@ impl<'a> Stepper<'a> {
             deadline,
         })?;
         self.reset_unchanged_count(this)?;
+        self.grant_usage(this)?;
         if self.run.cursor(cursor)?.wait == Wait::Budget {
             let done = self.delay_or_begin(this, first);
             self.raise_on_fault(cursor, done)?;

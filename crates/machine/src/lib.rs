@@ -56,6 +56,7 @@ mod schema;
 mod signal;
 mod state;
 mod step;
+mod usage;
 mod variables;
 
 pub use advance::{advance, advance_into};
@@ -78,4 +79,5 @@ pub use state::{
     GraphState, IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError,
     RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };
+pub use usage::{BudgetKind, BudgetUse};
 pub use windlass_expression::Budget;

@@ -339,11 +339,15 @@ pub enum LoopEnd {
     Repeat,
     /// Its iterations gave the same again and again.
     Unchanged,
+    /// Its actions used as many tokens as they may.
+    Tokens,
+    /// Its actions cost as much as they may.
+    Cost,
 }
 
 impl LoopEnd {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Condition,
         Self::Break,
         Self::Count,
@@ -352,6 +356,8 @@ impl LoopEnd {
         Self::Cancelled,
         Self::Repeat,
         Self::Unchanged,
+        Self::Tokens,
+        Self::Cost,
     ];
 
     /// The word in outputs and events.
@@ -366,6 +372,8 @@ impl LoopEnd {
             Self::Cancelled => "cancelled",
             Self::Repeat => "repeat",
             Self::Unchanged => "unchanged",
+            Self::Tokens => "tokens",
+            Self::Cost => "cost",
         }
     }
 }

@@ -291,7 +291,7 @@ pub struct LoopState {
 }
 
 impl LoopState {
-    /// The same without what its iterations gave: what a store keeps next to the journal.
+    /// The same without what its iterations gave, but with its budgets: what a store keeps next to the journal.
     #[must_use]
     pub fn row(&self) -> Self {
         // Field by field: a copy of the records, made to be thrown away, would cost the most.
@@ -311,7 +311,7 @@ impl LoopState {
             last_condition: self.last_condition,
             last_status: self.last_status,
             last: Records::new(),
-            collected: Value::Null,
+            collected: self.collected_budgets(),
             ended: self.ended,
             pages: BTreeMap::new(),
         }

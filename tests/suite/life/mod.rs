@@ -68,3 +68,4 @@ mod terminal;
 mod tested;
 mod triggers;
 mod turns;
+mod usage;

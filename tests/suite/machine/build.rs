@@ -87,6 +87,8 @@ pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step
         negated: true,
         count: Template::constant(count.into()),
         timeout: None,
+        tokens: None,
+        cost: None,
         delay: None,
         on_missing: OnMissing::Fail,
         on_limit: OnLimit::Continue,

@@ -25,3 +25,4 @@ mod tea;
 pub mod trace;
 mod transitions;
 mod unchanged;
+mod usage;

@@ -369,6 +369,8 @@ impl Author {
             condition_text: stop.clone(),
             negated: false,
             count: Template::constant(Value::from(self.random.random_range(1..5_i64))),
+            tokens: None,
+            cost: None,
             timeout: self.chance(4).then(|| self.seconds(3, 15)),
             delay: self.chance(3).then(|| self.delay()),
             on_missing: OnMissing::Fail,

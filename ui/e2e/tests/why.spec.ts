@@ -67,6 +67,19 @@ test('17: a question, with its form, its choices and its deadline', async ({ pag
   expect(answer.answeredBy).toBeTruthy();
 });
 
+test('17: a loop that has used its tokens, with both budgets', async ({ page, serve }) => {
+  const server = await serve();
+  const run = await server.run('budget.yaml');
+  await server.when(run, (status) => status.status === 'Paused');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/work reached its limit of tokens/);
+  await expect(console.why).toContainText(/tokens 12,300 of 12,000; cost 1 of 2.5/);
+  await expect(page.getByTestId('budget')).toHaveText(['tokens 12,300 of 12,000', 'cost 1 of 2.5']);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await expect(page.getByTestId('budget').first()).toHaveText('tokens 24,600 of 24,300');
+});
+
 test('17: a pause, by key and by button', async ({ page, serve }) => {
   const server = await serve();
   const run = await server.run('approval.yaml');

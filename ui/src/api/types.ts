@@ -128,6 +128,14 @@ export interface Changed {
   to: Json;
 }
 
+/** What a loop used of a limit: `tokens 12,300 of 50,000`. */
+export interface BudgetReport {
+  budget: 'tokens' | 'cost';
+  used: number;
+  limit: number;
+  text: string;
+}
+
 export interface LoopReport {
   path: string;
   name: string;
@@ -136,6 +144,7 @@ export interface LoopReport {
   iteration: number;
   iterations_completed: number;
   max_iterations?: number | null;
+  budgets?: BudgetReport[];
   started_at: string;
   next_due_at?: string | null;
   deadline?: string | null;
@@ -225,6 +234,7 @@ export interface Strip {
   type: string;
   iterations: number;
   max_iterations?: number | null;
+  budgets?: BudgetReport[];
   running: boolean;
   from: number;
   to: number;

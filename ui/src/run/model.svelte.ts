@@ -2,7 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
-import type { ActionRow, Counts, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
+import type { ActionRow, BudgetReport, Counts, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
 import { live } from '../live/live.svelte';
 import { route } from '../shell/route.svelte';
 import { ended } from '../words/status';
@@ -120,6 +120,11 @@ export class RunModel {
 
   most(loop: string): number | undefined {
     return this.reports.get(loop)?.max_iterations ?? this.strips.get(loop)?.max_iterations ?? this.entries.get(loop)?.max_iterations ?? undefined;
+  }
+
+  /** What a loop used of its limits `tokens` and `cost`. */
+  budgets(loop: string): BudgetReport[] {
+    return (this.reports.get(loop) ?? this.strips.get(loop))?.budgets ?? [];
   }
 
   /** How many iterations of a loop there are to be looked at, with the one under way. */

@@ -19,6 +19,11 @@ export interface Piece {
 
 type Part = string | Piece;
 
+/** The limits of a loop that are not its count of iterations. */
+const LIMITS: Record<string, string> = {
+  timeout: 'its time limit', tokens: 'its limit of tokens', cost: 'its limit of costs', unchanged: 'its limit without a change',
+};
+
 const code = (text: string): Piece => ({ text: line(text), code: true });
 const runLink = (run: string): Piece => ({ text: line(run), href: runAddress(run) });
 const strong = (text: string): Piece => ({ text: line(text), strong: true });
@@ -63,7 +68,7 @@ function stopped(report: StatusReport, now: number): Part[] {
   if (report.pause) {
     const since = clockTime(report.pause.since, now);
     if (report.pause.reason === 'limit') {
-      const what = report.pause.limit === 'timeout' ? 'its time limit' : 'its limit of iterations';
+      const what = LIMITS[report.pause.limit ?? ''] ?? 'its limit of iterations';
       parts.push(strong('Paused'), ` since ${since}: `, code(report.pause.loop ?? 'a loop'), ` reached ${what}; resuming grants a new budget. `);
     } else {
       parts.push(strong('Paused'), ` since ${since} by a user. `);
@@ -164,6 +169,7 @@ function place(inner: LoopReport, between: boolean): Part[] {
   const parts: Part[] = between
     ? [` (iteration ${at}${most}`]
     : [' (iteration ', `${at}${most}`, ' of ', code(inner.title ?? inner.path)];
+  for (const budget of inner.budgets ?? []) parts.push(`; ${line(budget.text)}`);
   const condition = inner.condition;
   if (condition) parts.push('; ', ...conditionWords(condition));
   parts.push(')');

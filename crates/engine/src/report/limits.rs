@@ -24,6 +24,12 @@ pub struct LoopLimits {
     pub timeout: Option<String>,
     /// What lies between two iterations.
     pub delay: Option<String>,
+    /// How many tokens its actions may use: a number, or the expression that gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<String>,
+    /// What its actions may cost: a number, or the expression that gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
     /// How many iterations in a row may give the same, and what is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<String>,
@@ -54,6 +60,8 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                     Delay::Every(every) => limit_text(every),
                     Delay::Backoff(_) | Delay::Server { .. } => delay.title(),
                 }),
+                tokens: spec.tokens.as_ref().map(limit_text),
+                cost: spec.cost.as_ref().map(limit_text),
                 unchanged: spec.unchanged.as_ref().map(Unchanged::title),
                 on_limit: on_limit(spec.on_limit).to_owned(),
                 checks: String::from(match spec.test {

@@ -17,7 +17,7 @@ pub struct LimitReached {
     /// Its authored type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `count`, `timeout` or `unchanged`.
+    /// `count`, `timeout`, `unchanged`, `tokens` or `cost`.
     pub limit: LoopEnd,
     /// How many iterations had ended, the last time.
     pub iterations: u64,
@@ -30,8 +30,13 @@ impl LimitReached {
     pub(super) fn of(loops: &[LoopState]) -> Vec<Self> {
         let mut found: BTreeMap<(String, &str), Self> = BTreeMap::new();
         for state in loops {
-            let Some(limit @ (LoopEnd::Count | LoopEnd::Timeout | LoopEnd::Unchanged)) =
-                state.ended
+            let Some(
+                limit @ (LoopEnd::Count
+                | LoopEnd::Timeout
+                | LoopEnd::Unchanged
+                | LoopEnd::Tokens
+                | LoopEnd::Cost),
+            ) = state.ended
             else {
                 continue;
             };

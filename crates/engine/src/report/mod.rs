@@ -1,6 +1,7 @@
 //! What people and programs see of runs: plain data that serialises to documented JSON
 //! (`docs/reference/cli.md`), made from what lies in the store. Nothing here changes a run.
 
+mod budget;
 mod change;
 mod counts;
 mod current_activity;
@@ -24,6 +25,7 @@ mod summary;
 mod view;
 mod workflow;
 
+pub use budget::BudgetReport;
 pub use counts::{RunCounts, count_runs};
 pub use current_activity::{AwaitedRun, CurrentActivity, ForkReport, Stop};
 pub use dump::{DumpFilter, DumpReport, RunDump, StateDump, Unreadable, dump};

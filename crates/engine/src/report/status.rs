@@ -1,6 +1,7 @@
 //! Why a run is where it is: its loops with what their conditions read, what it does right now,
 //! and what changed last (docs/reference/cli.md).
 
+use super::budget::BudgetReport;
 use super::change::{Changed, changes, same};
 use super::current_activity::{CurrentActivity, ForkReport, current_activities, forks};
 use super::summary::{is_zero, shown_labels};
@@ -102,6 +103,9 @@ pub struct LoopReport {
     pub iterations_completed: u64,
     /// How many may run.
     pub max_iterations: u64,
+    /// What its actions used of the limits `tokens` and `cost`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
     /// When it was entered.
     pub started_at: Timestamp,
     /// When it is cut.
@@ -236,6 +240,7 @@ fn loops(
             iteration: state.iteration.saturating_add(running),
             iterations_completed: state.iteration,
             max_iterations: state.max_iterations,
+            budgets: BudgetReport::of(state),
             started_at: state.started_at,
             deadline: state.deadline,
             next_due_at: state.next_due_at,

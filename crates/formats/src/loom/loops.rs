@@ -6,7 +6,7 @@ use super::action_fields::{ActionFields, option};
 use crate::builder::looped;
 use crate::reader::Fields;
 use std::time::Duration;
-use windlass_expression::{Syntax, Template};
+use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{Loop, StepKind};
 use windlass_model::model::{
     Backoff, Delay, Jitter, OnLimit, OnMissing, OnRepeat, Pages, Test, Unchanged,
@@ -23,12 +23,14 @@ impl Loom<'_> {
         self.loops.push(act.name.clone());
         let condition = self.needed_condition(act);
         let (mut count, mut timeout) = (self.count.clone(), self.timeout.clone());
-        let mut unchanged = None;
+        let (mut unchanged, mut tokens, mut cost) = (None, None, None);
         if let Some(entry) = act.fields.non_null(self, "limit")
             && let Some(mut fields) = self.fields(&entry.value, "`limit`", LIMIT)
         {
             count = self.limit_count(&mut fields).unwrap_or(count);
             timeout = self.limit_timeout(&mut fields).unwrap_or(timeout);
+            tokens = self.budget(&mut fields, "tokens");
+            cost = self.budget(&mut fields, "cost");
             unchanged = self.unchanged(&mut fields);
             fields.finish(self);
         }
@@ -60,6 +62,8 @@ impl Loom<'_> {
             condition_text,
             negated,
             timeout: Some(timeout),
+            tokens,
+            cost,
             delay,
             on_missing,
             on_limit,
@@ -209,6 +213,37 @@ impl Loom<'_> {
             self.within_time(known, cap, entry.value.span);
         }
         Some(timeout.template)
+    }
+
+    /// `tokens` or `cost` of a loop's `limit`: a number, or an expression.
+    fn budget(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Template> {
+        let entry = fields.non_null(self, key)?;
+        let node = &entry.value;
+        let template = self.template(node);
+        let known = match (key, &node.kind) {
+            (_, Kind::String(_)) if template.as_constant().is_none() => return Some(template),
+            ("tokens", _) => self
+                .whole(node)
+                .filter(|tokens| *tokens > 0)
+                .map(Value::Int),
+            (_, Kind::Int(cost)) if *cost > 0 => Some(Value::Int(*cost)),
+            (_, Kind::Float(cost)) if *cost > 0.0 => Some(Value::Float(*cost)),
+            _ => None,
+        };
+        if known.is_none() {
+            let (wanted, hint) = match key {
+                "tokens" => (
+                    "a whole number from 1, or an expression",
+                    "how many tokens its actions may use, for example tokens: 50000",
+                ),
+                _ => (
+                    "a number above 0, or an expression",
+                    "what its actions may cost, for example cost: 2.5",
+                ),
+            };
+            self.wrong_type(node, &format!("`{key}`"), wanted, hint);
+        }
+        known.map(Template::constant)
     }
 
     fn on_missing(&mut self, act: &mut ActionFields<'_>) -> OnMissing {

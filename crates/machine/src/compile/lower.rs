@@ -626,6 +626,8 @@ impl Lowerer<'_> {
             negated: spec.negated,
             count: spec.count.clone(),
             timeout: spec.timeout.clone(),
+            tokens: spec.tokens.clone(),
+            cost: spec.cost.clone(),
             delay: spec.delay.clone(),
             on_missing: spec.on_missing,
             on_limit: spec.on_limit,

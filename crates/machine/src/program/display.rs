@@ -98,6 +98,12 @@ impl Scope {
                 if let Some(timeout) = &spec.timeout {
                     title.push_str(&format!(" in {}", duration_text(timeout)));
                 }
+                if let Some(tokens) = &spec.tokens {
+                    title.push_str(&format!(", at most {} tokens", template_text(tokens)));
+                }
+                if let Some(cost) = &spec.cost {
+                    title.push_str(&format!(", at most a cost of {}", template_text(cost)));
+                }
                 if let Some(unchanged) = &spec.unchanged {
                     title.push_str(&format!(", at most {}", unchanged.title()));
                 }

@@ -488,6 +488,10 @@ pub struct Loop<Body = Block, Of = Name> {
     /// How long in all at most, from the first start, on the wall clock; none: no deadline, for
     /// formats that have none.
     pub timeout: Option<Template>,
+    /// How many tokens of language models its actions may use; a whole number.
+    pub tokens: Option<Template>,
+    /// What its actions may cost, in the author's unit; a number.
+    pub cost: Option<Template>,
     /// Between iterations: never before the first, never after the last.
     pub delay: Option<Delay>,
     /// The effect of a missing member in the condition.

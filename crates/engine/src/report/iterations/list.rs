@@ -43,8 +43,8 @@ pub struct LoopSummary {
     /// How many may run; the number of items of a foreach while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `failed`, `cancelled` or
-    /// `repeat`; of a foreach `ended` when it succeeded.
+    /// `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `unchanged`, `tokens`, `cost`, `failed`,
+    /// `cancelled` or `repeat`; of a foreach `ended` when it succeeded.
     pub status: String,
     /// When it was entered.
     pub started_at: Timestamp,

@@ -1,6 +1,7 @@
 //! How the iterations of a loop ended, in a limited number of cells: one cell for each iteration if the
 //! cells suffice, else one for several. The counts of the cells always add up to those of the whole.
 
+use super::super::BudgetReport;
 use super::LoopView;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,9 @@ pub struct StripReport {
     /// How many may run; the number of items of a foreach while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// What its actions used of the limits `tokens` and `cost`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
     /// Whether one is under way.
     pub running: bool,
     /// The first iteration that is shown, from 0.
@@ -162,6 +166,12 @@ pub fn strip(
         kind: view.kind,
         iterations: view.count,
         max_iterations: view.max_iterations,
+        budgets: view
+            .of
+            .state
+            .as_ref()
+            .map(BudgetReport::of)
+            .unwrap_or_default(),
         running: view.running,
         from,
         to,

@@ -50,6 +50,13 @@ impl View<'_> {
                 .choices(["fail", "continue", "pause"])
                 .usual("fail");
             limits.push(self.at(limit, &format!("{under}/on_limit")));
+            for (key, label, help) in [
+                ("tokens", "Max tokens", "Of language models, over the loop"),
+                ("cost", "Max cost", "The sum of what its actions report"),
+            ] {
+                let budget = Field::new(key, label, Number).help(help);
+                limits.push(self.at(budget, &format!("{under}/limit/{key}")));
+            }
             let missing = Field::new("on_missing", "When a member is missing", Choice)
                 .choices(["fail", "wait"])
                 .usual("fail");

@@ -1,0 +1,35 @@
+//! What a loop used of its budgets.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_expression::Value;
+use windlass_machine::LoopState;
+
+/// What a loop used of a budget, and how much it may use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BudgetReport {
+    /// Which limit: `tokens` or `cost`.
+    pub budget: String,
+    /// What the actions of the loop used until now.
+    #[schema(value_type = f64)]
+    pub used: Value,
+    /// How much they may use.
+    #[schema(value_type = f64)]
+    pub limit: Value,
+    /// Both for people: `tokens 12,300 of 50,000`.
+    pub text: String,
+}
+
+impl BudgetReport {
+    /// Those of a loop.
+    pub(super) fn of(state: &LoopState) -> Vec<Self> {
+        let number = |decimal: String| Value::from_json(&decimal).unwrap_or_default();
+        let reports = state.budgets().map(|budget| Self {
+            budget: budget.kind.as_str().to_owned(),
+            used: number(budget.used()),
+            limit: number(budget.limit()),
+            text: budget.text(),
+        });
+        reports.collect()
+    }
+}

@@ -1,0 +1,293 @@
+//! What the actions of a loop use: tokens of language models, and what they cost. An answer says it as
+//! `usage` (docs/reference/loops.md#budgets); a loop with such a limit has the sums with what it collects.
+
+use super::advance::Stepper;
+use super::bug::MachineResult;
+use super::evaluate::{EvalResult, number};
+use super::iterate::LoopRef;
+use super::record::LoopEnd;
+use super::state::{CursorId, LoopState};
+use crate::program::LoopSpec;
+use windlass_expression::{Object, Template, Value};
+use windlass_model::model::{Fault, Name, fault_kind};
+
+/// Its name among what is collected of a loop's iterations. No name in a file begins like this.
+const BUDGETS: &str = "$budgets";
+
+/// A cost is a whole number of these parts, so that a sum does not depend on the order of its parts.
+const PARTS: f64 = 1e9;
+const DECIMALS: usize = 9;
+
+/// What a loop may use, next to iterations and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetKind {
+    /// Tokens of language models, read and written.
+    Tokens,
+    /// Money in the author's unit.
+    Cost,
+}
+
+impl BudgetKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Tokens, Self::Cost];
+
+    /// The word in files and outputs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.end().as_str()
+    }
+
+    /// How a loop ends that has used it.
+    fn end(self) -> LoopEnd {
+        match self {
+            Self::Tokens => LoopEnd::Tokens,
+            Self::Cost => LoopEnd::Cost,
+        }
+    }
+
+    /// The number of a limit; none if it is not positive.
+    fn limit(self, value: &Value) -> Option<i64> {
+        match self {
+            Self::Tokens => value.as_whole().filter(|limit| *limit > 0),
+            Self::Cost => {
+                let cost = match value {
+                    Value::String(text) => text.trim().parse().ok(),
+                    other => number(other),
+                };
+                cost.filter(|cost: &f64| *cost > 0.0 && cost.is_finite())
+                    .map(|cost| parts(cost).max(1))
+            }
+        }
+    }
+
+    /// What an answer says that it used.
+    fn used(self, usage: &Value) -> i64 {
+        let whole = |key: &str| usage.get(key).and_then(Value::as_int);
+        let first = |keys: [&str; 2]| keys.into_iter().find_map(whole);
+        let used = match self {
+            Self::Tokens => first(["tokens", "total_tokens"]).unwrap_or_else(|| {
+                let input = first(["prompt_tokens", "input_tokens"]).unwrap_or(0);
+                let output = first(["completion_tokens", "output_tokens"]).unwrap_or(0);
+                input.max(0).saturating_add(output.max(0))
+            }),
+            Self::Cost => usage.get("cost").and_then(number).map_or(0, parts),
+        };
+        used.max(0)
+    }
+
+    /// The limit as it is written.
+    fn spec(self, spec: &LoopSpec) -> Option<&Template> {
+        match self {
+            Self::Tokens => spec.tokens.as_ref(),
+            Self::Cost => spec.cost.as_ref(),
+        }
+    }
+}
+
+/// A cost in whole parts; more than a number can hold is the largest one.
+#[allow(clippy::cast_possible_truncation)]
+fn parts(cost: f64) -> i64 {
+    (cost * PARTS).round() as i64
+}
+
+/// What a loop used of a budget, and how much it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetUse {
+    pub kind: BudgetKind,
+    used: i64,
+    limit: i64,
+    /// What a resume grants again.
+    granted: i64,
+}
+
+impl BudgetUse {
+    fn read(kind: BudgetKind, budgets: &Value) -> Option<Self> {
+        let numbers = budgets.get(kind.as_str())?.as_array()?;
+        let at = |index: usize| numbers.get(index).and_then(Value::as_int);
+        Some(Self {
+            kind,
+            used: at(0)?,
+            limit: at(1)?,
+            granted: at(2)?,
+        })
+    }
+
+    fn stored(&self) -> Value {
+        let numbers = [self.used, self.limit, self.granted];
+        Value::array(numbers.into_iter().map(Value::Int).collect())
+    }
+
+    /// What was used, as a number in decimals.
+    #[must_use]
+    pub fn used(&self) -> String {
+        self.decimal(self.used)
+    }
+
+    /// How much may be used, as a number in decimals.
+    #[must_use]
+    pub fn limit(&self) -> String {
+        self.decimal(self.limit)
+    }
+
+    fn decimal(&self, number: i64) -> String {
+        match self.kind {
+            BudgetKind::Tokens => number.to_string(),
+            BudgetKind::Cost => {
+                let digits = format!("{number:0>width$}", width = DECIMALS + 1);
+                let (whole, rest) = digits.split_at(digits.len() - DECIMALS);
+                let decimal = format!("{whole}.{rest}");
+                decimal
+                    .trim_end_matches('0')
+                    .trim_end_matches('.')
+                    .to_owned()
+            }
+        }
+    }
+
+    /// For people: `tokens 12,300 of 50,000`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let [used, limit] = [self.used(), self.limit()].map(|number| grouped(&number));
+        format!("{} {used} of {limit}", self.kind.as_str())
+    }
+}
+
+/// A number with a comma before each three digits of its whole part.
+fn grouped(number: &str) -> String {
+    let whole = number.find('.').unwrap_or(number.len());
+    let mut text = String::with_capacity(number.len() + whole / 3);
+    for (at, digit) in number.chars().enumerate() {
+        if at > 0 && at < whole && (whole - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl LoopState {
+    /// What it used of each of its budgets.
+    pub fn budgets(&self) -> impl Iterator<Item = BudgetUse> {
+        let budgets = self.collected.get(BUDGETS);
+        BudgetKind::ALL
+            .into_iter()
+            .filter_map(move |kind| BudgetUse::read(kind, budgets?))
+    }
+
+    /// What is collected without what its iterations gave: its budgets.
+    pub(super) fn collected_budgets(&self) -> Value {
+        match self.collected.get(BUDGETS) {
+            Some(budgets) => Value::from_pairs([(BUDGETS, budgets.clone())]),
+            None => Value::Null,
+        }
+    }
+}
+
+/// The budgets as they are stored.
+fn stored(budgets: impl Iterator<Item = BudgetUse>) -> Value {
+    Value::from_pairs(budgets.map(|budget| (budget.kind.as_str(), budget.stored())))
+}
+
+impl<'a> Stepper<'a> {
+    /// What a loop collects at first: its budgets, of which nothing is used.
+    pub fn eval_budgets(&mut self, cursor: CursorId, spec: &LoopSpec) -> EvalResult<Object> {
+        let mut budgets = Vec::new();
+        for kind in BudgetKind::ALL {
+            if let Some(limit) = kind.spec(spec) {
+                let value = self.eval(cursor, limit)?;
+                let limit = kind.limit(&value.revealed()).ok_or_else(|| {
+                    let what = match kind {
+                        BudgetKind::Tokens => "a whole number from 1",
+                        BudgetKind::Cost => "a number above 0",
+                    };
+                    let (kind, value) = (kind.as_str(), value.to_json());
+                    let message =
+                        format!("the limit `{kind}` of a loop must be {what}, not {value}");
+                    Fault::new(fault_kind::EXPRESSION, message)
+                })?;
+                budgets.push(BudgetUse {
+                    kind,
+                    used: 0,
+                    limit,
+                    granted: limit,
+                });
+            }
+        }
+        let mut collected = Object::new();
+        if !budgets.is_empty() {
+            collected.insert(Name::from(BUDGETS), stored(budgets.into_iter()));
+        }
+        Ok(collected)
+    }
+
+    /// Adds what an answer says that it used to each loop around it that has a budget.
+    pub fn count_usage(&mut self, cursor: CursorId, answer: Option<&Value>) -> MachineResult {
+        let loops = self.loops_with_budget(cursor)?;
+        let Some(answer) = answer.filter(|_| !loops.is_empty()) else {
+            return Ok(());
+        };
+        let answer = answer.revealed();
+        let usage = |value: &Value| {
+            let usage = value.get("usage")?;
+            usage.as_object().is_some().then(|| usage.clone())
+        };
+        let Some(usage) = usage(&answer).or_else(|| usage(answer.get("body")?)) else {
+            return Ok(());
+        };
+        for this in loops {
+            self.change_budgets(this, |budget| BudgetUse {
+                used: budget.used.saturating_add(budget.kind.used(&usage)),
+                ..budget
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A loop that was granted its limits again may use as much as before.
+    pub fn grant_usage(&mut self, this: LoopRef<'a>) -> MachineResult {
+        self.change_budgets(this, |budget| BudgetUse {
+            limit: budget.used.saturating_add(budget.granted),
+            ..budget
+        })
+    }
+
+    /// The limit that the loop has reached with what its actions used.
+    pub fn used_budget(&self, this: LoopRef<'a>) -> MachineResult<Option<LoopEnd>> {
+        let mut budgets = self.loop_state(this)?.budgets();
+        let used = budgets.find(|budget| budget.used >= budget.limit);
+        Ok(used.map(|budget| budget.kind.end()))
+    }
+
+    fn change_budgets(
+        &mut self,
+        this: LoopRef<'a>,
+        change: impl Fn(BudgetUse) -> BudgetUse,
+    ) -> MachineResult {
+        let before = self.loop_state(this)?.collected.get(BUDGETS);
+        let after = stored(self.loop_state(this)?.budgets().map(change));
+        match before {
+            Some(before) if *before != after => self.remember(this, BUDGETS, after),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The loops around a cursor, also those that forked it, that count what is used.
+    fn loops_with_budget(&self, cursor: CursorId) -> MachineResult<Vec<LoopRef<'a>>> {
+        let mut found = Vec::new();
+        let mut around = Some(cursor);
+        while let Some(id) = around {
+            let cursor = self.run.cursor(id)?;
+            for depth in 0..cursor.frames.len() {
+                let this = self.loop_at(id, depth)?;
+                let counts = |this: &LoopRef<'_>| {
+                    BudgetKind::ALL
+                        .iter()
+                        .any(|kind| kind.spec(this.spec).is_some())
+                };
+                found.extend(this.filter(counts));
+            }
+            around = cursor.forked_by(id);
+        }
+        Ok(found)
+    }
+}
