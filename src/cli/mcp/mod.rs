@@ -561,13 +561,16 @@ fn text(error: ClientError) -> String {
 }
 
 /// Cuts a long answer, and says so.
-fn cut(mut answer: String) -> String {
-    if answer.len() > MAX_ANSWER {
-        let all = answer.len();
-        answer.truncate(first_bytes(&answer, MAX_ANSWER).len());
-        answer.push_str(&format!(
-            "… cut: {all} bytes in all. Ask for less: a smaller `limit`, or one iteration."
-        ));
+fn cut(answer: String) -> String {
+    if answer.len() <= MAX_ANSWER {
+        return answer;
     }
-    answer
+    // How it ended is in its last lines.
+    let first = first_bytes(&answer, MAX_ANSWER / 2);
+    let all = answer.len();
+    let mut rest = all - MAX_ANSWER / 2..all;
+    let rest = rest.find_map(|at| answer.get(at..)).unwrap_or_default();
+    format!(
+        "{first}…\n(cut here: {all} bytes in all. Ask for less: a smaller `limit`, one iteration, or `at` of a test)\n…{rest}"
+    )
 }

@@ -31,7 +31,7 @@ macro_rules! page {
     };
 }
 
-const PAGES: [Page; 10] = [
+const PAGES: [Page; 16] = [
     page!(
         "reference",
         "loom",
@@ -59,7 +59,21 @@ const PAGES: [Page; 10] = [
         "loops",
         "What loops do: limits, statuses, results"
     ),
-    page!("guides", "cookbook", "Recipes: whole files for usual jobs"),
+    page!(
+        "reference",
+        "long-operations",
+        "Operations that a server executes: start, poll, result, cancel"
+    ),
+    page!("reference", "rate-limits", "Rates that several runs share"),
+    page!(
+        "guides",
+        "approvals",
+        "Questions to people, and their answers"
+    ),
+    page!("guides", "state", "Values between runs"),
+    page!("guides", "schedules", "Runs by time"),
+    page!("guides", "triggers", "Runs that a webhook or a file starts"),
+    page!("guides", "cookbook", "What does the work of other tools"),
     page!("guides", "polling", "Recipes for polling"),
     page!("guides", "paging", "Recipes for pages"),
 ];
@@ -69,10 +83,8 @@ const SCHEMAS: [Dialect; 3] = [Dialect::Loom, Dialect::Tea, Dialect::Canvas];
 
 /// The page of a format, as `workflow_reference` returns it.
 pub fn reference(format: &str) -> Option<&'static Page> {
-    let formats = SCHEMAS.map(Dialect::as_str);
-    PAGES
-        .iter()
-        .find(|page| page.name == format && formats.contains(&format))
+    Dialect::parse(format)?;
+    PAGES.iter().find(|page| page.name == format)
 }
 
 /// All resources.

@@ -72,14 +72,16 @@ const TOOLS: &[Described] = tools! {
          output. Nothing is sent."
         [
             TEXT, FORMAT, ("inputs", Kind::Object, false, "its inputs by name"),
-            ("stubs", Kind::Object, false, "by the name of an action, or `http`, `shell`: a body, {statusCode, body}, {exitCode, stdout}, {error: {kind, message}}, or a list with one for each call"),
+            ("stubs", Kind::Object, false, "by the name of an action, or `http`, `shell`: a body, {statusCode, body}, {exitCode, stdout}, {error: {kind, message}}, or a list with one for each call, of which the last repeats; `operation` asks as NAME.start, NAME.status, NAME.result"),
+            ("signals", Kind::Object, false, "the payloads of the signals that it waits for, by name"),
+            ("state", Kind::Object, false, "the `state` between runs as it is before, by name"),
             ("at", Kind::Text, false, "stop after this: `check`, `poll#14`, `poll#14/check`")
         ]
     "evaluate" LOOKS
         "The value of an expression."
         [
             ("expression", Kind::Text, true, "such as `@equals(body('check').state, 'done')` or `{{ actions.check.outputs.body.state }}`"),
-            ("context", Kind::Object, false, "what it reads: {inputs, variables, outputs: {check: {body: …}}, …}")
+            ("context", Kind::Object, false, "what it reads: {inputs: {…}, vars: {…}, actions: {check: {outputs: {body: …}}}, …}")
         ]
     "start_run" ACTS
         "Starts a durable run of a workflow: of its text, or of a workflow saved on the server. \
@@ -442,7 +444,7 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
 fn page(format: Option<&str>) -> Result<Call, String> {
     let format = format.unwrap_or("loom");
     let page = resources::reference(format);
-    let page = page.ok_or_else(|| format!("no format `{format}`: loom, tea or canvas"))?;
+    let page = page.ok_or_else(|| format!("no format `{format}`: loom, azure, tea or canvas"))?;
     Ok(Call::Page(page.text))
 }
 

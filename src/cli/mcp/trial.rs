@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use windlass_engine::{
-    Context, LoadError, LoadOptions, SimulationSpec, Stubs, Subject, TryError, Value, load_text,
-    now, simulate,
+    Context, LoadError, LoadOptions, Object, SimulationSpec, Stubs, Subject, TryError, Value,
+    load_text, now, simulate,
 };
 
 /// How many trials run at a time; the others wait.
@@ -78,9 +78,19 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
         Some(inputs) => value(inputs)?,
         None => stubs.input.unwrap_or(Value::Null),
     };
+    let map = |name: &str| -> Result<Object, String> {
+        let given = given.get(name).map(value).transpose()?;
+        Ok(given
+            .as_ref()
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default())
+    };
     let spec = SimulationSpec {
         input,
         answers: stubs.handlers,
+        signals: map("signals")?,
+        state: map("state")?,
         at: word("at"),
         max_steps: Some(MAX_STEPS),
         now: now(),

@@ -501,7 +501,7 @@ fn an_agent_reads_references_and_schemas() {
     let mut agent = Agent::new(&folder, &[]);
     let listed = agent.ask("resources/list", &json!({}));
     let listed = listed["resources"].as_array().unwrap();
-    assert_eq!(listed.len(), 13, "{listed:?}");
+    assert_eq!(listed.len(), 19, "{listed:?}");
     for resource in listed {
         let told = agent.ask("resources/read", &json!({ "uri": resource["uri"] }));
         let text = told["contents"][0]["text"].as_str().unwrap();
@@ -536,6 +536,38 @@ outputs: \"@body('ask')\"
     let wrong = text.replace("doUntil", "doUntill");
     let (failed, told) = agent.call("test_workflow", json!({ "text": wrong }));
     assert!(failed && told.contains("doUntill"), "{told}");
+    let asks = "
+state: { since: 1 }
+actions:
+  ask: { type: waitForSignal, choices: [yes, no], timeout: PT1H }
+  note: { type: http, uri: \"https://example.org/@{state('since')}/@{outputs('ask').choice}\", inputs: { check: false } }
+outputs: \"@outputs('note').statusCode\"
+";
+    let arguments = json!({
+        "text": asks, "signals": { "ask": { "choice": "no" } }, "state": { "since": 4 },
+        "stubs": { "note": { "statusCode": 500 } },
+    });
+    let (failed, told) = agent.call("test_workflow", arguments);
+    assert!(
+        !failed && told.contains("https://example.org/4/no"),
+        "{told}"
+    );
+    assert!(told.contains("output 500"), "{told}");
+    // How a long one ends is not cut.
+    let long = text
+        .replace("count: 10", "count: 2000")
+        .replace("10s", "1s");
+    let stubs = json!({ "ask": { "state": "busy" } });
+    let (failed, told) = agent.call("test_workflow", json!({ "text": long, "stubs": stubs }));
+    assert!(
+        !failed && told.contains("(cut here: ") && told.len() < 70_000,
+        "{told}"
+    );
+    let last = told.trim_end().lines().last().unwrap();
+    assert!(!last.contains("https://"), "{last}");
+    let context = json!({ "vars": { "n": 2 }, "actions": { "a": { "outputs": { "body": 5 } } } });
+    let read = json!({ "expression": "@body('a')", "context": context });
+    assert_eq!(agent.call("evaluate", read), (false, String::from("5")));
     let context = json!({ "variables": { "n": 2 } });
     let asked = json!({ "expression": "@add(variables('n'), 1)", "context": context });
     assert_eq!(agent.call("evaluate", asked), (false, String::from("3")));

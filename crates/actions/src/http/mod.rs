@@ -252,7 +252,7 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
 }
 
 /// The answer of a fault with `check: false`: a status of 400 or above is not a fault then.
-fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
+pub(super) fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
     match fault {
         Fault {
             code: Some(_),
