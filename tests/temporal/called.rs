@@ -191,3 +191,31 @@ fn a_recursion_ends_with_a_fault() {
     let bound = "`again` was not started: 16 runs wait for each other already";
     assert!(error.contains(bound), "{error}");
 }
+
+/// An execution that is too long ends although a call is in flight. The next one waits for the same run.
+#[test]
+fn a_run_that_carries_over_waits_for_the_same_called_run() {
+    let place = Server::shared().place("carried");
+    let _worker = place.worker(&[]);
+    place.file("child.yaml", WAITS);
+    let (head, actions) = counting(100_000, "0", "PT0S")
+        .split_once("actions:\n")
+        .map(|(head, actions)| (head.to_owned(), actions.to_owned()))
+        .unwrap();
+    let (loops, _) = actions.split_once("outputs:").unwrap();
+    let loops = loops.replace("type: until", "type: until\n    runAfter: {}");
+    let call = "  call: { type: workflow, workflow: child.yaml, runAfter: {} }\n";
+    let ends =
+        "  end: { type: terminate, runStatus: Succeeded, runAfter: { call: [Succeeded] } }\n";
+    let text = format!("{head}actions:\n{call}{ends}{loops}");
+    place.start_carrying(&text, "10");
+    let child = wait_for_child(&place, "Waiting");
+    until("it carries over", || {
+        let info = Server::shared().describe(&place.id);
+        info["firstRunId"] != info["execution"]["runId"]
+    });
+    assert_eq!(wait_for_child(&place, "Waiting"), child);
+    place.report(&["signal", &child, "go"]);
+    place.await_status("Succeeded");
+    assert_eq!(children(&place).len(), 1);
+}
