@@ -723,16 +723,19 @@ pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Resul
 }
 
 pub(super) fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
-    // It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
-    // cap is the count.
-    let caps_then = Caps {
+    let (workflow, diagnostics) =
+        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then(source));
+    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
+}
+
+/// It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
+/// cap is the count.
+pub(super) fn caps_then(source: &ProgramSource) -> Caps {
+    Caps {
         count: Some(source.max_count),
         timeout: Some(Duration::from_millis(source.max_timeout_ms)),
         guest: source.origin == Origin::Guest,
-    };
-    let (workflow, diagnostics) =
-        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then);
-    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
+    }
 }
 
 fn compile_read(

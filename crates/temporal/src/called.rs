@@ -105,6 +105,7 @@ impl Call {
                 input: start.input,
                 environment: start.environment,
             },
+            saved: start.saved,
             ..begun
         };
         let request = match start_request(&shared.wire, child, workflow, &begun) {
