@@ -128,15 +128,11 @@ fn a_question_accepts_what_it_asks_for() {
 
 /// What needs the store of one machine is refused before a run starts there.
 #[test]
-fn state_and_called_workflows_are_refused() {
+fn state_and_concurrency_are_refused() {
     let place = Server::shared().place("refused");
     let state = "state: { n: 0 }\nactions: { a: { type: compose, inputs: \"@state('n')\" } }\n";
-    let called = "actions: { a: { type: workflow, workflow: child.yaml } }\n";
-    place.file(
-        "child.yaml",
-        "actions: { b: { type: compose, inputs: 1 } }\n",
-    );
-    for text in [state, called] {
+    let concurrency = "concurrency: skip\nactions: { a: { type: compose, inputs: 1 } }\n";
+    for text in [state, concurrency] {
         let file = place.file("refused.yaml", text);
         let refused = place.ask(&["run", &file, "--detach"]);
         assert!(!refused.status.success(), "{}", told(&refused));

@@ -101,6 +101,38 @@ fn a_gateway_steers_runs() {
     assert_eq!(unknown.status.code(), Some(2), "{}", told(&unknown));
 }
 
+/// Saved workflows travel with the run that calls them, since workers do not have the gateway's store.
+#[test]
+fn saved_workflows_are_called_by_name() {
+    let place = Server::shared().place("saved");
+    let _worker = place.worker(&["--allow-shell"]);
+    let gateway = Gateway::start(&place);
+    let inner =
+        "outputs: { n: \"@outputs('a')\" }\nactions: { a: { type: compose, inputs: 42 } }\n";
+    let outer =
+        "outputs: \"@outputs('call')\"\nactions: { call: { type: workflow, workflow: inner } }\n";
+    for (name, text) in [("inner", inner), ("outer", outer)] {
+        let file = place.file(&format!("{name}.yaml"), text);
+        let put = gateway.ask(&["workflow", "put", name, &file]);
+        assert!(put.status.success(), "{}", told(&put));
+    }
+    let file = place.file(
+        "w.yaml",
+        &outer.replace("workflow: inner", "workflow: outer"),
+    );
+    let done = gateway.ask(&["run", &file, "--id", &place.id]);
+    assert!(done.status.success(), "{}", told(&done));
+    let report = place.report(&["status", &place.id]);
+    assert_eq!(report["outcome"]["output"]["n"], 42, "{report}");
+
+    let file = place.file(
+        "w.yaml",
+        &outer.replace("workflow: inner", "workflow: other"),
+    );
+    let done = gateway.ask(&["run", &file]);
+    assert!(told(&done).contains("no saved workflow"), "{}", told(&done));
+}
+
 #[test]
 fn a_gateway_that_is_killed_costs_no_run_anything() {
     let place = Server::shared().place("through");

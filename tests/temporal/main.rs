@@ -12,6 +12,7 @@
     clippy::disallowed_methods
 )]
 
+mod called;
 mod control;
 mod gateway;
 mod kills;

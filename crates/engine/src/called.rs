@@ -1,8 +1,10 @@
 //! The workflows that a workflow starts as runs of their own (`type: workflow`): their files, which are part of its
 //! bundle, and the input and result of a call.
 
-use super::load::Workflows;
-use std::collections::BTreeSet;
+use super::launch::{DEPTH_LABEL, MAX_DEPTH, refuse_on_temporal};
+use super::load::{LoadOptions, Workflows, caps_then, read_stored};
+use crate::scheduler::{CallingRun, PARENT_LABEL, Start, child_id};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use windlass_expression::Value;
 use windlass_machine::Outcome;
@@ -10,6 +12,7 @@ use windlass_model::hir;
 use windlass_model::model::{Fault, Name, Request, Status, WORKFLOW, fault_kind};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Bundle, SourceFile};
+use windlass_store::ProgramSource;
 
 /// The workflow that a request names.
 pub(super) fn called_name(request: &Request) -> String {
@@ -33,7 +36,7 @@ pub(super) fn input(request: &Request) -> Value {
 }
 
 /// The result of a call whose run has ended.
-pub(super) fn result(run: &Name, outcome: Outcome) -> Result<Value, Fault> {
+pub fn result(run: &Name, outcome: Outcome) -> Result<Value, Fault> {
     let Outcome { status, error, .. } = outcome;
     if status == Status::Succeeded {
         return Ok(outcome.output);
@@ -94,7 +97,99 @@ fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
     }
 }
 
+/// How many runs are around one that a run with these labels starts.
+pub(super) fn depth_below(labels: &BTreeMap<String, String>) -> usize {
+    let depth = labels.get(DEPTH_LABEL);
+    let depth = depth.and_then(|depth| depth.parse::<usize>().ok());
+    depth.unwrap_or_default().saturating_add(1)
+}
+
+/// The fault of a call that would be one too many inside of each other.
+pub(super) fn too_deep(workflow: &str) -> Fault {
+    let message =
+        format!("`{workflow}` was not started: {MAX_DEPTH} runs wait for each other already");
+    Fault::new(fault_kind::WORKFLOW, message)
+}
+
+/// The saved workflows that a workflow starts runs of, also through its files.
+pub(super) fn saved_names(source: &ProgramSource) -> BTreeSet<Name> {
+    let mut names = BTreeSet::new();
+    let mut checked = BTreeSet::from([0]);
+    let mut open = Vec::new();
+    let mut note = |workflow: &hir::Workflow, bundle: &Bundle| {
+        let (files, saved): (Vec<_>, Vec<_>) = called_by(workflow, bundle).partition(Result::is_ok);
+        names.extend(saved.into_iter().filter_map(Result::err));
+        files.into_iter().filter_map(Result::ok).collect::<Vec<_>>()
+    };
+    if let Ok(workflow) = read_stored(source) {
+        open = note(&workflow, &source.bundle);
+    }
+    while let Some(file) = open.pop() {
+        if !checked.insert(file) {
+            continue;
+        }
+        if let Some((part, from)) = part_of(&source.bundle, file)
+            && let (Some(workflow), _) = windlass_formats::read(&part, None, &caps_then(source))
+        {
+            let inner = note(&workflow, &part).into_iter();
+            open.extend(inner.filter_map(|file| from.get(usize::from(file)).copied()));
+        }
+    }
+    names
+}
+
 impl Workflows {
+    /// The run that a call starts where all of its sources travel with the run that calls.
+    pub(super) fn start_of(&self, caller: &CallingRun<'_>, call: &Request) -> Result<Start, Fault> {
+        let name = called_name(call);
+        let failed = |why: String| {
+            let message = format!("`{name}` was not started: {why}");
+            Fault::new(fault_kind::WORKFLOW, message)
+        };
+        // Where its actions are carried out is said later: here, nothing of them can be missing.
+        let reader = Self {
+            commands_only: true,
+            ..self.with(&LoadOptions::default())
+        };
+        let loaded = match (
+            bundle_of(&caller.source.bundle, &name),
+            caller.saved.get(&*name),
+        ) {
+            (Some(bundle), _) => reader.load_as(caller.source, bundle, None),
+            (None, Some(saved)) => reader.load_as(saved, saved.bundle.clone(), Some(saved.dialect)),
+            (None, None) => {
+                let why = "there was no saved workflow of this name where the run was started";
+                return Err(failed(why.to_owned()));
+            }
+        };
+        let workflow = loaded.map_err(|error| failed(error.to_string()))?;
+        workflow
+            .refuse_denied()
+            .map_err(|error| failed(error.to_string()))?;
+        let depth = depth_below(caller.labels);
+        if depth > MAX_DEPTH {
+            return Err(too_deep(&workflow.program().name));
+        }
+        let accepted = refuse_on_temporal(workflow.program());
+        let accepted = accepted.and_then(|()| workflow.accept(input(call)));
+        let input = accepted.map_err(|error| failed(error.to_string()))?;
+        let labels = BTreeMap::from([
+            (PARENT_LABEL.to_owned(), caller.run.to_string()),
+            (DEPTH_LABEL.to_owned(), depth.to_string()),
+        ]);
+        Ok(Start {
+            run: child_id(caller.run, call),
+            environment: super::environment(&workflow.loaded, &labels),
+            loaded: workflow.loaded,
+            source: workflow.source,
+            input,
+            from: None,
+            labels,
+            watcher: None,
+            saved: caller.saved.clone(),
+        })
+    }
+
     /// Reports the mistakes of the files that a workflow starts runs of, and of those that these name.
     pub(super) fn check_called(
         &self,
@@ -130,12 +225,21 @@ fn called_files<'a>(
     workflow: &'a hir::Workflow,
     bundle: &'a Bundle,
 ) -> impl Iterator<Item = u16> + 'a {
+    called_by(workflow, bundle).filter_map(Result::ok)
+}
+
+/// What a workflow starts runs of: files of its bundle, and the names of others.
+fn called_by<'a>(
+    workflow: &'a hir::Workflow,
+    bundle: &'a Bundle,
+) -> impl Iterator<Item = Result<u16, Name>> + 'a {
     let calls = workflow.calls();
     let calls = calls
         .into_iter()
         .filter(|(_, call)| &*call.executor == WORKFLOW);
     calls.filter_map(|(_, call)| {
         let name = call.inputs.source().get(WORKFLOW).map(Value::to_text)?;
-        bundle.named_by(0, &name)
+        let file = bundle.named_by(0, &name);
+        Some(file.ok_or_else(|| Name::from(name)))
     })
 }

@@ -2,14 +2,12 @@
 
 use super::load::{Workflow, Workflows};
 use super::turns::{CONCURRENCY_LABEL, Turns};
-use super::{
-    Bundle, Dialect, EngineError, Inspector, LoadOptions, RunBackend, StartOptions, called, new_id,
-};
+use super::{EngineError, Inspector, RunBackend, StartOptions, called, new_id};
 use crate::scheduler::{
     CallWorkflow, ChildCall, PARENT_LABEL, ScheduleError, Start, Update, Watcher, child_id, watch,
 };
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard, Weak};
 use std::time::Duration;
@@ -21,10 +19,10 @@ use windlass_model::model::{Fault, Name, WORKFLOW, fault_kind};
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
 /// How many runs may be around a run that wait for it.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// The label of a child with the number of runs around it.
-const DEPTH_LABEL: &str = "windlass.depth";
+pub(super) const DEPTH_LABEL: &str = "windlass.depth";
 
 /// The label of a run with answers from a file of stubs.
 const STUBS_LABEL: &str = "windlass.stubs";
@@ -107,6 +105,7 @@ impl Launcher {
             environment: self.start_values(workflow, &labels).await?,
             labels,
             watcher,
+            saved: self.saved_for(workflow)?,
         };
         self.runs.start(start).await?;
         if let (Some(_), Some(turns)) = (&permit, &self.turns) {
@@ -125,25 +124,34 @@ impl Launcher {
             return Ok(None);
         };
         let source = &stored.source;
-        let workflow = self.compile(source.bundle.clone(), Some(source.dialect), source)?;
+        let bundle = source.bundle.clone();
+        let workflow = self.workflows.load_as(source, bundle, Some(source.dialect));
+        let workflow = Arc::new(workflow?);
         compiled.insert(stored.name, Arc::clone(&workflow));
         Ok(Some(workflow))
     }
 
-    /// A workflow from the text of a source.
-    fn compile(
+    /// The saved workflows that travel with a run of a workflow to Temporal: those that it calls, and those that these
+    /// call. The call of one that is not saved fails when it is made, as it does here.
+    pub fn saved_for(
         &self,
-        bundle: Bundle,
-        dialect: Option<Dialect>,
-        source: &ProgramSource,
-    ) -> Result<Arc<Workflow>, EngineError> {
-        let options = LoadOptions {
-            origin: source.origin,
-            folder: source.folder.clone(),
-            ..LoadOptions::default()
-        };
-        let workflows = self.workflows.with(&options);
-        Ok(Arc::new(workflows.load_bundle(bundle, None, dialect)?))
+        workflow: &Workflow,
+    ) -> Result<BTreeMap<Name, ProgramSource>, EngineError> {
+        let mut found = BTreeMap::new();
+        if self.turns.is_some() || !calls_workflows(&workflow.loaded.program) {
+            return Ok(found);
+        }
+        let mut open = called::saved_names(&workflow.source);
+        while let Some(name) = open.pop_first() {
+            if found.contains_key(&name) {
+                continue;
+            }
+            if let Some(saved) = self.workflow(&name)? {
+                open.extend(called::saved_names(&saved.source));
+                found.insert(name, saved.source.clone());
+            }
+        }
+        Ok(found)
     }
 
     pub fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {
@@ -151,20 +159,17 @@ impl Launcher {
         compiled.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The unfinished runs that a run waits for.
+    /// The runs that a run waits for, as far as they have started.
     pub fn children_of(&self, run: &str) -> Result<Vec<Name>, EngineError> {
         let header = self.inspector.header(run)?;
         let program = self.inspector.program_of(header.program);
         if !program.is_some_and(|program| calls_workflows(&program)) {
             return Ok(Vec::new());
         }
-        self.inspector.run_index(|index| {
-            let children = index.all().filter(|child| {
-                let parent = child.labels.get(PARENT_LABEL);
-                !child.status.is_final() && parent.is_some_and(|parent| *parent == *header.id)
-            });
-            children.map(|child| child.id.clone()).collect()
-        })
+        let stored = self.inspector.load(run)?;
+        let calls = stored.state.effects.values().map(|effect| &effect.request);
+        let calls = calls.filter(|request| request.calls_workflow());
+        Ok(calls.map(|request| child_id(&header.id, request)).collect())
     }
 
     /// Continues the work of earlier processes: gives their turns to waiting runs, and cancels runs whose
@@ -253,11 +258,7 @@ impl Launcher {
             let loaded = looked.await.unwrap_or(Err(ScheduleError::Stopped.into()));
             let started = match loaded {
                 Ok((workflow, depth)) if depth > MAX_DEPTH => {
-                    let called = &workflow.program().name;
-                    let message = format!(
-                        "`{called}` was not started: {MAX_DEPTH} runs wait for each other already"
-                    );
-                    return Err(failed(message));
+                    return Err(called::too_deep(&workflow.program().name));
                 }
                 Ok((workflow, depth)) => {
                     let options = StartOptions::default()
@@ -287,9 +288,7 @@ impl Launcher {
         name: &str,
     ) -> Result<(Arc<Workflow>, usize), EngineError> {
         let header = self.inspector.header(parent)?;
-        let depth = header.labels.get(DEPTH_LABEL);
-        let depth = depth.and_then(|depth| depth.parse::<usize>().ok());
-        let depth = depth.unwrap_or_default() + 1;
+        let depth = called::depth_below(&header.labels);
         let key = (header.program, name.to_owned());
         let mut known = self.called.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(workflow) = known.get(&key) {
@@ -302,7 +301,7 @@ impl Launcher {
             let saved = saved.ok_or_else(|| self.inspector.no_workflow(name))?;
             return Ok((saved, depth));
         };
-        let workflow = self.compile(bundle, None, &source)?;
+        let workflow = Arc::new(self.workflows.load_as(&source, bundle, None)?);
         if known.len() >= MAX_CALLED {
             known.clear();
         }
@@ -351,12 +350,14 @@ async fn end_of(launcher: Weak<Launcher>, run: &Name) -> Outcome {
     }
 }
 
-fn refuse_on_temporal(program: &Program) -> Result<(), EngineError> {
+/// Refuses what needs a store that runs have in common.
+pub(super) fn refuse_on_temporal(program: &Program) -> Result<(), EngineError> {
     let what = match () {
-        () if program.concurrency.is_some() => "`concurrency`",
-        () if calls_workflows(program) => "an action of the type `workflow`",
+        () if program.concurrency.is_some() => "`concurrency` is",
+        () if !program.state_values.is_empty() || program.last_run => "`state` and `lastRun()` are",
         () => return Ok(()),
     };
-    let message = format!("{what} is not supported for runs on Temporal");
+    let message =
+        format!("{what} not supported for runs on Temporal: its runs have no store in common");
     Err(EngineError::Input(message))
 }

@@ -58,6 +58,8 @@ pub use actor::Actor;
 pub use audit::{AUDIT_DONE, AuditEntry, AuditFilter, AuditLog, AuditReport, audit};
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::{Connect, EngineBuilder};
+#[doc(hidden)]
+pub use called::result as call_result;
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError, is_full};
 pub use event_start::{Delivery, SavedWebhook, SignedDelivery};

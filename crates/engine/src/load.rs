@@ -2,7 +2,7 @@
 
 use super::files::{WorkflowContext, app_workflow, gather};
 use super::{EngineError, LoadError};
-use crate::scheduler::{Loaded, Loader};
+use crate::scheduler::{CallingRun, Loaded, Loader, Start};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use windlass_machine::compile::compile;
 use windlass_machine::program::{self, Op, Program, ProgramHash};
 use windlass_model::hir;
 use windlass_model::model::{
-    Dialect, HandlerTarget, HostRate, Input, InputKind, Name, Origin, sha256_of_parts,
+    Dialect, Fault, HandlerTarget, HostRate, Input, InputKind, Name, Origin, Request,
+    sha256_of_parts,
 };
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Bundle, SourceFile, Span};
@@ -455,6 +456,21 @@ impl Workflows {
         self.load_collected(bundle, missing, dialect)
     }
 
+    /// Reads the workflow of a bundle under the rights of a source, in its folder.
+    pub fn load_as(
+        &self,
+        source: &ProgramSource,
+        bundle: Bundle,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        let options = LoadOptions {
+            origin: source.origin,
+            folder: source.folder.clone(),
+            ..LoadOptions::default()
+        };
+        self.with(&options).load_bundle(bundle, None, dialect)
+    }
+
     fn collect_files(
         &self,
         mut bundle: Bundle,
@@ -695,6 +711,10 @@ impl Loader for Workflows {
         }
         self.unmet_requirements(&workflow, source.origin)
     }
+
+    fn child(&self, caller: &CallingRun<'_>, call: &Request) -> Result<Start, Fault> {
+        self.start_of(caller, call)
+    }
 }
 
 /// The program of a stored source.
@@ -702,17 +722,20 @@ pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Resul
     compile_read(&read_stored(source)?, hash, source)
 }
 
-fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
-    // It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
-    // cap is the count.
-    let caps_then = Caps {
+pub(super) fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
+    let (workflow, diagnostics) =
+        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then(source));
+    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
+}
+
+/// It was accepted under the caps of its time: today's do not take that back, and where a file names no count, the
+/// cap is the count.
+pub(super) fn caps_then(source: &ProgramSource) -> Caps {
+    Caps {
         count: Some(source.max_count),
         timeout: Some(Duration::from_millis(source.max_timeout_ms)),
         guest: source.origin == Origin::Guest,
-    };
-    let (workflow, diagnostics) =
-        windlass_formats::read(&source.bundle, Some(source.dialect), &caps_then);
-    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
+    }
 }
 
 fn compile_read(

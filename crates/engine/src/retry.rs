@@ -83,6 +83,7 @@ impl Engine {
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
         };
         let environment = self.launcher.start_values(&workflow, &labels).await?;
+        let saved = self.launcher.saved_for(&workflow)?;
         let start = Start {
             run: id.clone(),
             environment,
@@ -92,6 +93,7 @@ impl Engine {
             from: state,
             labels,
             watcher: None,
+            saved,
         };
         self.launcher.runs.start(start).await?;
         Ok(Started {

@@ -193,10 +193,6 @@ impl Launcher {
         if program.state_values.is_empty() && !program.last_run {
             return Ok(environment);
         }
-        if self.turns.is_none() {
-            let what = "`state` and `lastRun()` are not supported for runs on Temporal: its runs have no store in common";
-            return Err(EngineError::Input(what.to_owned()));
-        }
         let (store, inspector) = (Arc::clone(&self.store), self.inspector.clone());
         let (loaded, origin) = (loaded.clone(), workflow.source.origin);
         let read = move || {

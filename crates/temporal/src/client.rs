@@ -111,39 +111,20 @@ impl Temporal {
             carry_over_at: asked.unwrap_or(CARRY_OVER_AT),
             searchable: self.connection.target.search,
             from,
+            saved: start.saved.clone(),
         }
     }
 
     async fn begin(&self, start: Start) -> Result<(), EngineError> {
         let begun = self.run_start(&start);
-        let marks = || wire::marks(&start.loaded.program.name, &start.labels);
-        let marks = begun.searchable.then(marks);
-        let bytes = self.wire.write(&begun)?;
-        if bytes.len() > MAX_PAYLOAD {
-            return Err(EngineError::Input(format!(
-                "the workflow and its input have {} bytes together, and Temporal accepts at most \
-                 {MAX_PAYLOAD}: store large inputs in a file, and pass its name",
-                bytes.len()
-            )));
-        }
-        let request = service::StartWorkflowExecutionRequest {
-            workflow_id: start.run.to_string(),
-            workflow_type: Some(WorkflowType {
-                name: WORKFLOW.to_owned(),
-            }),
-            input: Some(one(wire::of_bytes(bytes))),
-            search_attributes: marks,
-            request_id: uuid(),
-            workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
-            workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),
-            ..Default::default()
-        };
+        let workflow = &start.loaded.program.name;
+        let request = start_request(&self.wire, &start.run, workflow, &begun)?;
         let connection = self.connection.clone();
         match self
             .on_own(async move { connection.start(request).await })
             .await
         {
-            Err(TemporalError::Refused(status)) if status.code() == Code::AlreadyExists => {
+            Err(error) if error.is_taken() => {
                 Err(EngineError::from(ScheduleError::Exists(start.run)))
             }
             Err(error) => Err(error.into()),
@@ -218,6 +199,36 @@ impl Temporal {
         let checked = checked.await;
         checked.unwrap_or_else(|error| Err(EngineError::Elsewhere(error.to_string())))
     }
+}
+
+/// What asks Temporal to start a run.
+pub fn start_request(
+    wire: &Wire,
+    run: &Name,
+    workflow: &str,
+    begun: &RunStart,
+) -> Result<service::StartWorkflowExecutionRequest, EngineError> {
+    let bytes = wire.write(begun)?;
+    if bytes.len() > MAX_PAYLOAD {
+        return Err(EngineError::Input(format!(
+            "the workflow and its input have {} bytes together, and Temporal accepts at most \
+             {MAX_PAYLOAD}: store large inputs in a file, and pass its name",
+            bytes.len()
+        )));
+    }
+    let marks = || wire::marks(workflow, &begun.labels);
+    Ok(service::StartWorkflowExecutionRequest {
+        workflow_id: run.to_string(),
+        workflow_type: Some(WorkflowType {
+            name: WORKFLOW.to_owned(),
+        }),
+        input: Some(one(wire::of_bytes(bytes))),
+        search_attributes: begun.searchable.then(marks),
+        request_id: uuid(),
+        workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
+        workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),
+        ..Default::default()
+    })
 }
 
 /// Delivers a command. One that comes while the run carries over is asked again.

@@ -4,10 +4,12 @@ use super::target::Target;
 use super::{TemporalError, WORKFLOW};
 use std::time::Duration;
 use temporalio_client::grpc::WorkflowService;
-use temporalio_client::tonic::{IntoRequest, Request};
+use temporalio_client::tonic::{Code, IntoRequest, Request};
 use temporalio_client::{ClientTlsOptions, ConnectionOptions, TlsOptions, Url};
-use temporalio_common::protos::temporal::api::common::v1::{Payloads, WorkflowExecution};
-use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowExecution};
+use temporalio_common::protos::temporal::api::enums::v1::{
+    HistoryEventFilterType, PendingActivityState, TaskQueueType, WorkflowExecutionStatus,
+};
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
@@ -15,6 +17,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 
 /// How long it may take until Temporal answers the first time.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Longer than Temporal waits until it answers that nothing has happened.
+const LONG_POLL: Duration = Duration::from_secs(70);
 
 /// Number of executions listed at a time.
 const PAGE: i32 = 1_000;
@@ -102,7 +107,7 @@ impl Connection {
         };
         let mut request = request.into_request();
         if wait {
-            request.set_timeout(Duration::from_secs(70));
+            request.set_timeout(LONG_POLL);
         }
         let mut service = self.service();
         let answer = service.get_workflow_execution_history(request);
@@ -218,8 +223,8 @@ impl Connection {
         Ok(answer.await?.into_inner())
     }
 
-    /// Whether an activity is still this worker's to carry out.
-    pub async fn is_current(&self, token: &[u8]) -> bool {
+    /// Says that an activity is carried out; whether that is still this worker's to do.
+    pub async fn heartbeat(&self, token: &[u8]) -> Result<bool, TemporalError> {
         let request = service::RecordActivityTaskHeartbeatRequest {
             namespace: self.namespace(),
             task_token: token.to_vec(),
@@ -228,8 +233,100 @@ impl Connection {
         };
         let mut service = self.service();
         let beat = service.record_activity_task_heartbeat(request.into_request());
-        beat.await
-            .is_ok_and(|answer| !answer.into_inner().cancel_requested)
+        match beat.await {
+            Ok(answer) => Ok(!answer.into_inner().cancel_requested),
+            Err(status) if status.code() == Code::NotFound => Ok(false),
+            Err(status) => Err(status.into()),
+        }
+    }
+
+    /// The answer of an activity, when it is not given through the worker's core.
+    pub async fn complete(&self, token: &[u8], answer: Payload) -> Result<(), TemporalError> {
+        let request = service::RespondActivityTaskCompletedRequest {
+            namespace: self.namespace(),
+            task_token: token.to_vec(),
+            identity: self.inner.identity().to_owned(),
+            result: Some(one(answer)),
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let completed = service.respond_activity_task_completed(request.into_request());
+        completed.await?;
+        Ok(())
+    }
+
+    /// The event that closes an execution, once it has come; an empty one is the last.
+    pub async fn close(&self, run: &str, execution: &str) -> Result<HistoryEvent, TemporalError> {
+        let mut token = Vec::new();
+        loop {
+            let request = service::GetWorkflowExecutionHistoryRequest {
+                namespace: self.namespace(),
+                execution: Some(of(run, execution)),
+                next_page_token: token,
+                wait_new_event: true,
+                history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
+                skip_archival: true,
+                ..Default::default()
+            };
+            let mut request = request.into_request();
+            request.set_timeout(LONG_POLL);
+            let mut service = self.service();
+            let answer = service.get_workflow_execution_history(request);
+            let answer = answer.await?.into_inner();
+            let events = answer.history.map(|history| history.events);
+            if let Some(last) = events.and_then(|mut events| events.pop()) {
+                return Ok(last);
+            }
+            token = answer.next_page_token;
+        }
+    }
+
+    /// Whether an execution still waits for an activity. One that was continued as another one does: the
+    /// next one asks again.
+    pub async fn waits_for(
+        &self,
+        run: &str,
+        execution: &str,
+        activity: &str,
+    ) -> Result<bool, TemporalError> {
+        let request = service::DescribeWorkflowExecutionRequest {
+            namespace: self.namespace(),
+            execution: Some(of(run, execution)),
+        };
+        let mut service = self.service();
+        let answer = service.describe_workflow_execution(request.into_request());
+        let answer = match answer.await {
+            Ok(answer) => answer.into_inner(),
+            Err(status) if status.code() == Code::NotFound => return Ok(false),
+            Err(status) => return Err(status.into()),
+        };
+        let info = answer.workflow_execution_info.unwrap_or_default();
+        Ok(match info.status() {
+            WorkflowExecutionStatus::ContinuedAsNew => true,
+            WorkflowExecutionStatus::Running => {
+                let mut pending = answer.pending_activities.iter();
+                pending.any(|one| {
+                    one.activity_id == activity
+                        && one.state() != PendingActivityState::CancelRequested
+                })
+            }
+            _ => false,
+        })
+    }
+
+    /// Asks a run to end.
+    pub async fn cancel(&self, run: &str, reason: &str) -> Result<(), TemporalError> {
+        let request = service::RequestCancelWorkflowExecutionRequest {
+            namespace: self.namespace(),
+            workflow_execution: Some(of(run, "")),
+            identity: self.inner.identity().to_owned(),
+            reason: reason.to_owned(),
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let cancelled = service.request_cancel_workflow_execution(request.into_request());
+        cancelled.await?;
+        Ok(())
     }
 
     /// Forgets a run that has ended.
@@ -266,7 +363,7 @@ pub fn of(run: &str, execution: &str) -> WorkflowExecution {
     }
 }
 
-pub fn one(payload: temporalio_common::protos::temporal::api::common::v1::Payload) -> Payloads {
+pub fn one(payload: Payload) -> Payloads {
     Payloads {
         payloads: vec![payload],
     }

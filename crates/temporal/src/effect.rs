@@ -2,6 +2,7 @@
 //! the worker lives. An effect that another worker had begun is repeated under the same key.
 
 use super::TemporalError;
+use super::called::Call;
 use super::connection::of;
 use super::fold;
 use super::turn::YIELD;
@@ -13,6 +14,7 @@ use temporalio_common::protos::coresdk::activity_result::ActivityExecutionResult
 use temporalio_common::protos::coresdk::activity_task::activity_task::Variant;
 use temporalio_common::protos::coresdk::activity_task::{ActivityTask, Start};
 use temporalio_common::protos::coresdk::{ActivityHeartbeat, ActivityTaskCompletion};
+use temporalio_common::protos::temporal::api::common::v1::Payload;
 use temporalio_common::protos::temporal::api::failure::v1::Failure;
 use temporalio_sdk_core::PollError;
 use tokio::sync::oneshot;
@@ -20,6 +22,7 @@ use tokio::task::JoinSet;
 use windlass_engine::scheduler::{Loaded, now};
 use windlass_expression::Value;
 use windlass_machine::EffectId;
+use windlass_machine::program::ProgramHash;
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 use windlass_value::time::Timestamp;
 
@@ -31,6 +34,9 @@ pub struct Effects {
     shared: Arc<Shared>,
     core: Arc<temporalio_sdk_core::Worker>,
     running: Arc<Mutex<Running>>,
+    /// The calls of workflows that are waited for. A wait takes no place of an effect, since the called run may need
+    /// one. When the worker leaves, another one waits.
+    waits: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Effects {
@@ -39,6 +45,7 @@ impl Effects {
             shared,
             core,
             running: Arc::default(),
+            waits: Arc::default(),
         }
     }
 
@@ -62,18 +69,30 @@ impl Effects {
                     lock(&self.running).insert(task_token.clone(), cut);
                     let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
                     let running = Arc::clone(&self.running);
+                    let waits = Arc::clone(&self.waits);
                     tasks.spawn(async move {
-                        let result = tokio::select! {
-                            result = carry_out(&shared, &core, &task_token, &start) => result,
-                            _ = is_cut => cancelled(),
+                        let (result, called) = tokio::select! {
+                            done = carry_out(&shared, &core, &task_token, &start) => done,
+                            _ = is_cut => (cancelled(), None),
                         };
                         lock(&running).remove(&task_token);
+                        let call = called.map(|request| Call {
+                            shared,
+                            token: task_token.clone(),
+                            start,
+                            request,
+                        });
                         let completion = ActivityTaskCompletion {
                             task_token,
                             result: Some(result),
                         };
                         if let Err(error) = core.complete_activity_task(completion).await {
                             tracing::error!(%error, "an effect's answer was not taken");
+                        }
+                        let mut waits = lock(&waits);
+                        while waits.try_join_next().is_some() {}
+                        if let Some(call) = call {
+                            waits.spawn(call.wait());
                         }
                     });
                 }
@@ -90,24 +109,32 @@ impl Effects {
     }
 }
 
-fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an effect comes to.
+enum Executed {
+    Answer(ActivityResult),
+    /// It waits for a run of another workflow.
+    Calls(Request),
 }
 
 fn cancelled() -> ActivityExecutionResult {
     ActivityExecutionResult::cancel_from_details(None)
 }
 
-/// Carries out an effect, and says in between that this worker lives.
+/// Carries out an effect, and says in between that this worker lives. The request of one that waits for a run is still to
+/// be answered.
 async fn carry_out(
     shared: &Shared,
     core: &temporalio_sdk_core::Worker,
     token: &[u8],
     start: &Start,
-) -> ActivityExecutionResult {
-    if is_late(shared, start) && !shared.connection.is_current(token).await {
+) -> (ActivityExecutionResult, Option<Request>) {
+    if is_late(shared, start) && !matches!(shared.connection.heartbeat(token).await, Ok(true)) {
         // This worker stood still, and another one has the effect by now.
-        return cancelled();
+        return (cancelled(), None);
     }
     let mut beats = tokio::time::interval(shared.options.heartbeat / 3);
     // The first one is due at once.
@@ -123,15 +150,25 @@ async fn carry_out(
             }),
         }
     };
-    let answer = done.and_then(|answer| pack(shared, answer));
-    match answer {
+    let answer = match done {
+        Ok(Executed::Calls(request)) => {
+            return (
+                ActivityExecutionResult::will_complete_async(),
+                Some(request),
+            );
+        }
+        Ok(Executed::Answer(answer)) => pack(shared, answer),
+        Err(error) => Err(error),
+    };
+    let result = match answer {
         Ok(payload) => ActivityExecutionResult::ok(payload),
         Err(error) => {
             // This worker lacks something: Temporal asks again, maybe another one.
             tracing::error!(%error, "an effect cannot be carried out here");
             ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
         }
-    }
+    };
+    (result, None)
 }
 
 /// Whether it was given to this worker so long ago that it may count as lost. Where the clocks differ,
@@ -142,10 +179,8 @@ fn is_late(shared: &Shared, start: &Start) -> bool {
     now().since(given) > shared.options.heartbeat / 2
 }
 
-fn pack(
-    shared: &Shared,
-    answer: ActivityResult,
-) -> Result<temporalio_common::protos::temporal::api::common::v1::Payload, TemporalError> {
+/// An answer as Temporal gets it.
+pub fn pack(shared: &Shared, answer: ActivityResult) -> Result<Payload, TemporalError> {
     let bytes = shared.wire.write(&answer)?;
     if bytes.len() <= MAX_PAYLOAD {
         return Ok(wire::of_bytes(bytes));
@@ -166,11 +201,11 @@ fn pack(
     shared.wire.payload(&too_large)
 }
 
-async fn execute(shared: &Shared, start: &Start) -> Result<ActivityResult, TemporalError> {
+async fn execute(shared: &Shared, start: &Start) -> Result<Executed, TemporalError> {
     let id = start.activity_id.parse().map(EffectId);
     let id = id.map_err(|_| TemporalError::Payload(String::from("an effect has no number")))?;
     if id == YIELD {
-        return Ok(Ok(Value::Null));
+        return Ok(Executed::Answer(Ok(Value::Null)));
     }
     let bytes = start.input.first();
     let ask: ActivityInput = shared
@@ -178,13 +213,17 @@ async fn execute(shared: &Shared, start: &Start) -> Result<ActivityResult, Tempo
         .read(bytes.map_or(&[][..], |payload| payload.data.as_slice()))?;
     let execution = start.workflow_execution.clone().unwrap_or_default();
     let (run, execution) = (&*execution.workflow_id, &*execution.run_id);
-    let loaded = load(shared, run, execution, &ask).await?;
+    let program = ask.program;
     let request = match ask.request {
         Some(request) => request,
         None => large(shared, run, execution, id).await?,
     };
+    if request.calls_workflow() {
+        return Ok(Executed::Calls(request));
+    }
+    let loaded = load(shared, run, execution, program).await?;
     let registry = (*loaded.registry).clone().with_replayed(start.attempt > 1);
-    Ok(registry.execute(&request).await)
+    Ok(Executed::Answer(registry.execute(&request).await))
 }
 
 /// The executors of a run. Its sources are in the first event of its execution.
@@ -192,9 +231,9 @@ async fn load(
     shared: &Shared,
     run: &str,
     execution: &str,
-    ask: &ActivityInput,
+    program: ProgramHash,
 ) -> Result<Loaded, TemporalError> {
-    if let Some(loaded) = shared.loaded(ask.program) {
+    if let Some(loaded) = shared.loaded(program) {
         return Ok(loaded);
     }
     let first = shared.connection.first_event(run, execution).await?;

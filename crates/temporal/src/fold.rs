@@ -144,6 +144,10 @@ impl Tasks {
                 let name = Name::from(signal.signal_name.as_str());
                 self.pending.push(Input::Signal(name, payload));
             }
+            A::ExternalWorkflowExecutionCancelRequestedEventAttributes(_)
+            | A::RequestCancelExternalWorkflowExecutionFailedEventAttributes(_) => {
+                self.pending.push(Input::RunCancelled);
+            }
             A::WorkflowExecutionCancelRequestedEventAttributes(_) => {
                 self.pending.push(Input::Cancel);
             }

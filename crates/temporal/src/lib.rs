@@ -19,6 +19,7 @@
 // Not published for others: where the name says all, nothing is added.
 #![allow(missing_docs)]
 
+mod called;
 mod client;
 mod connection;
 mod effect;
@@ -96,6 +97,11 @@ impl From<TemporalError> for EngineError {
 }
 
 impl TemporalError {
+    /// Whether Temporal has a run of this id already.
+    fn is_taken(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code() == Code::AlreadyExists)
+    }
+
     /// Whether Temporal does not know what was asked for.
     fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::NotFound)

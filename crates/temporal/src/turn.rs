@@ -61,6 +61,8 @@ pub enum Input {
     Done(EffectId, Result<Value, Fault>),
     /// A timer fired.
     Fired(u32),
+    /// A run was asked to end, or has ended, or never began.
+    RunCancelled,
 }
 
 impl Input {
@@ -71,6 +73,7 @@ impl Input {
             Self::Cancel => (2, 0),
             Self::Done(id, _) => (3, id.0),
             Self::Fired(number) => (4, u64::from(*number)),
+            Self::RunCancelled => (5, 0),
         }
     }
 }
@@ -94,6 +97,8 @@ pub enum Order {
     Start(EffectId, Vec<u8>),
     /// Cancel it.
     Abort(EffectId),
+    /// Cancel a run that was called.
+    CancelRun(Name),
     /// Start the timer of this number.
     Arm(u32, Duration),
     /// Cancel it.
@@ -131,6 +136,11 @@ pub struct Turn {
     is_begun: bool,
     /// Activities that were ordered and have not ended.
     in_flight: BTreeSet<EffectId>,
+    /// The runs that those of them wait for that call workflows.
+    called: BTreeMap<EffectId, Name>,
+    /// How many runs it has cancelled without an answer of Temporal. Before that it stays in its execution: what an
+    /// execution has ordered and not got is lost with it.
+    cancelling: usize,
     /// Activities to order.
     asked: BTreeMap<EffectId, Request>,
     /// Timers by their number in Temporal's history.
@@ -166,6 +176,8 @@ impl Turn {
             begun,
             is_begun: false,
             in_flight: BTreeSet::new(),
+            called: BTreeMap::new(),
+            cancelling: 0,
             asked: BTreeMap::new(),
             timers: BTreeMap::new(),
             fired: BTreeSet::new(),
@@ -186,6 +198,11 @@ impl Turn {
         Some(effect.request.with_state(state.variables_of(effect.cursor)))
     }
 
+    /// How the run ended, once it has.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.hosted.state().outcome.as_deref()
+    }
+
     /// Takes what a workflow task brings; returns what is to be ordered, in order.
     ///
     /// # Errors
@@ -201,8 +218,12 @@ impl Turn {
         self.fired.clear();
         for input in &task.inputs {
             match input {
-                Input::Done(id, _) => drop(self.in_flight.remove(id)),
+                Input::Done(id, _) => {
+                    self.in_flight.remove(id);
+                    self.called.remove(id);
+                }
                 Input::Fired(number) => drop(self.fired.insert(*number)),
+                Input::RunCancelled => self.cancelling = self.cancelling.saturating_sub(1),
                 Input::Signal(..) | Input::Update(..) | Input::Cancel => {}
             }
         }
@@ -265,7 +286,9 @@ impl Turn {
                     orders.push(Order::Answer(id, self.hosted.status()));
                 }
             },
-            Input::Cancel if self.is_final() => {}
+            Input::RunCancelled => {}
+            // It only waits for what it has cancelled.
+            Input::Cancel | Input::Done(..) | Input::Fired(_) if self.is_final() => {}
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
             Input::Done(YIELD, _) => {
                 self.yields = false;
@@ -349,6 +372,8 @@ impl Turn {
                 Effect::Abort { id } => {
                     if self.asked.remove(&id).is_none() && self.in_flight.remove(&id) {
                         orders.push(Order::Abort(id));
+                        let called = self.called.remove(&id);
+                        self.cancel_runs(called, orders);
                     }
                 }
                 Effect::Arm { id, due_at } => {
@@ -362,6 +387,13 @@ impl Turn {
             }
         }
         goes_on
+    }
+
+    /// Cancels runs that were called. The worker that waits for one does so too, but it may be gone.
+    fn cancel_runs(&mut self, runs: impl IntoIterator<Item = Name>, orders: &mut Vec<Order>) {
+        let before = orders.len();
+        orders.extend(runs.into_iter().map(Order::CancelRun));
+        self.cancelling += orders.len() - before;
     }
 
     fn number(&mut self) -> u32 {
@@ -416,13 +448,21 @@ impl Turn {
         }
         if let Some(outcome) = self.hosted.state().outcome.clone() {
             answers_only(orders);
+            let called = std::mem::take(&mut self.called);
+            self.cancel_runs(called.into_values(), orders);
             self.mark(orders);
-            orders.push(Order::Finish(*outcome));
+            if self.cancelling == 0 {
+                orders.push(Order::Finish(*outcome));
+            }
             return Ok(());
         }
         self.mark(orders);
         if self.carry_over == CarryOver::Later {
             for (id, request) in std::mem::take(&mut self.asked) {
+                if request.calls_workflow() {
+                    let run = scheduler::child_id(&self.hosted.state().id, &request);
+                    self.called.insert(id, run);
+                }
                 orders.push(Order::Start(id, self.ask(request)?));
                 self.in_flight.insert(id);
             }
@@ -450,7 +490,7 @@ impl Turn {
     fn carries_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
         let limit = self.begun.carry_over_at;
         let is_long = task.length >= limit || self.all_steps >= STEPS_AN_EXECUTION;
-        if !task.suggested && !is_long {
+        if !task.suggested && !is_long || self.cancelling > 0 {
             return false;
         }
         if self.in_flight.is_empty() || self.carry_over == CarryOver::Now {
@@ -492,9 +532,15 @@ impl Turn {
     }
 }
 
-/// A run that leaves this execution orders nothing more in it.
+/// A run that leaves this execution orders nothing more in it, except that runs that it called end.
 fn answers_only(orders: &mut Vec<Order>) {
-    orders.retain(|order| matches!(order, Order::Answer(..) | Order::Refuse(..)));
+    let stays = |order: &Order| {
+        matches!(
+            order,
+            Order::Answer(..) | Order::Refuse(..) | Order::CancelRun(_)
+        )
+    };
+    orders.retain(stays);
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! of them are sealed.
 
 use super::TemporalError;
+use bincode::de::Decoder;
+use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
@@ -36,7 +38,7 @@ const MAX_INFLATED: u64 = 64 << 20;
 pub const MAX_PAYLOAD: usize = (2 << 20) - (64 << 10);
 
 /// What an execution begins with: of a new run, or of one that carries over.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode)]
 pub struct RunStart {
     /// What the program was compiled from. It travels along, so that any worker can run it.
     pub source: ProgramSource,
@@ -50,6 +52,26 @@ pub struct RunStart {
     pub searchable: bool,
     /// Where it begins.
     pub from: StartState,
+    /// The saved workflows that it calls, and those that these call.
+    pub saved: BTreeMap<Name, ProgramSource>,
+}
+
+impl<C> Decode<C> for RunStart {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Ok(Self {
+            source: Decode::decode(decoder)?,
+            program: Decode::decode(decoder)?,
+            labels: Decode::decode(decoder)?,
+            carry_over_at: Decode::decode(decoder)?,
+            searchable: Decode::decode(decoder)?,
+            from: Decode::decode(decoder)?,
+            saved: match Decode::decode(decoder) {
+                // An earlier build wrote it, whose runs called no workflows.
+                Err(DecodeError::UnexpectedEnd { .. }) => BTreeMap::new(),
+                read => read?,
+            },
+        })
+    }
 }
 
 /// Where an execution begins.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use temporalio_common::protos::coresdk::activity_result::activity_resolution::Status as Resolved;
+use temporalio_common::protos::coresdk::common::NamespacedWorkflowExecution;
 use temporalio_common::protos::coresdk::workflow_activation::workflow_activation_job::Variant as Job;
 use temporalio_common::protos::coresdk::workflow_activation::{
     InitializeWorkflow, WorkflowActivation,
@@ -52,6 +53,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Maximum number of programs in memory that no run here needs.
 const MANY_PROGRAMS: usize = 256;
 
+/// Why a run that was called is cancelled.
+pub const NO_CALLER: &str = "no run waits for it any more";
+
 /// Outputs up to this are shown in Temporal's own tools.
 const SHOWN: usize = 16 << 10;
 
@@ -77,7 +81,7 @@ pub struct Shared {
     pub connection: Connection,
     pub wire: Wire,
     pub options: WorkerOptions,
-    loader: Arc<dyn Loader>,
+    pub loader: Arc<dyn Loader>,
     programs: Mutex<HashMap<ProgramHash, Loaded>>,
     runs: Mutex<HashMap<String, HostedRun>>,
 }
@@ -88,6 +92,8 @@ struct HostedRun {
     /// Temporal's numbers of the activities in flight.
     activities: BTreeMap<u32, EffectId>,
     next: u32,
+    /// How many runs it has cancelled.
+    cancelled: u32,
 }
 
 impl HostedRun {
@@ -311,6 +317,8 @@ impl Shared {
                 }
                 Job::FireTimer(fired) => Some(Input::Fired(fired.seq)),
                 Job::CancelWorkflow(_) => Some(Input::Cancel),
+                // Also when it had ended or never began.
+                Job::ResolveRequestCancelExternalWorkflow(_) => Some(Input::RunCancelled),
                 Job::SignalWorkflow(signal) => Some(Input::Signal(
                     Name::from(signal.signal_name),
                     wire::signalled(&signal.input),
@@ -374,6 +382,7 @@ impl Shared {
             turn: Turn::new(&id, self.wire.clone(), loaded.program, begun),
             activities: BTreeMap::new(),
             next: 0,
+            cancelled: 0,
         })
     }
 
@@ -403,6 +412,10 @@ impl Shared {
                 .map(|seq| commands::RequestCancelActivity { seq }.into())
                 .into_iter()
                 .collect(),
+            Order::CancelRun(run) => {
+                hosting.cancelled += 1;
+                vec![self.cancel_run(hosting.cancelled, &run)]
+            }
             Order::Arm(seq, wait) => vec![
                 commands::StartTimer {
                     seq,
@@ -451,6 +464,20 @@ impl Shared {
                 non_retryable_error_types: Vec::new(),
             }),
             ..Default::default()
+        }
+        .into()
+    }
+
+    fn cancel_run(&self, seq: u32, run: &str) -> Ordered {
+        commands::RequestCancelExternalWorkflowExecution {
+            seq,
+            workflow_execution: Some(NamespacedWorkflowExecution {
+                namespace: self.connection.target.namespace.clone(),
+                workflow_id: run.to_owned(),
+                // The last one.
+                run_id: String::new(),
+            }),
+            reason: NO_CALLER.to_owned(),
         }
         .into()
     }

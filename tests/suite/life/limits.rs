@@ -305,6 +305,7 @@ async fn a_driver_that_dies_is_told() {
         from: None,
         labels: BTreeMap::new(),
         watcher: None,
+        saved: BTreeMap::new(),
     };
     let started = scheduler.start(start).await;
     let cancelled = scheduler.deliver("traced", Event::CancelRequested).await;

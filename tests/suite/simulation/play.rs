@@ -414,6 +414,7 @@ impl Sim<'_> {
                 environment: Value::Null,
                 labels: BTreeMap::new(),
                 watcher: None,
+                saved: BTreeMap::new(),
             })),
             Asked::Deliver(event) => Waiting::Event(driver.deliver(&one.run, event)),
         };

@@ -346,6 +346,7 @@ impl Driver {
             environment,
             labels,
             watcher,
+            saved: _,
         } = start;
         if self.runs.contains_key(&run) || self.store.header(&run).is_ok() {
             let _ = reply.send(Err(ScheduleError::Exists(run)));

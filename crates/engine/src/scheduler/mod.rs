@@ -40,7 +40,9 @@ mod watch;
 mod writers;
 
 use children::WorkflowCaller;
-pub(crate) use children::{CallWorkflow, ChildCall, PARENT_LABEL, child_id};
+pub(crate) use children::{CallWorkflow, ChildCall};
+#[doc(hidden)]
+pub use children::{PARENT_LABEL, child_id};
 pub use clock::now;
 pub use limiter::Limits;
 pub use manual::{ManualDriver, ReplyReceiver};
@@ -68,7 +70,7 @@ use windlass_machine::program::{Program, ProgramHash};
 use windlass_machine::{
     Event, HistoryEvent, LoopState, RunState, RunStatus, Signal, SignalRefusal,
 };
-use windlass_model::model::Name;
+use windlass_model::model::{Fault, Name, Request, fault_kind};
 use windlass_store::{ProgramSource, RunHeader, Store, StoreError};
 
 /// A program ready to run, with the executors its workflow may call.
@@ -99,6 +101,23 @@ pub trait Loader: Send + Sync + 'static {
     fn missing_to_cancel(&self, _source: &ProgramSource) -> Option<String> {
         None
     }
+
+    /// The run that a call starts, when all that it needs travels with the run that calls.
+    ///
+    /// # Errors
+    /// Why it cannot be started, as the call's fault.
+    fn child(&self, _caller: &CallingRun<'_>, _call: &Request) -> Result<Start, Fault> {
+        let message = "this engine cannot start workflows of other workflows";
+        Err(Fault::new(fault_kind::WORKFLOW, message))
+    }
+}
+
+/// A run that calls other workflows, and its sources.
+pub struct CallingRun<'a> {
+    pub run: &'a Name,
+    pub labels: &'a BTreeMap<String, String>,
+    pub source: &'a ProgramSource,
+    pub saved: &'a BTreeMap<Name, ProgramSource>,
 }
 
 /// Checks a signal to a run.
@@ -224,6 +243,8 @@ pub struct Start {
     pub labels: BTreeMap<String, String>,
     /// Who watches it from the start.
     pub watcher: Option<Watcher>,
+    /// The saved workflows that it calls, and those that these call, where no store has them for it.
+    pub saved: BTreeMap<Name, ProgramSource>,
 }
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;

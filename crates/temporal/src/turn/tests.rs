@@ -121,6 +121,7 @@ impl Fake {
                 input: Value::Null,
                 environment: Value::Null,
             },
+            saved: BTreeMap::new(),
         };
         let loader = Engine::builder().loader();
         Self {
@@ -211,6 +212,7 @@ impl Fake {
                 }
                 Order::Disarm(number) => assert!(self.timers.remove(&number).is_some()),
                 Order::Answer(..) | Order::Refuse(..) | Order::Mark(_) => {}
+                Order::CancelRun(run) => panic!("{run} is cancelled"),
                 Order::CarryOver(bytes) => self.carry_over(&bytes),
                 Order::Finish(ended) => outcome = Some(ended),
             }
@@ -356,4 +358,41 @@ fn a_command_that_comes_too_late_is_refused() {
     let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
     assert!(fake.task(vec![cancel()]).is_some());
     assert!(fake.turn.refusal(&Command::Pause).is_some());
+}
+
+/// A run that called another one has it cancelled, and ends when Temporal has that in its history: what is ordered in the
+/// task in which a run ends may be lost with it.
+#[test]
+fn a_run_that_ends_has_what_it_called_cancelled_first() {
+    let text = "name: fake\nactions: { a: { type: workflow, workflow: other } }\n";
+    let mut fake = Fake::of(text, 1, u32::MAX);
+    let started = take(&mut fake.turn, Timestamp(1), 3, Vec::new());
+    assert!(matches!(started[..], [Order::Start(..)]), "{started:?}");
+    let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
+    let cancelled = take(&mut fake.turn, Timestamp(2), 9, vec![cancel()]);
+    match &cancelled[..] {
+        [Order::Answer(..), Order::CancelRun(run), Order::Mark(_)] => {
+            assert!(run.starts_with("fake.a-"), "{run}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let late = take(&mut fake.turn, Timestamp(3), 12, vec![cancel()]);
+    assert!(matches!(late[..], [Order::Refuse(..)]), "{late:?}");
+    let ended = take(&mut fake.turn, Timestamp(4), 15, vec![Input::RunCancelled]);
+    assert!(matches!(ended[..], [Order::Finish(_)]), "{ended:?}");
+}
+
+/// Before runs called others, nothing was behind where an execution begins.
+#[test]
+fn a_start_of_an_earlier_build_is_read() {
+    let begun = Fake::of("name: fake\nactions: {}\n", 1, u32::MAX).begun;
+    let mut bytes = Wire::default().write(&begun).unwrap();
+    // Neither deflated nor sealed; the last byte is the number of saved workflows.
+    assert_eq!(bytes.get(2), Some(&0));
+    assert_eq!(bytes.pop(), Some(0));
+    let read: RunStart = Wire::default().read(&bytes).unwrap();
+    assert_eq!(read, begun);
+    // What else is missing is still a mistake.
+    bytes.pop();
+    assert!(Wire::default().read::<RunStart>(&bytes).is_err());
 }

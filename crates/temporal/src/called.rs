@@ -1,0 +1,195 @@
+//! Runs that a run starts and waits for (`type: workflow`). The call is an activity, which ends when the called run
+//! does: a worker that repeats it finds the run that was started before, by its id.
+
+use super::TemporalError;
+use super::client::start_request;
+use super::effect::pack;
+use super::fold;
+use super::wire::{ActivityResult, RunStart, StartState};
+use super::worker::{NO_CALLER, Shared};
+use std::sync::Arc;
+use temporalio_common::protos::coresdk::activity_task::Start;
+use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
+use windlass_engine::call_result;
+use windlass_engine::scheduler::{CallingRun, PARENT_LABEL, child_id};
+use windlass_machine::Outcome;
+use windlass_model::model::{Fault, Name, Request, fault_kind};
+
+/// The call of a workflow that this worker waits for.
+pub struct Call {
+    pub shared: Arc<Shared>,
+    /// Of its activity.
+    pub token: Vec<u8>,
+    pub start: Start,
+    pub request: Request,
+}
+
+impl Call {
+    /// Starts the run, and answers the activity when that has ended. Without an answer and without a heartbeat,
+    /// Temporal has another worker wait.
+    pub async fn wait(self) {
+        let execution = self.start.workflow_execution.clone().unwrap_or_default();
+        let (caller, execution) = (Name::from(execution.workflow_id), execution.run_id);
+        let child = child_id(&caller, &self.request);
+        // Whole in any case: a run that is begun while no one waits for it is cancelled below.
+        let begun = self.begin(&caller, &execution, &child).await;
+        let answer = match begun {
+            Ok(Ok(())) => {
+                let beats = self.beat();
+                tokio::select! {
+                    outcome = self.end_of(&child) => outcome.map(|one| call_result(&child, one)),
+                    () = beats => return self.leave(&caller, &execution, &child).await,
+                }
+            }
+            Ok(Err(fault)) => Ok(Err(fault)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = self.answer(answer).await {
+            tracing::warn!(%caller, %child, %error, "a call is repeated");
+        }
+    }
+
+    async fn answer(
+        &self,
+        answer: Result<ActivityResult, TemporalError>,
+    ) -> Result<(), TemporalError> {
+        let answer = pack(&self.shared, answer?)?;
+        let connection = &self.shared.connection;
+        match connection.complete(&self.token, answer).await {
+            // The run that called ended meanwhile, or another worker has answered.
+            Err(error) if error.is_unknown() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Says that this worker waits, until it need not any more.
+    async fn beat(&self) {
+        let mut beats = tokio::time::interval(self.shared.options.heartbeat / 3);
+        loop {
+            beats.tick().await;
+            if let Ok(false) = self.shared.connection.heartbeat(&self.token).await {
+                return;
+            }
+        }
+    }
+
+    /// Starts the run of the call, unless it was started before.
+    async fn begin(
+        &self,
+        caller: &Name,
+        execution: &str,
+        child: &Name,
+    ) -> Result<Result<(), Fault>, TemporalError> {
+        let shared = &self.shared;
+        if let Some(found) = self.find(caller, child).await? {
+            return Ok(found);
+        }
+        let first = shared.connection.first_event(caller, execution).await?;
+        let begun = fold::read_run_start(&shared.wire, first.as_ref())?;
+        let calling = CallingRun {
+            run: caller,
+            labels: &begun.labels,
+            source: &begun.source,
+            saved: &begun.saved,
+        };
+        let start = match shared.loader.child(&calling, &self.request) {
+            Ok(start) => start,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let workflow = &start.loaded.program.name;
+        let begun = RunStart {
+            source: start.source,
+            program: start.loaded.program.hash,
+            labels: start.labels,
+            from: StartState::Start {
+                input: start.input,
+                environment: start.environment,
+            },
+            saved: start.saved,
+            ..begun
+        };
+        let request = match start_request(&shared.wire, child, workflow, &begun) {
+            Ok(request) => request,
+            Err(error) => {
+                let message = format!("`{workflow}` was not started: {error}");
+                return Ok(Err(Fault::new(fault_kind::WORKFLOW, message)));
+            }
+        };
+        match shared.connection.start(request).await {
+            Err(error) if error.is_taken() => {
+                let found = self.find(caller, child).await?;
+                // Temporal has forgotten it at once.
+                Ok(found.unwrap_or(Ok(())))
+            }
+            other => other.map(Ok),
+        }
+    }
+
+    /// Whether the run of the call is there, or another one of its id.
+    async fn find(
+        &self,
+        caller: &Name,
+        child: &Name,
+    ) -> Result<Option<Result<(), Fault>>, TemporalError> {
+        let first = match self.shared.connection.first_event(child, "").await {
+            Err(error) if error.is_unknown() => return Ok(None),
+            other => other?,
+        };
+        let begun = fold::read_run_start(&self.shared.wire, first.as_ref())?;
+        let parent = begun.labels.get(PARENT_LABEL);
+        if parent.is_some_and(|parent| *parent == **caller) {
+            return Ok(Some(Ok(())));
+        }
+        let message = format!("there is a run {child} already");
+        Ok(Some(Err(Fault::new(fault_kind::WORKFLOW, message))))
+    }
+
+    /// How the run ended, once it has.
+    async fn end_of(&self, child: &Name) -> Result<Outcome, TemporalError> {
+        let Shared {
+            connection,
+            wire,
+            loader,
+            ..
+        } = &*self.shared;
+        loop {
+            let info = connection.describe(child).await?;
+            let execution = info.execution.unwrap_or_default().run_id;
+            let last = connection.close(child, &execution).await?;
+            if let Some(Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_)) =
+                last.attributes
+            {
+                continue;
+            }
+            let events = connection.whole_history(child, &execution).await?;
+            let begun = fold::read_run_start(wire, events.first())?;
+            let loaded = loader.load_to_end(begun.program, &begun.source);
+            let program = loaded.map_err(TemporalError::Unloadable)?.program;
+            let turn = fold::turn(wire, child, program, begun, &events)?;
+            let missing =
+                || TemporalError::Payload(format!("run {child} has ended without an outcome"));
+            return turn.outcome().cloned().ok_or_else(missing);
+        }
+    }
+
+    /// Cancels the run if no run waits for it any more. The workflow task of the caller does so too, but a caller
+    /// that was terminated has none, and one that ended before the run began could not.
+    async fn leave(&self, caller: &Name, execution: &str, child: &Name) {
+        let connection = &self.shared.connection;
+        let activity = &self.start.activity_id;
+        let waits = connection.waits_for(caller, execution, activity).await;
+        let left = match waits {
+            Ok(true) => return,
+            Ok(false) => connection.cancel(child, NO_CALLER).await,
+            Err(error) => Err(error),
+        };
+        match left {
+            // It has ended.
+            Err(error) if error.is_unknown() => {}
+            Err(error) => {
+                tracing::warn!(%child, %error, "a run that no run waits for was not cancelled")
+            }
+            Ok(()) => tracing::info!(%child, "cancelled: {NO_CALLER}"),
+        }
+    }
+}
