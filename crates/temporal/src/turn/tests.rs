@@ -371,7 +371,7 @@ fn a_run_that_ends_has_what_it_called_cancelled_first() {
     let cancel = || Input::Update(String::from("u"), Command::Cancel, true);
     let cancelled = take(&mut fake.turn, Timestamp(2), 9, vec![cancel()]);
     match &cancelled[..] {
-        [Order::Answer(..), Order::CancelRun(run), Order::Mark(_)] => {
+        [Order::CancelRun(run), Order::Answer(..), Order::Mark(_)] => {
             assert!(run.starts_with("fake.a-"), "{run}");
         }
         other => panic!("{other:?}"),
@@ -385,7 +385,7 @@ fn a_run_that_ends_has_what_it_called_cancelled_first() {
 /// Before runs called others, nothing was behind where an execution begins.
 #[test]
 fn a_start_of_an_earlier_build_is_read() {
-    let begun = Fake::of("name: fake\nactions: {}\n", 1, u32::MAX).begun;
+    let begun = Fake::of(&pure(1), 1, u32::MAX).begun;
     let mut bytes = Wire::default().write(&begun).unwrap();
     // Neither deflated nor sealed; the last byte is the number of saved workflows.
     assert_eq!(bytes.get(2), Some(&0));
