@@ -90,16 +90,14 @@ pub fn load_bundle(
         .load_bundle(bundle, folder, options.dialect)
 }
 
-/// Reads a Loom workflow that was made here; `path` is its name.
+/// Reads a workflow of one file; `path` is its name.
 ///
 /// # Errors
 /// [`LoadError::Refused`] with all of its mistakes.
 pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Workflow, LoadError> {
     let path = path.to_owned();
     let files = vec![SourceFile { path, text }];
-    Workflows::plain_value()
-        .with(options)
-        .load_bundle(Bundle { files }, None, Some(Dialect::Loom))
+    load_bundle(Bundle { files }, None, options)
 }
 
 /// Reads a workflow's file; `-` is standard input.

@@ -27,7 +27,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, list};
 use windlass_engine::{
-    Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
+    Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, LoadOptions, Value,
+    Workflow, sha256,
 };
 use windlass_value::{first_chars, hex};
 
@@ -339,7 +340,10 @@ async fn run_file(
     } else {
         limits
     };
-    let options = inputs::options(global, &limits, &args.handlers)?;
+    let options = LoadOptions {
+        dialect: Some(Dialect::Loom),
+        ..inputs::options(global, &limits, &args.handlers)?
+    };
     let workflow = match windlass_engine::load_text(&format!("{name}.yaml"), text, &options) {
         Err(LoadError::Refused {
             diagnostics,

@@ -565,6 +565,31 @@ outputs: \"@outputs('note').statusCode\"
     );
     let last = told.trim_end().lines().last().unwrap();
     assert!(!last.contains("https://"), "{last}");
+    // A stub answers as a server would, also about a long operation and with relative addresses.
+    let export = "actions: { export: { type: operation, uri: \"https://example.org/exports\" } }
+outputs: \"@body('export')\"
+";
+    let stubs = json!({
+        "export.start": { "statusCode": 202, "headers": { "Location": "/exports/7" } },
+        "export.status": [{ "body": { "status": "running" } }, { "body": { "status": "succeeded", "rows": 4 } }],
+    });
+    let (failed, told) = agent.call("test_workflow", json!({ "text": export, "stubs": stubs }));
+    assert!(
+        !failed && told.contains("https://example.org/exports/7"),
+        "{told}"
+    );
+    assert!(
+        told.contains("\"rows\":4") && told.contains("succeeded after"),
+        "{told}"
+    );
+    let definition = json!({ "definition": {
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "triggers": { "manual": { "type": "Request", "kind": "Http" } },
+        "actions": { "Say": { "type": "Compose", "inputs": "@concat('a', 'b')", "runAfter": {} } },
+        "outputs": { "said": { "type": "String", "value": "@outputs('Say')" } }
+    } });
+    let (failed, told) = agent.call("test_workflow", json!({ "text": definition.to_string() }));
+    assert!(!failed && told.contains("\"said\":\"ab\""), "{told}");
     let context = json!({ "vars": { "n": 2 }, "actions": { "a": { "outputs": { "body": 5 } } } });
     let read = json!({ "expression": "@body('a')", "context": context });
     assert_eq!(agent.call("evaluate", read), (false, String::from("5")));

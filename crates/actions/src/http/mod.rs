@@ -251,6 +251,20 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
     Ok(previous::with_member(output, operation::OPERATION, pending))
 }
 
+/// What a call makes of the answer of a stub, `{statusCode, headers, body}`: that of a server with this answer, also
+/// about a long operation and of a page.
+pub(super) fn of_stub(answer: Value, request: &Request) -> Result<Value, Fault> {
+    let is_plain = Step::of(&request.inputs).is_none() && request.inputs.get("page").is_none();
+    match request::address(request) {
+        Ok(url) if !is_plain => {
+            let method = request::method(Inputs::of(request)?)?;
+            output(Reply::of_stub(&answer, url), request, &method)
+        }
+        // A real call would fail; a stub answers for an address that is not known yet.
+        Ok(_) | Err(_) => Ok(answer),
+    }
+}
+
 /// The answer of a fault with `check: false`: a status of 400 or above is not a fault then.
 pub(super) fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
     match fault {

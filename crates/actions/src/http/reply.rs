@@ -9,7 +9,7 @@ use crate::json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::Utc;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +72,26 @@ impl Answer for Reply {
 }
 
 impl Reply {
+    /// The answer of a stub.
+    pub(super) fn of_stub(answer: &Value, url: Url) -> Self {
+        let given = answer.get("headers").and_then(Value::as_object);
+        let headers = given.into_iter().flatten().filter_map(|(name, value)| {
+            let name = HeaderName::try_from(&**name).ok()?;
+            Some((name, HeaderValue::try_from(value.to_text()).ok()?))
+        });
+        let headers: HeaderMap = headers.collect();
+        let status = answer.get("statusCode").and_then(Value::as_int);
+        let status = status.and_then(|status| u16::try_from(status).ok());
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        Self {
+            status: status.unwrap_or_default(),
+            headers: header_map(&headers),
+            body: answer.get("body").cloned().unwrap_or_default(),
+            links: links::parse(&headers, &url),
+            url,
+        }
+    }
+
     /// The head of a response.
     pub(super) fn without_body(response: &Response) -> Self {
         let (headers, url) = (response.headers(), response.url().clone());

@@ -175,7 +175,7 @@ fn about(url: &Url, home: &Url, inputs: Inputs<'_>) -> Result<(reqwest::Request,
     Ok((call, at_home))
 }
 
-fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
+pub(super) fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
     let method = inputs.text("method")?.unwrap_or("GET").to_uppercase();
     Method::from_bytes(method.as_bytes())
         .map_err(|_| invalid(format!("`method` is not a valid HTTP method: {method:?}")))
