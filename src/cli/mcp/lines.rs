@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
+use std::cmp::Reverse;
 use windlass_engine::{Caps, Dialect};
 
 /// The workflow of a call.
@@ -101,7 +102,7 @@ impl LineTool {
         let required: Vec<String> = required.map(|arg| property(arg)).collect();
         let properties: JsonObject = arguments
             .iter()
-            .map(|arg| (property(arg), described_argument(arg)))
+            .map(|arg| (property(arg), described_argument(arg, &command)))
             .collect();
         object_schema(properties, &required)
     }
@@ -144,8 +145,8 @@ impl LineTool {
             words.push(String::from("--"));
             words.extend(last);
         }
-        let matches = command.try_get_matches_from(words);
-        let matches = matches.map_err(|error| shown(&error))?;
+        let matches = self.command().try_get_matches_from(words);
+        let matches = matches.map_err(|error| with_arguments(&shown(&error), &command))?;
         let LineFile { name, made } = (self.make)(&matches)?;
         let mut members = serde_json::Map::from_iter([(String::from("name"), json!(name))]);
         members.extend(made.as_object().cloned().unwrap_or_default());
@@ -170,13 +171,24 @@ fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
+/// A text about flags for an agent, which knows them as arguments.
+fn with_arguments(text: &str, command: &Command) -> String {
+    let named = |arg: &Arg| Some((format!("--{}", arg.get_long()?), property(arg)));
+    let mut flags: Vec<_> = command.get_arguments().filter_map(named).collect();
+    // One may begin as another one does.
+    flags.sort_by_key(|(flag, _)| Reverse(flag.len()));
+    let replace = |text: String, (flag, name): &(String, String)| text.replace(flag, name);
+    flags.iter().fold(text.to_owned(), replace)
+}
+
 /// A flag as the name of an argument: `status_url` of `--status-url`.
 fn property(arg: &Arg) -> String {
     arg.get_id().as_str().replace('-', "_")
 }
 
-fn described_argument(arg: &Arg) -> Json {
+fn described_argument(arg: &Arg, command: &Command) -> Json {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = with_arguments(&help, command);
     let defaults: Vec<_> = arg
         .get_default_values()
         .iter()

@@ -46,7 +46,12 @@ const STATUS: Argument = (
     false,
     "Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled; several with commas",
 );
-const LIMIT: Argument = ("limit", Kind::Number, false, "maximum number of runs (20)");
+const LIMIT: Argument = (
+    "limit",
+    Kind::Number,
+    false,
+    "maximum number of entries (20)",
+);
 
 /// A tool: its name, what it does, whether it only looks, and its arguments.
 type Described = (&'static str, &'static str, bool, &'static [Argument]);

@@ -499,6 +499,9 @@ fn a_line_joins_no_run_of_another_workflow() {
 fn an_agent_reads_references_and_schemas() {
     let folder = Folder::new();
     let mut agent = Agent::new(&folder, &[]);
+    let tools = agent.ask("tools/list", &json!({})).to_string();
+    let flag = tools.find(" --").and_then(|at| tools.get(at..at + 60));
+    assert_eq!(flag, None, "a flag that an agent does not have");
     let listed = agent.ask("resources/list", &json!({}));
     let listed = listed["resources"].as_array().unwrap();
     assert_eq!(listed.len(), 19, "{listed:?}");
