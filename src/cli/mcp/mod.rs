@@ -255,15 +255,16 @@ impl ServerHandler for Agent {
             let answer = tasks::answer(&report, key, &content);
             let answer = answer.map_err(invalid)?;
             // The protocol ignores answers to a request that is not open.
-            let Some(InputAnswer {
-                signal,
-                payload,
-                received,
-            }) = answer
-            else {
-                continue;
+            let request = match answer {
+                None => continue,
+                Some(InputAnswer::Continue) => tools::resume(run),
+                Some(InputAnswer::Cancel) => tools::cancel(run),
+                Some(InputAnswer::Signal {
+                    name,
+                    payload,
+                    received,
+                }) => tools::signal(run, &name, &payload, received),
             };
-            let request = tools::signal(run, &signal, &payload, received);
             match self.ask(request, &context).await {
                 // Nor is it after another client was faster.
                 Err(error) if error.code() == Some(ErrorCode::Answered) => {}

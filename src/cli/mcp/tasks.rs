@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_engine::report::{
-    CurrentActivity, FieldKind, FormField, QuestionReport, StatusReport,
+    CurrentActivity, FieldKind, FormField, PauseReport, QuestionReport, StatusReport,
 };
 use windlass_engine::{CHOICE, RunStatus, TURN_SIGNAL};
 use windlass_value::first_bytes;
@@ -45,7 +45,7 @@ pub fn detailed(report: &StatusReport) -> DetailedTask {
         TaskStatus::InputRequired => {
             let requests = questions(report).map(|(key, doing)| (key, request(doing)));
             TaskPayload::InputRequired {
-                input_requests: requests.collect(),
+                input_requests: requests.chain(limit_request(report)).collect(),
             }
         }
         _ => TaskPayload::Working,
@@ -58,6 +58,7 @@ fn status(report: &StatusReport) -> TaskStatus {
         RunStatus::Cancelled => TaskStatus::Cancelled,
         status if status.is_final() => TaskStatus::Completed,
         _ if questions(report).next().is_some() => TaskStatus::InputRequired,
+        _ if limit_pause(report).is_some() => TaskStatus::InputRequired,
         _ => TaskStatus::Working,
     }
 }
@@ -141,12 +142,36 @@ fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentAct
     })
 }
 
+/// The pause of a run whose loop reached a limit, with its key: somebody has to decide whether it continues.
+fn limit_pause(report: &StatusReport) -> Option<(String, &PauseReport)> {
+    let paused = report.pause.as_ref();
+    let paused = paused.filter(|paused| paused.pause.limit.is_some())?;
+    Some((format!("paused@{}", paused.since.0), &paused.pause))
+}
+
+/// The same as a question.
+fn limit_request(report: &StatusReport) -> Option<(String, InputRequest)> {
+    let (key, pause) = limit_pause(report)?;
+    let message = format!("The run is paused: {}. Continue?", pause.text());
+    let choice = json!({ "type": "string", "enum": [CONTINUE, CANCEL] });
+    let properties = Map::from_iter([(String::from(CHOICE), choice)]);
+    Some((key, form(message, &properties, &[CHOICE])))
+}
+
+/// What may be decided about a run that is paused.
+const CONTINUE: &str = "continue";
+const CANCEL: &str = "cancel";
+
 /// An answer to one of the requests.
-pub struct InputAnswer {
-    pub signal: String,
-    pub payload: Json,
-    /// Of the wait that it answers.
-    pub received: Option<u64>,
+pub enum InputAnswer {
+    Signal {
+        name: String,
+        payload: Json,
+        /// Of the wait that it answers.
+        received: Option<u64>,
+    },
+    Continue,
+    Cancel,
 }
 
 /// The answer to one of the requests: forms of the protocol have texts where the question wants other JSON. None of a
@@ -159,11 +184,18 @@ pub fn answer(
     key: &str,
     content: &Json,
 ) -> Result<Option<InputAnswer>, String> {
+    if limit_pause(report).is_some_and(|(known, _)| known == key) {
+        return match content.get(CHOICE).and_then(Json::as_str) {
+            Some(CONTINUE) => Ok(Some(InputAnswer::Continue)),
+            Some(CANCEL) => Ok(Some(InputAnswer::Cancel)),
+            _ => Err(format!("`{CHOICE}` has to be {CONTINUE} or {CANCEL}")),
+        };
+    }
     let Some((_, doing)) = questions(report).find(|(known, _)| known == key) else {
         return Ok(None);
     };
-    let with = |payload: Json| InputAnswer {
-        signal: doing.signal.clone().unwrap_or_default(),
+    let with = |payload: Json| InputAnswer::Signal {
+        name: doing.signal.clone().unwrap_or_default(),
         payload,
         received: doing.received,
     };
@@ -201,10 +233,15 @@ fn request(doing: &CurrentActivity) -> InputRequest {
             required.push(&field.name);
         }
     }
+    let message = message.unwrap_or_else(|| format!("The run waits for the signal `{signal}`."));
+    form(message, &properties, &required)
+}
+
+fn form(message: String, properties: &Map<String, Json>, required: &[&str]) -> InputRequest {
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: message.unwrap_or_else(|| format!("The run waits for the signal `{signal}`.")),
+        message,
         requested_schema: serde_json::from_value(schema)
             .unwrap_or_else(|_| ElicitationSchema::new(BTreeMap::new())),
     };

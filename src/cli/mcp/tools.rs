@@ -246,6 +246,10 @@ pub fn source(run: &str) -> Request {
     of_run(run, "/source", Method::GET, None)
 }
 
+pub fn resume(run: &str) -> Request {
+    of_run(run, "/resume", Method::POST, None)
+}
+
 pub fn cancel(run: &str) -> Request {
     of_run(run, "/cancel", Method::POST, None)
 }

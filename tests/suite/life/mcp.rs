@@ -276,6 +276,51 @@ outputs: \"@outputs('ask')\"
     agent.leave();
 }
 
+/// A loop at its limit is neither a success nor a failure when its file says so: somebody decides.
+#[test]
+fn a_task_at_a_limit_asks_whether_it_continues() {
+    let folder = Folder::new();
+    let mut agent = Agent::with_tasks(&folder, &[]);
+    let text = "
+actions:
+  work:
+    type: until
+    condition: \"@equals(1, 2)\"
+    limit: { count: 2 }
+    on_limit: pause
+    actions: { step: { type: compose, inputs: 1 } }
+";
+    let id = task(&mut agent, "start_run", &json!({ "text": text }));
+    let mut keys = Vec::new();
+    for choice in ["continue", "cancel"] {
+        let told = until(&mut agent, &id, "input_required");
+        let (key, request) = told["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap();
+        let message = request["params"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("limit") || message.contains("count"),
+            "{message}"
+        );
+        let answers = json!({ key: { "action": "accept", "content": { "choice": choice } } });
+        let update = json!({ "taskId": id, "inputResponses": answers });
+        keys.push(key.clone());
+        agent.ask("tasks/update", &update);
+        if choice == "continue" {
+            // Until it is paused again, for the next answer.
+            while until(&mut agent, &id, "input_required")["inputRequests"]
+                .get(&keys[0])
+                .is_some()
+            {}
+        }
+    }
+    until(&mut agent, &id, "cancelled");
+    agent.leave();
+}
+
 /// What the protocol of 2025-11-25 has for tasks, and the notifications of both versions.
 #[test]
 fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
