@@ -62,7 +62,7 @@ impl BudgetKind {
 
     /// What an answer says that it used.
     fn used(self, usage: &Value) -> i64 {
-        let whole = |key: &str| usage.get(key).and_then(Value::as_int);
+        let whole = |key: &str| usage.get(key).and_then(number).map(rounded_up);
         let first = |keys: [&str; 2]| keys.into_iter().find_map(whole);
         let used = match self {
             Self::Tokens => first(["tokens", "total_tokens"]).unwrap_or_else(|| {
@@ -82,6 +82,12 @@ impl BudgetKind {
             Self::Cost => spec.cost.as_ref(),
         }
     }
+}
+
+/// A number of tokens, of which none is lost; more than a number can hold is the largest one.
+#[allow(clippy::cast_possible_truncation)]
+fn rounded_up(tokens: f64) -> i64 {
+    tokens.ceil() as i64
 }
 
 /// A cost in whole parts; more than a number can hold is the largest one.

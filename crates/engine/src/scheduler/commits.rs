@@ -6,7 +6,7 @@
 use super::active::{ActiveRun, Advance, HeldStep, PendingComputation};
 use super::buffers::BATCH;
 use super::compute::{ComputedStep, Job, panic_message};
-use super::driver::{Driver, reply_all};
+use super::driver::{Driver, refused_signal, reply_all};
 use super::effects::EffectRuntime;
 use super::metrics::Metrics;
 use super::run_log::log_step;
@@ -262,6 +262,19 @@ impl Driver {
                 break;
             }
             let (event, reply) = *next;
+            // What came before it may have answered the question, or ended the run.
+            let reply = match (&event, reply) {
+                (Event::Signalled(signal), Some(reply)) => {
+                    match refused_signal(run, active, signal) {
+                        Some(refused) => {
+                            let _ = reply.send(Err(refused));
+                            continue;
+                        }
+                        None => Some(reply),
+                    }
+                }
+                (_, reply) => reply,
+            };
             advance.replies.extend(reply);
             advance.may_wait &= active.hosted.is_redelivered(&event);
             advance.harmless &= active.hosted.is_side_effect_free(&event);

@@ -430,12 +430,7 @@ impl Driver {
                 let repeated = self.has_received(run, &event);
                 let _ = reply.send(repeated.then_some(status).ok_or_else(ended));
             }
-            Ok(_) => match self.check_signal(run, &event) {
-                Some(error) => {
-                    let _ = reply.send(Err(error));
-                }
-                None => self.post(run, event, Some(reply)),
-            },
+            Ok(_) => self.post(run, event, Some(reply)),
         }
     }
 
@@ -448,29 +443,6 @@ impl Driver {
             }
             _ => false,
         }
-    }
-
-    /// Refuses a signal that the run cannot use.
-    fn check_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
-        let Event::Signalled(signal) = event else {
-            return None;
-        };
-        let active = self.runs.get(run)?;
-        super::check_signal(run, active.hosted.program(), active.hosted.state(), signal)
-            .err()
-            .or_else(|| {
-                // One that is not processed yet.
-                let is_same = |other: &Signal| other.id.is_some() && other.id == signal.id;
-                let answers = |event: &Event| {
-                    matches!(event, Event::Signalled(other) if other.name == signal.name && !is_same(other))
-                };
-                let mut waiting = active.inbox.iter();
-                let raced = signal.received.is_some() && waiting.any(|entry| answers(&entry.0));
-                raced.then(|| ScheduleError::Answered {
-                    run: run.clone(),
-                    name: signal.name.clone(),
-                })
-            })
     }
 
     fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {
@@ -568,6 +540,22 @@ impl Driver {
         if let Some(active) = self.runs.remove(run) {
             self.timers.disarm_all(run, active.hosted.state());
         }
+    }
+}
+
+/// Why a run cannot use a signal, if so.
+pub(super) fn refused_signal(
+    run: &Name,
+    active: &ActiveRun,
+    signal: &Signal,
+) -> Option<ScheduleError> {
+    let (state, program) = (active.hosted.state(), active.hosted.program());
+    match state.status() {
+        status if status.is_final() && !is_repeated(state, signal) => Some(ScheduleError::Ended {
+            run: run.clone(),
+            status,
+        }),
+        _ => super::check_signal(run, program, state, signal).err(),
     }
 }
 

@@ -374,7 +374,7 @@ fn get() -> (Template, Template) {
 }
 
 /// The steps in a block that are done more often than once, or apart from the others, and in what.
-fn find_repeated<'w>(
+pub(super) fn find_repeated<'w>(
     block: &'w Block,
     place: Option<&'static str>,
     found: &mut Vec<(&'w Name, &'static str)>,

@@ -5,12 +5,15 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use super::effect::HttpRequest;
-use super::operation::part_of;
+use super::operation::{find_repeated, part_of};
 use crate::builder::{object, step};
 use windlass_expression::{Binding, Template};
 use windlass_model::hir::{Block, Call, StepKind, Workflow};
 use windlass_model::model::{AwaitedSignal, Name};
 use windlass_source::source::{Entry, Kind, Node};
+
+/// How long an address is valid: as long as a run of Azure may take.
+const VALID: &str = "P90D";
 
 /// What `listCallbackUrl` is called with.
 const FUNCTION: &str = "listcallbackurl()";
@@ -104,7 +107,15 @@ impl Loom<'_> {
         for block in workflow.blocks() {
             find_concurrent(block, false, &mut found);
         }
+        let mut repeated = Vec::new();
+        find_repeated(&workflow.body, None, &mut repeated);
         for (name, span) in webhooks {
+            if let Some((_, place)) = repeated.iter().find(|(step, _)| **step == name) {
+                let what = format!("`unsubscribe` of `{name}` may not be sent in {place}");
+                let hint = "it is sent at the end of the run, which knows one subscription: put the \
+                            action outside, or in a workflow of its own";
+                self.warning("not-supported", span, what, hint);
+            }
             if found.contains(&&name) {
                 let what = format!("`{name}` is in a foreach that runs several items at a time");
                 let hint = "all of them would have one address: set \
@@ -133,7 +144,7 @@ fn with_callback(node: &Node, signal: &Name) -> Node {
     let kind = match &node.kind {
         Kind::String(text) => {
             let quoted = signal.replace('\'', "''");
-            let callback = format!("callbackUrl('{quoted}')");
+            let callback = format!("callbackUrl('{quoted}', '{VALID}')");
             let mut text = text.clone();
             // From the end, so that the places before stay.
             let lower = text.text.to_ascii_lowercase();

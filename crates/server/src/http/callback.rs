@@ -238,6 +238,11 @@ async fn send(
 
 /// The answer that the form of the page sends.
 fn entered(question: &QuestionReport, members: &[(String, String)]) -> Result<Value, Problem> {
+    if question.choices.is_empty() && question.fields.is_empty() {
+        let members = members.iter();
+        let members = members.map(|(name, text)| (name.as_str(), Value::text(text.as_str())));
+        return Ok(Value::from_pairs(members));
+    }
     let choice = text_of(members, "choice");
     let answer = question.answer(choice, |field| {
         text_of(members, &field_name(field)).map(str::to_owned)
