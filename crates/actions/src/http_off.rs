@@ -23,3 +23,8 @@ impl Client {
 pub(super) struct Reply {
     pub body: Value,
 }
+
+/// What a call makes of the answer of a stub.
+pub(super) fn of_stub(answer: Result<Value, Fault>, _: &Request) -> Result<Value, Fault> {
+    answer
+}

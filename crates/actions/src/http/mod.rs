@@ -253,7 +253,8 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
 
 /// What a call makes of the answer of a stub, `{statusCode, headers, body}`: that of a server with this answer, also
 /// about a long operation and of a page.
-pub(super) fn of_stub(answer: Value, request: &Request) -> Result<Value, Fault> {
+pub(super) fn of_stub(answer: Result<Value, Fault>, request: &Request) -> Result<Value, Fault> {
+    let answer = answer.or_else(|fault| allowed(fault, request))?;
     let is_plain = Step::of(&request.inputs).is_none() && request.inputs.get("page").is_none();
     match request::address(request) {
         Ok(url) if !is_plain => {
@@ -266,7 +267,7 @@ pub(super) fn of_stub(answer: Value, request: &Request) -> Result<Value, Fault> 
 }
 
 /// The answer of a fault with `check: false`: a status of 400 or above is not a fault then.
-pub(super) fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
+fn allowed(fault: Fault, request: &Request) -> Result<Value, Fault> {
     match fault {
         Fault {
             code: Some(_),
