@@ -19,8 +19,8 @@ use super::session::{Session, Setup};
 use super::signals::Signals;
 use axum::Router;
 use axum::extract;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::post_service;
@@ -546,10 +546,16 @@ pub fn routes(api: InnerApi) -> Router {
         let counted = Arc::clone(&counted);
         async move {
             let begins = !request.headers().contains_key(HEADER_SESSION_ID);
-            match begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
-                true => (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response(),
-                false => next.run(request).await,
+            if begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
+                return (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response();
             }
+            let ends = request.method() == Method::DELETE;
+            let mut response = next.run(request).await;
+            // Clients take a 202 for a session that has not ended.
+            if ends && response.status() == StatusCode::ACCEPTED {
+                *response.status_mut() = StatusCode::NO_CONTENT;
+            }
+            response
         }
     });
     // Nothing is sent without a request, so that there is no stream for GET.

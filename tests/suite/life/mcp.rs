@@ -447,6 +447,12 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
         }
         assert_eq!(told["result"]["status"], "working", "{told}");
     }
+    let ended = agent
+        .server
+        .ask(reqwest::Method::DELETE, "/mcp")
+        .bearer_auth("works-token")
+        .header("mcp-session-id", agent.session.clone().unwrap());
+    assert_eq!(ended.send().await.unwrap().status(), 204);
     agent.server.stop();
     let audit = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["audit", "--state"])
@@ -636,6 +642,27 @@ outputs: \"@body('export')\"
     );
     assert!(
         told.contains("\"rows\":4") && told.contains("succeeded after"),
+        "{told}"
+    );
+    // A relative address in the answer of the start begins there, also for the cancel.
+    let ends = "
+actions:
+  export:
+    type: operation
+    uri: \"https://example.org/exports\"
+    limit: { timeout: 1m }
+    cancel: \"@{outputs('export.start').headers.location}/cancel\"
+";
+    let stubs = json!({
+        "export.start": { "statusCode": 202, "headers": { "Location": "exports/7" } },
+        "export.status": { "body": { "status": "running" } },
+        "export.cancel": { "statusCode": 200 },
+    });
+    let (_, told) = agent.call("test_workflow", json!({ "text": ends, "stubs": stubs }));
+    assert!(
+        told.contains(
+            "\"page\":\"exports/7/cancel\",\"page_base\":\"https://example.org/exports\""
+        ),
         "{told}"
     );
     let definition = json!({ "definition": {

@@ -274,7 +274,11 @@ impl Loom<'_> {
                     None => inputs.with_members(vec![post]),
                 }
             }
-            _ => follow(asked, post, self.template(&entry.value), names.read(URL)),
+            // Authors read it from the answer of the start.
+            _ => {
+                let base = names.read("start.get('url')");
+                follow(asked, post, self.template(&entry.value), base)
+            }
         }
     }
 
