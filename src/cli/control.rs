@@ -13,7 +13,7 @@ use super::prompt;
 use super::status::{parked, report};
 use serde_json::json;
 use windlass_engine::report::{ListFilter, QuestionReport, StatusFilter};
-use windlass_engine::{Actor, CHOICE, Engine, Name, RunStatus, Signal, TURN_SIGNAL, Value, new_id};
+use windlass_engine::{Actor, CHOICE, Engine, RunStatus, TURN_SIGNAL, Value, new_id};
 use windlass_server::api::{self, BulkDone, BulkFailed, BulkReport, BulkVerb};
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
@@ -191,13 +191,7 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
         global,
         async |client| client.signal(run, &signal).await,
         async |engine| {
-            let id = signal.id.as_deref();
-            let signal = Signal {
-                by: Some(Name::from(Actor::command_line().name)),
-                received: signal.received,
-                id: id.map(Name::from),
-                ..Signal::new(Name::from(signal.name.as_str()), signal.payload.clone())
-            };
+            let signal = signal.clone().sent_by(&Actor::command_line().name);
             audited(global, "signal", Some(run), engine.signal(run, signal)).await
         },
     );

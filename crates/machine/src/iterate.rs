@@ -202,13 +202,13 @@ impl<'a> Stepper<'a> {
         {
             return Ok(());
         }
-        let stands = !first && self.is_unchanged(this)?;
+        let unchanged = !first && self.is_unchanged(this)?;
         let limit = match (late, spent) {
             (true, _) => Some(LoopEnd::Timeout),
             (false, true) => Some(LoopEnd::Count),
             (false, false) => {
                 let used = self.used_budget(this)?;
-                used.or(stands.then_some(LoopEnd::Unchanged))
+                used.or(unchanged.then_some(LoopEnd::Unchanged))
             }
         };
         match limit {

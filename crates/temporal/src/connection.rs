@@ -97,11 +97,30 @@ impl Connection {
         token: Vec<u8>,
         wait: bool,
     ) -> Result<Page, TemporalError> {
+        self.filtered_history(
+            run,
+            execution,
+            token,
+            wait,
+            HistoryEventFilterType::Unspecified,
+        )
+        .await
+    }
+
+    async fn filtered_history(
+        &self,
+        run: &str,
+        execution: &str,
+        token: Vec<u8>,
+        wait: bool,
+        filter: HistoryEventFilterType,
+    ) -> Result<Page, TemporalError> {
         let request = service::GetWorkflowExecutionHistoryRequest {
             namespace: self.namespace(),
             execution: Some(of(run, execution)),
             next_page_token: token,
             wait_new_event: wait,
+            history_event_filter_type: filter.into(),
             skip_archival: true,
             ..Default::default()
         };
@@ -258,26 +277,14 @@ impl Connection {
     /// The event that closes an execution, once it has come; an empty one is the last.
     pub async fn close(&self, run: &str, execution: &str) -> Result<HistoryEvent, TemporalError> {
         let mut token = Vec::new();
+        let filter = HistoryEventFilterType::CloseEvent;
         loop {
-            let request = service::GetWorkflowExecutionHistoryRequest {
-                namespace: self.namespace(),
-                execution: Some(of(run, execution)),
-                next_page_token: token,
-                wait_new_event: true,
-                history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
-                skip_archival: true,
-                ..Default::default()
-            };
-            let mut request = request.into_request();
-            request.set_timeout(LONG_POLL);
-            let mut service = self.service();
-            let answer = service.get_workflow_execution_history(request);
-            let answer = answer.await?.into_inner();
-            let events = answer.history.map(|history| history.events);
-            if let Some(last) = events.and_then(|mut events| events.pop()) {
+            let page = self.filtered_history(run, execution, token, true, filter);
+            let mut page = page.await?;
+            if let Some(last) = page.events.pop() {
                 return Ok(last);
             }
-            token = answer.next_page_token;
+            token = page.next.unwrap_or_default();
         }
     }
 

@@ -112,7 +112,7 @@ impl LineTool {
     /// # Errors
     /// What is wrong with them, for the agent.
     pub fn make(&self, given: &JsonObject) -> Result<Made, String> {
-        let command = self.command();
+        let mut command = self.command();
         let mut words = Vec::new();
         let mut last = Vec::new();
         for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
@@ -145,7 +145,7 @@ impl LineTool {
             words.push(String::from("--"));
             words.extend(last);
         }
-        let matches = self.command().try_get_matches_from(words);
+        let matches = command.try_get_matches_from_mut(words);
         let matches = matches.map_err(|error| with_arguments(&shown(&error), &command))?;
         let LineFile { name, made } = (self.make)(&matches)?;
         let mut members = serde_json::Map::from_iter([(String::from("name"), json!(name))]);

@@ -142,7 +142,7 @@ fn questions(report: &StatusReport) -> impl Iterator<Item = (String, &CurrentAct
     })
 }
 
-/// The pause of a run whose loop reached a limit, with its key: somebody has to decide whether it continues.
+/// The pause of a run whose loop reached a limit, with its key: a person or an agent decides whether it continues.
 fn limit_pause(report: &StatusReport) -> Option<(String, &PauseReport)> {
     let paused = report.pause.as_ref();
     let paused = paused.filter(|paused| paused.pause.limit.is_some())?;

@@ -409,7 +409,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             signal(&run, &text("name").unwrap_or_default(), &payload, None)
         }
         "pause_run" => command("/pause"),
-        "resume_run" => command("/resume"),
+        "resume_run" => resume(&run),
         "cancel_run" => cancel(&run),
         "retry_run" => Request {
             starts: true,

@@ -63,7 +63,7 @@ fn start(place: &Place) -> Server {
     start.token("secret").spawn()
 }
 
-/// Starts a run; gives the path of its address, when the service has it.
+/// Starts a run; returns the path of its address, when the service has it.
 async fn begun(
     place: &Place,
     id: &str,
@@ -87,7 +87,7 @@ async fn begun(
         path.starts_with(&format!("/v1/callbacks/{id}/Order?")),
         "{to}"
     );
-    // Until its answer is stored, nobody knows whether the service subscribed.
+    // Until its answer is stored, it is not known whether the service subscribed.
     while place.json(&["status", id, "-o", "json"])["doing"][0]["signal"] != "Order" {}
     path.to_owned()
 }
@@ -167,9 +167,19 @@ fn webhooks_at_the_same_time_are_refused() {
         said.contains("`unsubscribe` of `Order` may not be sent in a foreach"),
         "{said}"
     );
+    // One without it has nothing to be warned of.
+    let at = in_turn.find(r#""unsubscribe""#).unwrap();
+    let end = at + in_turn[at..].find('\n').unwrap();
+    let before = in_turn[..at].trim_end().trim_end_matches(',');
+    let without = format!("{before}{}", &in_turn[end..]);
+    let file = place.file("one.json", &without.replace("BASE", "https://example.com"));
+    let checked = place.run(&["validate", &file]);
+    assert!(checked.status.success(), "{checked:?}");
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert!(!said.contains("unsubscribe"), "{said}");
 }
 
-/// Each of them is told what became of it: an answer is stored, or refused.
+/// Each sender learns the result: an answer is stored, or refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_and_an_answer_at_once_agree() {
     let (base, mut asked) = service().await;

@@ -108,10 +108,10 @@ impl Agent {
     /// Waits for the notification that a task has a status.
     fn notified(&mut self, task: &str, status: &str) {
         let is_it = |message: &Value| {
-            let told = &message["params"];
+            let params = &message["params"];
             message["method"] == "notifications/tasks"
-                && told["taskId"] == task
-                && told["status"] == status
+                && params["taskId"] == task
+                && params["status"] == status
         };
         while !self.notifications.iter().any(is_it) {
             let message = self.read();
@@ -276,7 +276,7 @@ outputs: \"@outputs('ask')\"
     agent.leave();
 }
 
-/// A loop at its limit is neither a success nor a failure when its file says so: somebody decides.
+/// A loop at its limit is neither a success nor a failure when its file says so: a person decides.
 #[test]
 fn a_task_at_a_limit_asks_whether_it_continues() {
     let folder = Folder::new();

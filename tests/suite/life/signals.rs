@@ -162,7 +162,7 @@ fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
     }
 }
 
-/// The owner of the store may be killed before its answer has arrived; then the next one is asked, or nobody is.
+/// The owner of the store may be killed before its answer has arrived; then the next one is asked, or this process becomes it.
 #[test]
 fn a_signal_is_received_once_though_its_receiver_is_killed() {
     const SIGNALS: u64 = 30;

@@ -48,8 +48,7 @@ actions:
 
 #[test]
 fn limits_that_cannot_be_are_refused_with_their_place() {
-    let folder = Folder::new();
-    for (limit, said) in [
+    limits_are_refused(&[
         (
             "{ unchanged: 1 }",
             "`unchanged` must be a whole number from 2",
@@ -62,7 +61,13 @@ fn limits_that_cannot_be_are_refused_with_their_place() {
             "{ unchanged: 2, unchanged_of: same }",
             "`unchanged_of` never changes",
         ),
-    ] {
+    ]);
+}
+
+/// Checks that each limit of a loop is refused with these words, at its line.
+pub(super) fn limits_are_refused(cases: &[(&str, &str)]) {
+    let folder = Folder::new();
+    for (limit, said) in cases {
         let file = folder.file(
             "w.yaml",
             format!(

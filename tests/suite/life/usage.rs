@@ -3,6 +3,7 @@
 
 use super::first_use::Folder;
 use super::process::Place;
+use super::stall::limits_are_refused;
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;
@@ -131,8 +132,7 @@ actions:
 
 #[test]
 fn budgets_that_cannot_be_are_refused_with_their_place() {
-    let folder = Folder::new();
-    for (limit, said) in [
+    limits_are_refused(&[
         ("{ tokens: 0 }", "`tokens` must be a whole number from 1"),
         ("{ tokens: -5 }", "`tokens` must be a whole number from 1"),
         ("{ tokens: 2.5 }", "`tokens` must be a whole number from 1"),
@@ -142,15 +142,5 @@ fn budgets_that_cannot_be_are_refused_with_their_place() {
         ("{ cost: -2.5 }", "`cost` must be a number above 0"),
         ("{ cost: much }", "`cost` must be a number above 0"),
         ("{ cost: true }", "`cost` must be a number above 0"),
-    ] {
-        let file = folder.file(
-            "w.yaml",
-            format!(
-                "actions:\n  l:\n    type: until\n    condition: \"@equals(body('a'), 1)\"\n    limit: {limit}\n    actions: {{ a: {{ type: compose, inputs: \"@variables('loopIndex')\" }} }}\n"
-            ),
-        );
-        folder
-            .run(&["validate", file.to_str().unwrap()])
-            .left(3, &[said, "w.yaml:5"]);
-    }
+    ]);
 }

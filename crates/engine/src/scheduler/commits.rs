@@ -263,17 +263,16 @@ impl Driver {
             }
             let (event, reply) = *next;
             // What came before it may have answered the question, or ended the run.
-            let reply = match (&event, reply) {
-                (Event::Signalled(signal), Some(reply)) => {
-                    match refused_signal(run, active, signal) {
-                        Some(refused) => {
-                            let _ = reply.send(Err(refused));
-                            continue;
-                        }
-                        None => Some(reply),
-                    }
+            let refused = match &event {
+                Event::Signalled(signal) => refused_signal(run, active, signal),
+                _ => None,
+            };
+            let reply = match (reply, refused) {
+                (Some(reply), Some(refused)) => {
+                    let _ = reply.send(Err(refused));
+                    continue;
                 }
-                (_, reply) => reply,
+                (reply, _) => reply,
             };
             advance.replies.extend(reply);
             advance.may_wait &= active.hosted.is_redelivered(&event);

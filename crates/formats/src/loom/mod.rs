@@ -204,8 +204,8 @@ struct Loom<'a> {
     /// What cancels operations at the end of the run, and which have that.
     cleanup: Vec<Step>,
     cancels: Vec<(Name, Span)>,
-    /// The actions that wait for a request to an address of their own.
-    webhooks: Vec<(Name, Span)>,
+    /// The actions that wait for a request to an address of their own, and whether they unsubscribe.
+    webhooks: Vec<(Name, Span, bool)>,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
     wanted: MissingInputs,

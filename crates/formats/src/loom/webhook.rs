@@ -76,10 +76,11 @@ impl Loom<'_> {
         first.retry = retry;
         let last =
             unsubscribe.and_then(|entry| request(self, &part_of(&act.name, "cancel"), entry));
+        self.webhooks
+            .push((act.name.clone(), act.span, last.is_some()));
         if let Some((kind, _)) = last {
             self.cancel_at_end(act, &begins, [&waits, &waits], kind);
         }
-        self.webhooks.push((act.name.clone(), act.span));
         let wait = StepKind::AwaitSignal(AwaitedSignal {
             name: act.name.clone(),
             question: None,
@@ -109,8 +110,9 @@ impl Loom<'_> {
         }
         let mut repeated = Vec::new();
         find_repeated(&workflow.body, None, &mut repeated);
-        for (name, span) in webhooks {
-            if let Some((_, place)) = repeated.iter().find(|(step, _)| **step == name) {
+        for (name, span, unsubscribes) in webhooks {
+            let place = repeated.iter().find(|(step, _)| **step == name);
+            if let Some((_, place)) = place.filter(|_| unsubscribes) {
                 let what = format!("`unsubscribe` of `{name}` may not be sent in {place}");
                 let hint = "it is sent at the end of the run, which knows one subscription: put the \
                             action outside, or in a workflow of its own";

@@ -281,6 +281,19 @@ pub struct Signal {
     pub id: Option<String>,
 }
 
+impl Signal {
+    /// The signal as its sender sends it.
+    #[must_use]
+    pub fn sent_by(self, sender: &str) -> windlass_engine::Signal {
+        windlass_engine::Signal {
+            by: Some(sender.into()),
+            received: self.received,
+            id: self.id.map(Into::into),
+            ..windlass_engine::Signal::new(self.name.into(), self.payload)
+        }
+    }
+}
+
 /// A run that a webhook started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HookStart {

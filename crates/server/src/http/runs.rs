@@ -27,8 +27,8 @@ use windlass_engine::report::{PlacesReport, SourceReport, places as places_repor
 use windlass_engine::report::{dump as dump_report, history as history_report};
 use windlass_engine::report::{list as list_report, status as status_report};
 use windlass_engine::{
-    Actor, EngineError, ErrorCode, LoadOptions, Name, Origin, RunStatus, StartOptions, Started,
-    Stubs, Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
+    Actor, EngineError, ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs,
+    Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
 };
 
 /// The body of a request that starts a run.
@@ -633,12 +633,10 @@ pub(super) async fn signal(
     PathParam(run): PathParam,
     Json(signal): Json<Signal>,
 ) -> Result<axum::Json<RunState>, Problem> {
-    let signal = windlass_engine::Signal {
-        by: Some(Name::from(actor.name)),
-        received: signal.received,
-        id: signal.id.map(run_id).transpose()?.map(Name::from),
-        ..windlass_engine::Signal::new(Name::from(signal.name), signal.payload)
-    };
+    if let Some(id) = &signal.id {
+        check_run_id(id).map_err(invalid_parameter)?;
+    }
+    let signal = signal.sent_by(&actor.name);
     let status = app.engine.signal(&run, signal).await?;
     Ok(axum::Json(RunState { run, status }))
 }
