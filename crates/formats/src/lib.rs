@@ -35,6 +35,7 @@ mod secrets;
 mod synonyms;
 #[cfg(feature = "tea")]
 mod tea;
+mod vocabulary;
 
 pub use append::replacements;
 pub use loom::MissingInputs;
@@ -43,6 +44,7 @@ pub use rules::rules;
 pub use tea::AUTO_CONTINUE;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 use windlass_expression::{TableFormat, with_template_cache};
 use windlass_model::hir::Workflow;
@@ -91,13 +93,27 @@ impl Caps {
     }
 }
 
-/// The JSON Schema of a format, for editors.
+/// The JSON Schema of a format, for editors. None of a definition of Logic Apps: Azure has one.
 #[must_use]
 pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
+    static LOOM: LazyLock<String> =
+        LazyLock::new(|| vocabulary::schema::text(&vocabulary::loom::schema()));
+    #[cfg(feature = "tea")]
+    static TEA: LazyLock<String> =
+        LazyLock::new(|| vocabulary::schema::text(&vocabulary::tea::schema()));
+    #[cfg(feature = "canvas")]
+    static CANVAS: LazyLock<String> =
+        LazyLock::new(|| vocabulary::schema::text(&vocabulary::canvas::schema()));
     match dialect {
-        Dialect::Loom => Some(include_str!("../schemas/loom.json")),
-        Dialect::Tea => Some(include_str!("../schemas/tea.json")),
-        Dialect::Canvas => Some(include_str!("../schemas/canvas.json")),
+        Dialect::Loom => Some(&LOOM),
+        #[cfg(feature = "tea")]
+        Dialect::Tea => Some(&TEA),
+        #[cfg(feature = "canvas")]
+        Dialect::Canvas => Some(&CANVAS),
+        #[cfg(not(feature = "tea"))]
+        Dialect::Tea => None,
+        #[cfg(not(feature = "canvas"))]
+        Dialect::Canvas => None,
         Dialect::Azure => None,
     }
 }

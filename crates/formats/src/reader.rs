@@ -2,6 +2,7 @@
 //! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
 
 use super::json_hint::as_json;
+use super::vocabulary::Key;
 use std::time::Duration;
 use windlass_expression::{
     Condition, ParseError, Reference, Syntax, Template, Value, budget_exhausted,
@@ -707,6 +708,11 @@ impl<'n> Fields<'n> {
     /// Keys that may be there and mean nothing.
     pub fn allow(&mut self, keys: &[&'static str]) {
         self.asked.extend(keys);
+    }
+
+    /// The same for keys of the vocabulary.
+    pub fn allow_keys(&mut self, keys: &[Key]) {
+        self.asked.extend(keys.iter().map(|key| key.name));
     }
 
     /// The rest belongs to something that is not done.

@@ -5,7 +5,7 @@ mod cli;
 mod nested;
 
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_formats::Caps;
 use windlass_model::hir::Workflow;
 use windlass_model::model::Dialect;
@@ -111,6 +111,118 @@ fn the_examples_and_the_seed_are_what_the_schema_says() {
         count += 1;
     }
     assert!(count >= 18, "only {count} files");
+}
+
+/// The files that editors and the examples use are those of this version. `WINDLASS_BLESS=1` writes them.
+#[test]
+fn the_schemas_in_the_repository_are_those_of_the_program() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for format in ["loom", "tea", "canvas"] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["schema", format])
+            .output()
+            .unwrap();
+        let file = root.join(format!("schemas/{format}.json"));
+        if std::env::var_os("WINDLASS_BLESS").is_some() {
+            std::fs::write(&file, &output.stdout).unwrap();
+        }
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), said, "{format}");
+    }
+}
+
+/// Each key that a schema knows is on a reference page, and each key in a table of a page is in the schema.
+#[test]
+fn the_reference_has_the_keys_of_the_schemas() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = |name: &str| {
+        std::fs::read_to_string(root.join(format!("docs/reference/{name}.md"))).unwrap()
+    };
+    let pages = [
+        ("loom", "loom"),
+        ("loom", "loops"),
+        ("loom", "long-operations"),
+        ("tea", "tea"),
+        ("canvas", "canvas"),
+    ];
+    let folders = ["docs/reference", "docs/guides"].map(|name| root.join(name).read_dir().unwrap());
+    let pages_of = folders.into_iter().flatten();
+    let everywhere: Vec<String> = pages_of
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    let words = everywhere.iter().flat_map(|text| text.split(|char: char| !is_word(char)));
+    let written: BTreeSet<&str> = words.collect();
+    for format in ["loom", "tea", "canvas"] {
+        let text = std::fs::read_to_string(root.join(format!("schemas/{format}.json"))).unwrap();
+        let mut keys = BTreeMap::new();
+        collect_keys(&serde_json::from_str(&text).unwrap(), &mut keys);
+        for (key, has_effect) in &keys {
+            let is_written = written.contains(key.as_str());
+            assert!(is_written || !has_effect, "no page has the key `{key}` of {format}");
+        }
+        for (_, name) in pages.iter().filter(|(of, _)| *of == format) {
+            for key in table_keys(&page(name)) {
+                assert!(
+                    keys.contains_key(&key),
+                    "{format} has no key `{key}`: {name}.md"
+                );
+            }
+        }
+    }
+}
+
+fn is_word(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_' || char == '$'
+}
+
+/// The keys of a schema, and whether they have an effect.
+fn collect_keys(schema: &serde_json::Value, keys: &mut BTreeMap<String, bool>) {
+    match schema {
+        serde_json::Value::Object(members) => {
+            for (name, member) in members {
+                if name == "properties" {
+                    for (key, rule) in member.as_object().unwrap() {
+                        let about = rule["description"].as_str().unwrap_or_default();
+                        *keys.entry(key.clone()).or_default() |= !about.contains("no effect");
+                    }
+                }
+                collect_keys(member, keys);
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
+        _ => {}
+    }
+}
+
+/// The words of code in the first column of the tables of keys.
+fn table_keys(page: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    let mut is_table = false;
+    for line in page.lines() {
+        let first = line
+            .strip_prefix('|')
+            .and_then(|line| line.split('|').next());
+        let Some(first) = first else {
+            is_table = false;
+            continue;
+        };
+        if first.trim() == "key" {
+            is_table = true;
+        } else if is_table {
+            // Behind other words are values.
+            let parts: Vec<&str> = first.split('`').collect();
+            for pair in parts.chunks(2) {
+                let [between, word] = pair else { break };
+                if !between.trim_matches([' ', ',']).is_empty() {
+                    break;
+                }
+                let name = word.split(|char: char| !is_word(char)).next();
+                keys.extend(name.map(str::to_owned));
+            }
+        }
+    }
+    assert!(!keys.is_empty() || !page.contains("| key |"));
+    keys
 }
 
 /// The schema of `windlass schema` refuses what the binary refuses for its shape.

@@ -7,22 +7,17 @@ use super::{Canvas, MAX_DEPTH, MAX_NODES};
 use crate::MISSING_FILE;
 use crate::cycle::cycle;
 use crate::reader::{Fields, Reader, list_known};
+use crate::vocabulary::canvas::{EDGE_NOTES, WORKFLOW_NOTES};
 use std::collections::HashMap;
 use std::rc::Rc;
 use windlass_expression::Syntax;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, nearest};
 use windlass_source::source::{self, Entry, Kind, Span};
-use windlass_value::words;
 
 const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
                     targetHandle: \"input:code\" }";
 const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
-/// Keys of drawing tools, which have no effect.
-const DRAWING: [&str; 15] = words! {
-    id type label data style className animated selected selectable deletable hidden zIndex
-    markerEnd markerStart interactionWidth
-};
 
 /// What cannot be read, and was reported.
 struct InvalidGraph;
@@ -32,20 +27,7 @@ impl Canvas<'_> {
     pub(super) fn graph(&mut self, node: &source::Node, what: &str) -> Option<Graph> {
         let hint = "a map with nodes and edges";
         let mut fields = self.fields(node, what, hint)?;
-        fields.allow(&[
-            "dialect",
-            "id",
-            "description",
-            "version",
-            "metadata",
-            "$schema",
-            "schemaVersion",
-            "viewport",
-            "createdAt",
-            "updatedAt",
-            "tags",
-            "interface",
-        ]);
+        fields.allow_keys(WORKFLOW_NOTES);
         let name = fields.non_null(self, "name");
         if let Some(entry) = name
             && let Some(name) = self.text(entry, "for example name: code-review")
@@ -152,7 +134,7 @@ impl Canvas<'_> {
             let Some(mut fields) = self.fields(item, "an edge", EDGE) else {
                 continue;
             };
-            fields.allow(&DRAWING);
+            fields.allow_keys(EDGE_NOTES);
             let from = self.end(&mut fields, "source", item.span, graph, &index);
             let to = self.end(&mut fields, "target", item.span, graph, &index);
             let output = self.handle(&mut fields, "sourceHandle", PortSide::Output);

@@ -4,33 +4,10 @@ use super::Canvas;
 use super::port::PortSide;
 use super::tree::{Node, NodeKind, Ports, Socket, Text};
 use crate::reader::Fields;
+use crate::vocabulary::canvas::{DRAWING, NODE_NOTES, NODE_TYPES};
 use windlass_expression::{PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{self, Entry, Kind, Span};
-use windlass_value::words;
-
-/// The types, as they are shown.
-pub(super) const TYPES: [&str; 13] = [
-    "loop",
-    "map",
-    "component",
-    "agent",
-    "shell",
-    "function",
-    "constant",
-    "http",
-    "trigger",
-    "interface-input",
-    "interface-output",
-    "interface-continue",
-    "wire",
-];
-/// Keys of drawing tools, which have no effect.
-const DRAWING: [&str; 24] = words! {
-    position positionAbsolute width height measured selected dragging resizing parentId parentNode
-    extent expandParent style className zIndex draggable selectable connectable deletable hidden
-    sourcePosition targetPosition dragHandle ariaLabel
-};
 
 pub(super) struct NodeReader<'n> {
     pub data: Fields<'n>,
@@ -51,7 +28,7 @@ impl Canvas<'_> {
     pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
         let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
         let mut fields = self.fields(node, "a node", hint)?;
-        fields.allow(&DRAWING);
+        fields.allow_keys(DRAWING);
         let id = fields.required(self, "id", node.span, hint);
         let kind = fields.required(self, "type", node.span, &types());
         let data = fields.non_null(self, "data");
@@ -84,19 +61,7 @@ impl Canvas<'_> {
         let (Some(kind), Some(mut data)) = (kind, self.fields(data, &what, hint)) else {
             return Some(unknown(id));
         };
-        data.allow(&[
-            "description",
-            "icon",
-            "color",
-            "notes",
-            "collapsed",
-            "expanded",
-            "metadata",
-            "status",
-            "valueType",
-            "executionStatus",
-            "executionOutput",
-        ]);
+        data.allow_keys(NODE_NOTES);
         let title = self.title(&mut data, kind, &id);
         let inputs = self.ports(&mut data, PortSide::Input, &id);
         let outputs = self.ports(&mut data, PortSide::Output, &id);
@@ -128,7 +93,10 @@ impl Canvas<'_> {
     }
 
     fn kind(&mut self, entry: &Entry) -> Option<&'static str> {
-        let known = TYPES.map(|kind| (kind, kind));
+        let known = NODE_TYPES
+            .iter()
+            .map(|kind| (*kind, *kind))
+            .collect::<Vec<_>>();
         self.choice_as("unknown-type", entry, &known, |text| {
             format!("`{text}` is not a valid type of node")
         })
@@ -326,26 +294,5 @@ fn without_hyphens(node: &source::Node, ids: &[String]) -> Option<source::Node> 
 }
 
 fn types() -> String {
-    format!("types are {}", TYPES.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TYPES;
-    use windlass_expression::Value;
-
-    #[test]
-    fn the_schema_for_editors_knows_the_same_types() {
-        let schema = crate::json_schema(windlass_model::model::Dialect::Canvas).unwrap();
-        let schema = Value::from_json(schema).unwrap();
-        let path = ["$defs", "node", "properties", "type", "enum"];
-        let known = path.iter().fold(&schema, |at, key| at.get(key).unwrap());
-        let known: Vec<&str> = known
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        assert_eq!(known, TYPES);
-    }
+    format!("types are {}", NODE_TYPES.join(", "))
 }

@@ -7,6 +7,7 @@ use super::state::names_its_value;
 use crate::builder::{nothing, step};
 use crate::reader::{Fields, constant};
 use crate::synonyms::action_type;
+use crate::vocabulary::loom as vocabulary;
 use std::borrow::Cow;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::hir::{Block, Secure, StepKind};
@@ -14,13 +15,6 @@ use windlass_model::model::{Expect, GET_STATE, Name, SET_STATE, Secured, WORKFLO
 use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Node, Span};
 use windlass_value::words;
-
-pub(super) const TYPES: [&str; 34] = words! {
-    until while doUntil retry foreach parallel if switch scope http wait waitForSignal compose
-    setVariable initializeVariable incrementVariable decrementVariable appendToArrayVariable
-    appendToStringVariable ai activity actor shell terminate parseJson select query join table
-    appendFile operation setState getState workflow
-};
 
 /// The types that only Azure definitions have, besides the connectors.
 const AZURE_TYPES: [&str; 3] = ["Response", "Expression", "HttpWebhook"];
@@ -138,7 +132,7 @@ impl Loom<'_> {
     /// it is reported; when it is nearly right and has actions in it, it is read as what was meant,
     /// so that their mistakes are reported too.
     fn label<'t>(&mut self, text: &'t str, entry: &Entry, node: &Node) -> Option<Cow<'t, str>> {
-        let mut known = TYPES.to_vec();
+        let mut known: Vec<&str> = vocabulary::types().collect();
         if self.azure() {
             // A connector has this type there.
             known.retain(|known| *known != WORKFLOW);
@@ -170,11 +164,11 @@ impl Loom<'_> {
     /// The types in the words of the format.
     fn known_types(&self) -> String {
         if !self.azure() {
-            return TYPES.join(", ");
+            return vocabulary::types().collect::<Vec<_>>().join(", ");
         }
-        let shared = TYPES.iter().filter(|word| !LOOM_ONLY.contains(word));
-        let of_azure = AZURE_TYPES.iter().chain(&super::connector::TYPES);
-        let words: Vec<String> = shared.chain(of_azure).map(|word| pascal(word)).collect();
+        let shared = vocabulary::types().filter(|word| !LOOM_ONLY.contains(word));
+        let of_azure = AZURE_TYPES.iter().chain(&super::connector::TYPES).copied();
+        let words: Vec<String> = shared.chain(of_azure).map(pascal).collect();
         words.join(", ")
     }
 
@@ -379,21 +373,4 @@ fn pascal(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TYPES;
-    use std::collections::BTreeSet;
-    use windlass_expression::Value;
-
-    #[test]
-    fn the_schema_for_editors_knows_the_same_types() {
-        let schema = crate::json_schema(windlass_model::model::Dialect::Loom).unwrap();
-        let schema = Value::from_json(schema).unwrap();
-        let path = ["$defs", "action", "properties", "type", "examples"];
-        let known = path.iter().fold(&schema, |at, key| at.get(key).unwrap());
-        let known = known.as_array().unwrap().iter().filter_map(Value::as_str);
-        assert_eq!(known.collect::<BTreeSet<_>>(), TYPES.into_iter().collect());
-    }
 }

@@ -271,8 +271,6 @@ pub(super) fn places(entry: &Entry) -> Vec<NamedSpan> {
 /// Whether the `type` of this map is one whose actions are its own.
 fn is_container(node: &Node) -> bool {
     let kind = node.get("type").and_then(Node::as_str).unwrap_or_default();
-    let known = super::action::TYPES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(kind));
+    let known = crate::vocabulary::loom::types().any(|known| known.eq_ignore_ascii_case(kind));
     known || node.get("variables").is_none() && node.get("outputs").is_none()
 }

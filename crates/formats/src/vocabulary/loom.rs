@@ -1,0 +1,768 @@
+//! The vocabulary of Loom: docs/reference/loom.md and docs/reference/actions.md.
+
+use super::schema::{self, document, with};
+use super::{Definition, FLAG, Key, LIST, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
+use serde_json::{Value as Json, json};
+
+/// A type of action, or several with the same keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Action {
+    pub types: &'static [&'static str],
+    pub about: &'static str,
+    /// Its keys; those of every action are in [`COMMON`] and [`OUTCOME`].
+    pub map: Map,
+}
+
+const CONDITION: Type = Type::Def("condition");
+const DURATION: Type = Type::Def("duration");
+const DELAY: Type = Type::Def("delay");
+const LIMIT: Type = Type::Def("limit");
+const RETRY: Type = Type::Def("retryPolicy");
+const ACTION: Type = Type::Def("action");
+const ACTIONS: Type = Type::Def("actions");
+const BLOCK: Type = Type::Def("actionOrActions");
+const EXPRESSION: Type = Type::Def("expression");
+const UNIT: Type = Type::Def("unit");
+
+const TEXT_OR_LIST: Type = Type::Json(&["string", "array"]);
+const LIST_OR_TEXT: Type = Type::Json(&["array", "string"]);
+const MAP_OR_TEXT: Type = Type::Json(&["object", "string"]);
+const FLAG_OR_TEXT: Type = Type::Json(&["boolean", "string"]);
+const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
+
+/// What texts with expressions may be.
+const TEMPLATE: &str = "text that may contain @{expressions} or {{ templates }}";
+
+/// The keys that every action has.
+const COMMON: &[Key] = &[
+    key("type", Type::Any, "the type of the action, in any case"),
+    NAME,
+    key("description", TEXT, "for people; no effect"),
+    key("metadata", Type::Any, "for people; no effect"),
+    key("trackedProperties", Type::Any, "of Logic Apps; no effect"),
+    key("operationOptions", TEXT, "of Logic Apps; no effect"),
+    key("runtimeConfiguration", OBJECT, "of Logic Apps; no effect"),
+    key("runAfter", Type::Def("runAfter"), ""),
+    key("retry", RETRY, ""),
+    key("break_when", CONDITION, "checked after this action: true ends the enclosing loop"),
+    key("secure", Type::Def("secure"), ""),
+    key("continue_when", CONDITION, "checked after this action: true starts the loop's next iteration"),
+];
+
+const NAME: Key = key("name", TEXT, "of a variable: its name; else the key of the action");
+
+/// What every action has about its outcome.
+const OUTCOME: &[Key] = &[
+    key("catch", BLOCK, "done when the action failed for good; the failure counts as handled"),
+    key("continue_on_error", FLAG, "a failure of the action counts as handled"),
+    key("expect", CONDITION, "json, or a condition on the output; else the attempt has failed"),
+];
+
+const TIMEOUT: Key = key("timeout", DURATION, "of http, shell, activity, actor and ai: of one attempt; else of all attempts together");
+
+const RATE: Key = key("rate", TEXT_OR_NULL, "name of the rate limit that the call counts against, instead of its host's");
+
+// Loops.
+
+const ON: &[&str] = &["fail", "continue", "pause"];
+
+const LOOP: &[Key] = &[
+    key("condition", CONDITION, ""),
+    key("actions", ACTIONS, ""),
+    key("limit", LIMIT, ""),
+    key("delay", DELAY, "the time between two iterations"),
+    key(
+        "on_missing",
+        Type::AnyCase(&["fail", "wait"]),
+        "the effect of a missing member in the condition: fail, or wait: it is not met yet; default fail",
+    ),
+    key("on_limit", Type::AnyCase(ON), "the effect of a reached limit; default fail"),
+    key("page", Type::Any, "the page that the next iteration reads: an expression for a token, a number or an address"),
+    key("on_repeat", Type::AnyCase(&["fail", "stop"]), "the effect of a page that was read before; default fail"),
+];
+
+const SAME_KEYS: &str = "The same keys, as Loom's own files have them.";
+
+const LOOP_MAP: Map = Map {
+    keys: &[
+        LOOP,
+        &[
+            key("expression", CONDITION, "the same, as Logic Apps call it"),
+            key("inputs", Type::With(r#"{"required":["condition","actions"]}"#, &Type::Map(&Map { keys: &[LOOP], ..MAP })), SAME_KEYS),
+        ],
+    ],
+    ways: Ways::Any(&[&["condition", "actions"], &["expression", "actions"], &["inputs"]]),
+    ..MAP
+};
+
+const RETRY_POLICY: Key = key("retryPolicy", RETRY, "");
+
+// Requests.
+
+const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+const REQUEST: &[Key] = &[
+    key("method", Type::Computed(METHODS), "default GET; of an operation POST"),
+    key("uri", TEXT, TEMPLATE),
+    key("headers", MAP_OR_TEXT, "a list repeats the header, null omits it"),
+    key("queries", MAP_OR_TEXT, "added to the URI's own; a list repeats the name, null omits it"),
+    key("body", Type::Any, "text is sent as it is, anything else as JSON"),
+    key("authentication", OBJECT, "{type: Basic, ClientCertificate, OAuth2, …}"),
+    key(
+        "tls",
+        Type::Map(&Map {
+            keys: &[&[key("ca", TEXT, "what is trusted"), key("certificate", TEXT, "what the call shows"), key("key", TEXT, "the private key")]],
+            others: Others::None,
+            ..MAP
+        }),
+        "what the call trusts and shows, each in PEM",
+    ),
+    TIMEOUT,
+    key("parse", Type::Exactly(r#""json""#), "a body that is JSON is parsed, whatever its content type"),
+    RATE,
+];
+
+const HTTP: &[Key] = &[
+    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is no fault"),
+    key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it"),
+    key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before"),
+    key("digest", TEXT, "sha256:HEX of the complete file of saveTo"),
+    key("bodyFile", TEXT, "the file that is the body of the request"),
+    key("ifChanged", FLAG, "in a loop: names the ETag of the last answer; a 304 keeps its body"),
+    key("events", FLAG, "reads one event of a stream (server-sent events), in a loop the next one"),
+];
+
+const OPERATION: &[Key] = &[
+    key("status", MAP_OR_TEXT, "the request about the operation: its address, or inputs of http; without it the answers say where to ask"),
+    key("result", MAP_OR_TEXT, "the request for the result: its address, inputs of http, or none; without it the answers say where the result is"),
+    key("cancel", MAP_OR_TEXT, "the request that cancels the operation if the run ends before it: its address, or inputs of http, with POST"),
+    key("done", CONDITION, "true when the operation has ended; without it the answers say so"),
+    key("failed", CONDITION, "true when an answer says that the operation failed"),
+    key("delay", DELAY, "the time between two requests; default server, and at least 5 s"),
+    key("limit", LIMIT, ""),
+];
+
+// Commands, handlers, models.
+
+const SHELL: &[Key] = &[
+    key("run", TEXT, "text for sh; pass data through env"),
+    key("command", LIST_OR_TEXT, "a program and its arguments"),
+    key("env", OBJECT, "variables of its environment"),
+    key("files", OBJECT, "values in files that only this command reads, by the variable that has the path"),
+    key("cwd", TEXT, TEMPLATE),
+    RATE,
+    key("stdin", Type::Any, "text, or anything else as JSON; default empty"),
+    key("check", FLAG_OR_TEXT, "false: any exit code is a success"),
+    TIMEOUT,
+];
+
+const HANDLED: Map = Map { others: Others::Allowed, ..MAP };
+
+const ACTIVITY: &[Key] = &[key("activityType", TEXT, "the handler's name"), INPUT];
+const ACTOR: &[Key] = &[key("actorType", TEXT, "the handler's name"), INPUT];
+const INPUT: Key = key("input", Type::Any, "the handler's input");
+
+pub(crate) const MODEL: &[Key] = &[
+    key("prompt", Type::Any, "the question; other values than text become JSON"),
+    key("messages", Type::Any, "instead of `prompt`: a list of {role, content}"),
+    key("system", Type::Any, "the system message"),
+    key("model", TEXT, "required for HTTP; else OPENAI_MODEL"),
+    key("temperature", Type::Any, "default 0.7; null leaves it to the model"),
+    key("provider", TEXT, "openai, azure, ollama, shell, or auto (default)"),
+    key("base_url", TEXT, "address of the API; default: that of the provider"),
+    key("api_base", TEXT, "the same as base_url"),
+    key("api_key", TEXT, "accepts a secret of the workflow"),
+    key("api_key_file", TEXT, "a file with the key"),
+    key("api_version", TEXT, "of Azure"),
+    key("max_retries", Type::Any, "retries of transient faults within an attempt; default 0"),
+    key("command", Type::Any, "for `shell`: the command that answers"),
+    key("args", Type::Any, "for `shell`: its arguments"),
+    key("shell_provider", TEXT, "for `shell`: the name of a provider"),
+    key("max_tokens", Type::Any, SENT),
+    key("max_completion_tokens", Type::Any, SENT),
+    key("response_format", Type::Any, SENT),
+    key("top_p", Type::Any, SENT),
+    key("stop", Type::Any, SENT),
+    key("seed", Type::Any, SENT),
+    key("presence_penalty", Type::Any, SENT),
+    key("frequency_penalty", Type::Any, SENT),
+    key("tools", Type::Any, SENT),
+    key("tool_choice", Type::Any, SENT),
+    key("reasoning_effort", Type::Any, SENT),
+    key("top_k", Type::Any, SENT),
+    key("n", Type::Any, SENT),
+    key("user", Type::Any, SENT),
+    key("logprobs", Type::Any, SENT),
+    key("top_logprobs", Type::Any, SENT),
+    key("logit_bias", Type::Any, SENT),
+    RATE,
+];
+
+const SENT: &str = "sent unchanged";
+
+// Waits, variables, data.
+
+const WAIT: &[Key] =
+    &[key("interval", DURATION, ""), key("until", Type::Any, "an instant"), key("count", Type::Any, "how many units"), key("unit", UNIT, "")];
+
+const SIGNAL: &[Key] = &[
+    key("signal", Type::Name, "the name of the signal; default for a question: the name of the action"),
+    key("title", Type::Any, "the question, as text with expressions"),
+    key(
+        "choices",
+        Type::With(r#"{"uniqueItems":true,"maxItems":20}"#, &Type::ListOf(&Type::Name)),
+        "the buttons; the answer has one of them as `choice`",
+    ),
+    key("schema", OBJECT, "JSON Schema of an object: each property is a field of the form"),
+    TIMEOUT,
+];
+
+const TERMINATE: &[Key] = &[
+    key("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), "how the run ends"),
+    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE), key("message", TEXT, TEMPLATE)]], others: Others::Any, ..MAP }), "why"),
+];
+
+const FILE: &[Key] = &[
+    key("row", Type::Any, "one row"),
+    key("rows", LIST_OR_TEXT, "a list of rows"),
+    key("text", TEXT, "text as it is"),
+    key("append", Type::With(r#"{"deprecated":true}"#, &Type::Exactly("true")), "existing rows always stay"),
+    key("key", TEXT, "a member of a row, or an expression about item: a row whose key was written before is dropped"),
+    key("format", Type::Words(&["ndjson", "json", "csv"]), "of rows; default ndjson"),
+    key("columns", LIST_OR_TEXT, "the columns of a CSV file; default: the members of the first rows"),
+    key("replace", FLAG, "replace the file when the run has succeeded; default false"),
+];
+
+const STATE_NAME: Key = key("name", Type::Name, "a name that `state` declares");
+
+const STATE_VALUE: &[Key] =
+    &[key("value", Type::Any, "the new value"), key("overwrite", FLAG, "write over what another run wrote, too; default false")];
+
+/// What is under `inputs` of an action.
+const fn inputs(value: Type) -> Key {
+    key("inputs", value, "")
+}
+
+/// An action with these keys and others of its own.
+const fn action(types: &'static [&'static str], about: &'static str, keys: &'static [&'static [Key]]) -> Action {
+    Action { types, about, map: Map { keys, ..MAP } }
+}
+
+/// All types of actions.
+pub(crate) const TYPES: &[Action] = &[
+    Action { types: &["until"], about: "checks before each iteration; stops when the condition is true", map: LOOP_MAP },
+    Action { types: &["while"], about: "checks before each iteration; stops when the condition is false", map: LOOP_MAP },
+    Action { types: &["doUntil"], about: "checks after each iteration; stops when the condition is true", map: LOOP_MAP },
+    Action {
+        types: &["retry"],
+        about: "repeats an action until it succeeds",
+        map: Map {
+            keys: &[&[
+                key("action", ACTION, ""),
+                RETRY_POLICY,
+                TIMEOUT,
+                key("inputs", Type::Map(&Map { keys: &[&[required("action", ACTION, ""), RETRY_POLICY, TIMEOUT]], ..MAP }), SAME_KEYS),
+            ]],
+            ways: Ways::Any(&[&["action"], &["inputs"]]),
+            ..MAP
+        },
+    },
+    action(
+        &["foreach"],
+        "does its actions for each item of a list",
+        &[&[
+            required("foreach", TEXT_OR_LIST, "the list"),
+            required("actions", ACTIONS, ""),
+            key("concurrency", Type::Integer(1, Some(10_000)), "how many items at a time; default 1"),
+            TIMEOUT,
+            key("on_error", Type::AnyCase(&["fail", "continue"]), "continue: the other items run, and the result is {results, failed}"),
+        ]],
+    ),
+    action(
+        &["parallel"],
+        "does its branches at the same time",
+        &[&[key("branches", Type::MapOf(&BLOCK), "branches by name"), key("actions", ACTIONS, ""), TIMEOUT]],
+    ),
+    action(
+        &["if"],
+        "does its actions if the condition is true",
+        &[&[key("condition", CONDITION, ""), key("expression", CONDITION, ""), required("actions", ACTIONS, ""), key("else", BLOCK, ""), TIMEOUT]],
+    ),
+    action(
+        &["switch"],
+        "does the actions of one case",
+        &[&[
+            key("on", Type::Any, "the value that selects a case"),
+            key("expression", Type::Any, "the same, as Logic Apps call it"),
+            required("cases", Type::MapOf(&Type::Def("case")), "actions by value"),
+            key("default", BLOCK, ""),
+            TIMEOUT,
+        ]],
+    ),
+    action(&["scope"], "groups actions", &[&[required("actions", ACTIONS, ""), TIMEOUT]]),
+    action(
+        &["http"],
+        "a request; its output is {statusCode, headers, body}",
+        &[
+            REQUEST,
+            HTTP,
+            &[
+                key("limit", Type::Map(&Map { keys: &[&[TIMEOUT]], others: Others::Any, ..MAP }), ""),
+                inputs(Type::Map(&Map { keys: &[REQUEST, HTTP, &[RETRY_POLICY]], ..MAP })),
+            ],
+        ],
+    ),
+    action(&["shell"], "a command; its output is {exitCode, stdout, stderr, body}", &[SHELL, &[inputs(Type::Map(&Map { keys: &[SHELL], ..MAP }))]]),
+    Action {
+        types: &["activity"],
+        about: "a call of a handler",
+        map: Map {
+            keys: &[ACTIVITY, &[inputs(Type::Map(&Map { keys: &[ACTIVITY], ..HANDLED })), TIMEOUT]],
+            rules: r#"{"anyOf":[{"required":["activityType"]},{"required":["inputs"],"properties":{"inputs":{"required":["activityType"]}}}]}"#,
+            ..MAP
+        },
+    },
+    Action {
+        types: &["actor"],
+        about: "a call of a handler",
+        map: Map {
+            keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLED })), TIMEOUT]],
+            rules: r#"{"anyOf":[{"required":["actorType"]},{"required":["inputs"],"properties":{"inputs":{"required":["actorType"]}}}]}"#,
+            ..MAP
+        },
+    },
+    Action {
+        types: &["ai"],
+        about: "a question to a language model; its output is {content, usage}",
+        map: Map {
+            keys: &[
+                MODEL,
+                &[inputs(Type::Map(&Map { keys: &[MODEL, &[key("timeout", Type::Any, "seconds for one answer; default 300")]], ..MAP })), TIMEOUT],
+            ],
+            ways: Ways::Any(&[&["prompt"], &["messages"], &["inputs"]]),
+            ..MAP
+        },
+    },
+    action(
+        &["wait"],
+        "waits for a time, or until an instant",
+        &[WAIT, &[inputs(Type::AnyOf(&[DURATION, Type::Map(&Map { keys: &[WAIT], ..MAP })]))]],
+    ),
+    action(&["waitForSignal"], "waits for a signal; its output is the payload", &[SIGNAL, &[inputs(Type::Map(&Map { keys: &[SIGNAL], ..MAP }))]]),
+    action(&["compose"], "its output is its inputs", &[&[required("inputs", Type::Any, "the value")]]),
+    action(
+        &["setVariable", "appendToArrayVariable", "appendToStringVariable"],
+        "sets a variable, or appends to it",
+        &[&[key("value", Type::Any, "the value; of increment and decrement: by how much, default 1"), inputs(OBJECT)]],
+    ),
+    action(
+        &["incrementVariable", "decrementVariable", "initializeVariable"],
+        "counts a variable, or gives it its first value",
+        &[&[key("value", Type::Any, "the value; of increment and decrement: by how much, default 1"), inputs(OBJECT)]],
+    ),
+    action(&["terminate"], "ends the run", &[TERMINATE, &[inputs(Type::Map(&Map { keys: &[TERMINATE], ..MAP }))]]),
+    action(
+        &["parseJson"],
+        "its output is the value of a JSON text",
+        &[&[required(
+            "inputs",
+            Type::Map(&Map { keys: &[&[required("content", Type::Any, "JSON as text"), key("schema", OBJECT, "JSON Schema of the value")]], ..MAP }),
+            "",
+        )]],
+    ),
+    action(
+        &["select"],
+        "maps each element of a list",
+        &[&[required(
+            "inputs",
+            Type::Map(&Map {
+                keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("select", Type::Any, "an expression over each element, `item()`")]],
+                ..MAP
+            }),
+            "",
+        )]],
+    ),
+    action(
+        &["query"],
+        "the elements of a list for which a condition holds",
+        &[&[required(
+            "inputs",
+            Type::Map(&Map { keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("where", CONDITION, "")]], ..MAP }),
+            "",
+        )]],
+    ),
+    action(
+        &["join"],
+        "joins the elements of a list to a text",
+        &[&[required(
+            "inputs",
+            Type::Map(&Map { keys: &[&[required("from", TEXT_OR_LIST, "the list"), required("joinWith", TEXT, TEMPLATE)]], ..MAP }),
+            "",
+        )]],
+    ),
+    action(
+        &["table"],
+        "a list as CSV or HTML",
+        &[&[required(
+            "inputs",
+            Type::Map(&Map {
+                keys: &[&[
+                    required("from", TEXT_OR_LIST, "the list"),
+                    required("format", Type::Computed(&["CSV", "HTML"]), "the form of the table"),
+                    key("columns", LIST, "a list of {header, value}; default: the members of the rows"),
+                ]],
+                ..MAP
+            }),
+            "",
+        )]],
+    ),
+    action(
+        &["appendFile"],
+        "appends to a file, exactly once",
+        &[&[key("path", TEXT, "the file")], FILE, &[inputs(Type::Map(&Map { keys: &[&[required("path", TEXT, "the file")], FILE], ..MAP }))]],
+    ),
+    action(
+        &["operation"],
+        "starts a long operation of a server, polls it, and returns its result",
+        &[REQUEST, OPERATION, &[inputs(Type::Map(&Map { keys: &[REQUEST, &[RETRY_POLICY]], ..MAP }))]],
+    ),
+    action(
+        &["workflow"],
+        "starts a workflow as a run of its own and waits for its end; its output is what that run gives",
+        &[&[
+            required("workflow", Type::Name, "a file next to this one, or the name of a saved workflow"),
+            key("timeout", DURATION, "of all attempts together; the run is cancelled then"),
+            key("inputs", MAP_OR_TEXT, "the inputs of that workflow"),
+        ]],
+    ),
+    action(
+        &["setState"],
+        "writes a value between runs",
+        &[&[STATE_NAME], STATE_VALUE, &[inputs(Type::Map(&Map { keys: &[&[STATE_NAME], STATE_VALUE], ..MAP }))]],
+    ),
+    action(&["getState"], "reads the newest value between runs", &[&[STATE_NAME, inputs(Type::Map(&Map { keys: &[&[STATE_NAME]], ..MAP }))]]),
+];
+
+// What the format defines besides actions.
+
+const UNITS: &[&str] = &["second", "minute", "hour", "day", "week", "seconds", "minutes", "hours", "days", "weeks"];
+
+const INTERVALS: &[Key] = &[
+    key("interval", DURATION, ""),
+    key("maxInterval", DURATION, ""),
+    key("maximumInterval", DURATION, ""),
+    key("minimumInterval", DURATION, ""),
+    key("minInterval", DURATION, ""),
+    key(
+        "jitter",
+        Type::With(r#"{"type":"string"}"#, &Type::Words(&["none", "equal", "full"])),
+        "how much of a wait is random; without it up to a tenth of an exponential one",
+    ),
+];
+
+const LIMITS: &[Key] = &[
+    key("count", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "the most iterations; default 60"),
+    key("timeout", DURATION, "the time limit of the complete loop; default PT1H"),
+    key("tokens", Type::AnyOf(&[Type::Integer(1, None), EXPRESSION]), "of a loop: the most tokens of language models that its actions may use"),
+    key(
+        "cost",
+        Type::AnyOf(&[Type::With(r#"{"exclusiveMinimum":0}"#, &Type::Json(&["number"])), EXPRESSION]),
+        "of a loop: the most that its actions may cost, by the `usage.cost` of their results",
+    ),
+    key("unchanged", Type::Integer(2, None), "of a loop: a limit, so many iterations in a row that gave the same"),
+    key("unchanged_of", Type::Any, "what `unchanged` compares, an expression; default the result of the iteration"),
+];
+
+const POLICIES: Type = Type::Words(&["queue", "skip", "replace"]);
+const LOGIC_APPS: &str = "With the $schema of Logic Apps.";
+const HOOKS: Type = Type::AnyOf(&[TEXT, Type::Def("alert"), BLOCK]);
+
+const WORKFLOW: &[Key] = &[
+    key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), "the format; without it the shape of the file decides"),
+    key("name", TEXT, "the name of the workflow; default: the file's"),
+    key("description", TEXT, "for people; no effect"),
+    key("version", Type::Any, "for people; no effect"),
+    key("metadata", Type::Any, "for people; no effect"),
+    key("$schema", TEXT, "that of Logic Apps: the file may have what a definition has"),
+    key(
+        "inputs",
+        Type::MapOf(&Type::AnyOf(&[
+            Type::Json(&["null"]),
+            Type::Map(&Map {
+                keys: &[&[
+                    key(
+                        "type",
+                        Type::Words(&["any", "string", "text", "integer", "int", "number", "boolean", "bool", "array", "list", "object"]),
+                        "",
+                    ),
+                    key("default", Type::Any, "what it is when it is not given"),
+                    key("description", TEXT, ""),
+                    key("required", FLAG, "it has to be given"),
+                ]],
+                ..MAP
+            }),
+        ])),
+        "",
+    ),
+    key("variables", OBJECT, "initial values, in order"),
+    key(
+        "defaults",
+        Type::Map(&Map {
+            keys: &[&[
+                key("retry", RETRY, ""),
+                key("timeout", DURATION, "how long one attempt may take"),
+                key("headers", OBJECT, "headers of each http action; its own replace them"),
+                key("rate", TEXT, "name of the rate limit of calls to servers"),
+            ]],
+            ..MAP
+        }),
+        "what the http and ai actions of the file have that say nothing themselves",
+    ),
+    key(
+        "concurrency",
+        Type::AnyOf(&[
+            POLICIES,
+            Type::Map(&Map {
+                keys: &[&[
+                    key("key", TEXT, "runs with the same key exclude each other; it reads the inputs"),
+                    key("policy", POLICIES, "what a run does that is one too many; default queue"),
+                    key("max", Type::Integer(1, Some(100_000)), "how many runs of a key may be under way; default 1"),
+                ]],
+                ..MAP
+            }),
+        ]),
+        "which runs of the file exclude each other",
+    ),
+    key(
+        "rates",
+        Type::MapOf(&TEXT),
+        "how often hosts are called, or actions with that `rate`, over all runs of the store, e.g. api.example.com: 100/1s",
+    ),
+    key("limits", LIMIT, ""),
+    key(
+        "handlers",
+        Type::MapOf(&Type::Map(&Map { keys: &[&[key("command", LIST_OR_TEXT, ""), key("url", TEXT, "")]], ..MAP })),
+        "commands and addresses that answer for activities and actors, by name",
+    ),
+    required("actions", ACTIONS, ""),
+    key("outputs", Type::Any, "the outputs of the run"),
+    key(
+        "schedule",
+        Type::AnyOf(&[
+            TEXT,
+            Type::Map(&Map {
+                keys: &[&[
+                    required("cron", TEXT, "five fields, or @hourly, @daily, …"),
+                    key("timezone", TEXT, "a name of the IANA database; default UTC"),
+                    key("overlap", Type::Words(&["skip", "allow", "queue", "replace"]), "a time at which the last run has not ended; default skip"),
+                    key("missed", Type::Words(&["skip", "run_once", "run_all"]), "times while no server ran"),
+                ]],
+                ..MAP
+            }),
+        ]),
+        "when a server that keeps the workflow starts runs",
+    ),
+    key("contentVersion", Type::Any, "with the $schema of Logic Apps; no effect"),
+    key(
+        "triggers",
+        Type::Map(&Map {
+            keys: &[&[
+                key(
+                    "webhook",
+                    Type::Map(&Map {
+                        keys: &[&[
+                            key("secret", TEXT, "the name of the secret that signs them"),
+                            key("signature", Type::Words(&["github", "stripe", "standard"]), "who signs"),
+                        ]],
+                        others: Others::Any,
+                        ..MAP
+                    }),
+                    "signed requests to /v1/hooks/NAME",
+                ),
+                key(
+                    "folder",
+                    Type::Map(&Map {
+                        keys: &[&[key("path", TEXT, "absolute"), key("pattern", TEXT, "names of the files; * matches any text")]],
+                        others: Others::Any,
+                        ..MAP
+                    }),
+                    "new files in a folder",
+                ),
+            ]],
+            others: Others::Any,
+            ..MAP
+        }),
+        "what starts runs of the saved workflow; with the $schema of Logic Apps: triggers of a definition",
+    ),
+    key("parameters", Type::Any, LOGIC_APPS),
+    key("staticResults", Type::Any, "with the $schema of Logic Apps; no effect"),
+    key("on_failure", HOOKS, "done when the run failed: an action, {actions}, or the address of a webhook"),
+    key("on_finish", HOOKS, "done whenever the run has ended: an action, {actions}, or the address of a webhook"),
+    key("state", Type::With(r#"{"propertyNames":{"minLength":1,"maxLength":128}}"#, &OBJECT), "values between runs: names and initial values"),
+];
+
+/// A duration as people write it, or in ISO 8601.
+const DURATIONS: &str =
+    r"^\s*(?:P(?=[\dT])(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)|(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+)\s*$";
+
+const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
+
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        name: "alert",
+        value: Type::About(
+            "a POST to a webhook, with ten attempts within an hour",
+            &Type::Map(&Map {
+                keys: &[&[
+                    required("webhook", TEXT, "its address"),
+                    key("format", Type::Words(&["json", "slack", "teams"]), "the form of the body; default: json"),
+                    key("text", Type::Any, "what the alert says, instead of how the run ended"),
+                    key("body", Type::Any, "the whole body, instead of a format"),
+                    key("headers", OBJECT, "headers of the request"),
+                ]],
+                ..MAP
+            }),
+        ),
+    },
+    Definition { name: "workflow", value: Type::Map(&Map { keys: &[WORKFLOW], ..MAP }) },
+    Definition { name: "actions", value: Type::With(r#"{"minProperties":1}"#, &Type::MapOf(&ACTION)) },
+    Definition {
+        name: "actionOrActions",
+        value: Type::AnyOf(&[
+            Type::With(r##"{"required":["type"],"allOf":[{"$ref":"#/$defs/action"}]}"##, &OBJECT),
+            Type::Map(&Map { keys: &[&[required("actions", Type::MapOf(&ACTION), "")]], ..MAP }),
+        ]),
+    },
+    Definition {
+        name: "case",
+        value: Type::AnyOf(&[
+            BLOCK,
+            Type::Map(&Map {
+                keys: &[&[required("case", Type::Json(&["string", "number", "boolean"]), ""), key("actions", Type::MapOf(&ACTION), "")]],
+                ..MAP
+            }),
+        ]),
+    },
+    Definition {
+        name: "secure",
+        value: Type::About(
+            "values that are hidden in every view, and sealed in the store with --state-key",
+            &Type::ListOf(&Type::Words(&["inputs", "outputs"])),
+        ),
+    },
+    Definition { name: "runAfter", value: Type::MapOf(&Type::AnyOf(&[Type::ListOf(&Type::Def("status")), Type::Def("status")])) },
+    Definition { name: "status", value: Type::AnyCase(STATUSES) },
+    Definition {
+        name: "condition",
+        value: Type::About("WDL (\"@equals(…)\"), a bare Jinja expression, or the object form", &Type::Json(&["string", "object", "boolean"])),
+    },
+    Definition {
+        name: "delay",
+        value: Type::About(
+            "the time between two iterations: a duration, waits that grow, or what the server says",
+            &Type::AnyOf(&[
+                DURATION,
+                Type::Exactly(r#""server""#),
+                Type::Map(&Map { keys: &[&[required("type", Type::AnyCase(&["none", "fixed", "exponential", "server"]), "")], INTERVALS], ..MAP }),
+            ]),
+        ),
+    },
+    Definition {
+        name: "duration",
+        value: Type::About(
+            "5s, 1h30m, ISO 8601 (PT30S), {count, unit}, {interval: …}, or an expression",
+            &Type::AnyOf(&[
+                Type::Pattern(DURATIONS),
+                EXPRESSION,
+                Type::Map(&Map {
+                    keys: &[&[required("count", Type::AnyOf(&[Type::Integer(0, None), EXPRESSION]), ""), required("unit", UNIT, "")]],
+                    ..MAP
+                }),
+                Type::Map(&Map { keys: &[&[required("interval", DURATION, "")]], ..MAP }),
+            ]),
+        ),
+    },
+    Definition { name: "limit", value: Type::Map(&Map { keys: &[LIMITS], ..MAP }) },
+    Definition {
+        name: "retryPolicy",
+        value: Type::AnyOf(&[
+            Type::About("no retry", &Type::Pattern("^[Nn][Oo][Nn][Ee]$")),
+            Type::Map(&Map {
+                keys: &[
+                    &[
+                        key("type", Type::AnyCase(&["none", "fixed", "exponential"]), ""),
+                        key("count", Type::AnyOf(&[Type::Integer(0, None), TEXT]), ""),
+                    ],
+                    INTERVALS,
+                    &[
+                        key("on", Type::With(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), ""),
+                        key("when", CONDITION, "retries only while it holds; without on it alone decides"),
+                    ],
+                ],
+                ..MAP
+            }),
+        ]),
+    },
+    Definition {
+        name: "expression",
+        value: Type::About("text with an expression: \"@…\", \"…@{…}…\" or \"{{ … }}\"", &Type::Pattern(r"^@|@\{|\{\{|\{%")),
+    },
+    Definition { name: "unit", value: Type::AnyCase(UNITS) },
+];
+
+/// The names of all types of actions.
+pub(crate) fn types() -> impl Iterator<Item = &'static str> {
+    TYPES.iter().flat_map(|action| action.types.iter().copied())
+}
+
+/// The JSON Schema of the format.
+pub(crate) fn schema() -> Json {
+    let root = json!({
+        "title": "A Loom workflow",
+        "description": "The Loom format of Windlass; docs/reference/loom.md describes it.",
+        "type": "object",
+        "anyOf": [{ "required": ["actions"] }, { "required": ["type"] }],
+        "if": { "required": ["type"] },
+        "then": { "$ref": "#/$defs/action" },
+        "else": { "$ref": "#/$defs/workflow" },
+    });
+    let mut schema = document("loom", root, DEFINITIONS);
+    if let Some(definitions) = schema.get_mut("$defs").and_then(Json::as_object_mut) {
+        definitions.insert(String::from("action"), action_schema());
+    }
+    Json::Object(schema)
+}
+
+/// The schema of an action: its type decides which keys it has.
+fn action_schema() -> Json {
+    let names: Vec<&str> = types().collect();
+    let of_type = schema::types(&names);
+    let branches: Vec<Json> = TYPES.iter().map(branch).collect();
+    json!({
+        "type": "object",
+        "required": ["type"],
+        "properties": { "type": of_type },
+        "allOf": branches,
+    })
+}
+
+fn branch(action: &Action) -> Json {
+    let mut words: Vec<Json> = action.types.iter().map(|word| schema::word(word)).collect();
+    let kind = match (words.len(), words.pop()) {
+        (1, Some(word)) => word,
+        (_, last) => {
+            words.extend(last);
+            json!({ "anyOf": words })
+        }
+    };
+    let about = match action.about {
+        "" => json!({}),
+        about => json!({ "description": about }),
+    };
+    let own = schema::members(&action.map);
+    let properties = |schema: Json| schema.get("properties").cloned().unwrap_or_default();
+    let common = Map { keys: &[COMMON, OUTCOME], ..MAP };
+    let all = with(properties(schema::members(&common)), properties(own.clone()));
+    let then = with(with(about, own), json!({ "properties": all }));
+    json!({ "if": { "properties": { "type": kind }, "required": ["type"] }, "then": then })
+}

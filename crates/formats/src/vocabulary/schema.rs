@@ -1,0 +1,210 @@
+//! JSON Schemas (draft 7) from the vocabulary.
+
+use super::{Case, Definition, Key, Map, Others, Type, Ways};
+use serde_json::{Map as Object, Value as Json, json};
+
+/// The schema of a type.
+pub(crate) fn of(value: &Type) -> Json {
+    match *value {
+        Type::Any => json!({}),
+        Type::Json([kind]) => json!({ "type": kind }),
+        Type::Json(kinds) => json!({ "type": kinds }),
+        Type::Name => json!({ "type": "string", "minLength": 1 }),
+        Type::Pattern(pattern) => json!({ "type": "string", "pattern": pattern }),
+        Type::Integer(from, None) => json!({ "type": "integer", "minimum": from }),
+        Type::Integer(from, Some(to)) => {
+            json!({ "type": "integer", "minimum": from, "maximum": to })
+        }
+        Type::Words(words) => json!({ "enum": words }),
+        Type::AnyCase(words) => any_case(words, None),
+        Type::Computed(words) => any_case(words, Some(of(&Type::Def("expression")))),
+        Type::Exactly(value) => json!({ "const": parsed(value) }),
+        Type::Def(name) => json!({ "$ref": format!("#/$defs/{name}") }),
+        Type::ListOf(item) => json!({ "type": "array", "items": of(item) }),
+        Type::ListOrNull(item) => json!({ "type": ["array", "null"], "items": of(item) }),
+        Type::MapOf(member) => json!({ "type": "object", "additionalProperties": of(member) }),
+        Type::Map(map) => with(json!({ "type": "object" }), members(map)),
+        Type::MapOrNull(map) => with(json!({ "type": ["object", "null"] }), members(map)),
+        Type::AnyOf(types) => json!({ "anyOf": types.iter().map(of).collect::<Vec<_>>() }),
+        Type::OneOf(types) => json!({ "oneOf": types.iter().map(of).collect::<Vec<_>>() }),
+        Type::About(about, value) => with(json!({ "description": about }), of(value)),
+        Type::With(rules, value) => with(of(value), parsed(rules)),
+    }
+}
+
+/// What a map may have, but for its type.
+pub(crate) fn members(map: &Map) -> Json {
+    let keys = || map.keys.iter().flat_map(|group| group.iter());
+    let mut schema = Object::new();
+    let required = keys().filter(|key| key.required).map(|key| key.name);
+    let required: Vec<&str> = required.chain(map.required.iter().copied()).collect();
+    if !required.is_empty() {
+        schema.insert(String::from("required"), json!(required));
+    }
+    match map.others {
+        Others::Own => {
+            schema.insert(String::from("additionalProperties"), json!(false));
+            schema.insert(String::from("patternProperties"), json!({ "^x-": {} }));
+        }
+        Others::None => _ = schema.insert(String::from("additionalProperties"), json!(false)),
+        Others::Allowed => _ = schema.insert(String::from("additionalProperties"), json!(true)),
+        Others::Any => {}
+    }
+    let properties = keys().map(|key| (key.name.to_owned(), property(key)));
+    let properties: Object<String, Json> = properties.collect();
+    if !properties.is_empty() {
+        schema.insert(String::from("properties"), Json::Object(properties));
+    }
+    let ways = |ways: &[&[&str]]| -> Vec<Json> {
+        ways.iter()
+            .map(|keys| json!({ "required": keys }))
+            .collect()
+    };
+    match map.ways {
+        Ways::One => {}
+        Ways::Any(all) => _ = schema.insert(String::from("anyOf"), json!(ways(all))),
+        Ways::Exactly(all) => _ = schema.insert(String::from("oneOf"), json!(ways(all))),
+    }
+    let cases: Vec<Json> = map.cases.iter().map(case).collect();
+    if !cases.is_empty() {
+        schema.insert(String::from("allOf"), json!(cases));
+    }
+    with(Json::Object(schema), parsed(map.rules))
+}
+
+fn case(case: &Case) -> Json {
+    let is = json!({ case.key: { "const": case.is } });
+    json!({ "if": { "properties": is, "required": [case.key] }, "then": members(&case.then) })
+}
+
+fn property(key: &Key) -> Json {
+    let mut schema = Object::new();
+    if !key.about.is_empty() {
+        schema.insert(String::from("description"), json!(key.about));
+    }
+    let mut schema = with(Json::Object(schema), of(&key.value));
+    if let (Json::Object(schema), Some(default)) = (&mut schema, key.default) {
+        schema.insert(String::from("default"), parsed(default));
+    }
+    schema
+}
+
+/// A schema whose root has these members.
+pub(crate) fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<String, Json> {
+    let head = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": format!("https://windlass.example/schemas/{id}.json"),
+    });
+    let known = definitions
+        .iter()
+        .map(|one| (one.name.to_owned(), of(&one.value)));
+    let known: Object<String, Json> = known.collect();
+    let Json::Object(mut schema) = with(head, root) else {
+        return Object::new();
+    };
+    schema.insert(String::from("$defs"), Json::Object(known));
+    schema
+}
+
+/// One schema with the members of another.
+pub(crate) fn with(schema: Json, more: Json) -> Json {
+    match (schema, more) {
+        (Json::Object(mut schema), Json::Object(more)) => {
+            schema.extend(more);
+            Json::Object(schema)
+        }
+        (schema, _) => schema,
+    }
+}
+
+/// JSON of the vocabulary; none of an empty text.
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn any_case(words: &[&str], further: Option<Json>) -> Json {
+    let all = words
+        .iter()
+        .map(|word| letters(word))
+        .collect::<Vec<_>>()
+        .join("|");
+    let known = [
+        json!({ "enum": words }),
+        json!({ "pattern": format!("^(?:{all})$") }),
+    ];
+    let known: Vec<Json> = known.into_iter().chain(further).collect();
+    json!({ "type": "string", "anyOf": known })
+}
+
+/// The schema of a type of actions.
+pub(crate) fn types(words: &[&str]) -> Json {
+    with(json!({ "examples": words }), any_case(words, None))
+}
+
+/// The schema of one word in any case.
+pub(crate) fn word(word: &str) -> Json {
+    json!({ "type": "string", "pattern": format!("^{}$", letters(word)) })
+}
+
+/// A regular expression for a word in any case: JSON Schema has no flag for that.
+fn letters(word: &str) -> String {
+    let letter = |letter: char| match letter.is_ascii_alphabetic() {
+        true => format!(
+            "[{}{}]",
+            letter.to_ascii_uppercase(),
+            letter.to_ascii_lowercase()
+        ),
+        false => letter.to_string(),
+    };
+    word.chars().map(letter).collect()
+}
+
+/// The longest line of a schema's text, in bytes.
+const WIDTH: usize = 140;
+
+/// The schema as text: what fits into a line is in one.
+pub(crate) fn text(schema: &Json) -> String {
+    let mut text = String::new();
+    write(schema, 0, 0, &mut text);
+    text.push('\n');
+    text
+}
+
+/// Writes a value at a depth, behind something of this length.
+fn write(value: &Json, depth: usize, before: usize, text: &mut String) {
+    let flat = value.to_string();
+    let is_short = 2 * depth + before + flat.len() <= WIDTH;
+    let indent = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.push_str(&"  ".repeat(depth));
+    };
+    match value {
+        Json::Object(members) if !is_short => {
+            text.push('{');
+            for (number, (name, member)) in members.iter().enumerate() {
+                if number > 0 {
+                    text.push(',');
+                }
+                indent(text, depth + 1);
+                let name = format!("{}: ", json!(name));
+                text.push_str(&name);
+                write(member, depth + 1, name.len(), text);
+            }
+            indent(text, depth);
+            text.push('}');
+        }
+        Json::Array(items) if !is_short => {
+            text.push('[');
+            for (number, item) in items.iter().enumerate() {
+                if number > 0 {
+                    text.push(',');
+                }
+                indent(text, depth + 1);
+                write(item, depth + 1, 0, text);
+            }
+            indent(text, depth);
+            text.push(']');
+        }
+        _ => text.push_str(&flat),
+    }
+}

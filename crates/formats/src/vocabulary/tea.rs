@@ -1,0 +1,784 @@
+//! The vocabulary of The Edge Agent: docs/reference/tea.md.
+
+use super::schema::{document, of, with};
+use super::{Case, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
+use serde_json::{Value as Json, json};
+
+const SECONDS: Type = Type::With(
+    r#"{"minimum":0,"pattern":"^\\s*P(?=[\\dT])(?:\\d+W|(?:\\d+D)?(?:T(?=\\d)(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:[.,]\\d+)?S)?)?)\\s*$|\\{\\{|\\{%"}"#,
+    &Type::Json(&["number", "string"]),
+);
+const LANGUAGES: Type = Type::Words(&["python", "lua", "prolog"]);
+const CONDITION: Type = Type::Json(&["string", "boolean", "integer"]);
+const EDGE_CONDITION: Type = Type::AnyOf(&[
+    CONDITION,
+    Type::Map(&Map {
+        keys: &[&[required("type", Type::Exactly(r#""expression""#), ""), required("value", Type::Json(&["string", "boolean", "number"]), "")]],
+        others: Others::Any,
+        ..MAP
+    }),
+]);
+const CODE: Type = Type::Map(&Map {
+    keys: &[&[
+        required("code", TEXT, ""),
+        key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+        key("type", LANGUAGES, ""),
+    ]],
+    others: Others::Any,
+    ..MAP
+});
+const RESULT: Type = Type::AnyOf(&[TEXT, OBJECT]);
+const EXPRESSION: Type = Type::Map(&Map {
+    keys: &[&[
+        key("output", RESULT, "A key of the state, or a map from keys to templates that see `result`."),
+        key("output_key", TEXT, "The same as output, for one key of the state."),
+        required("type", Type::Exactly(r#""expression""#), ""),
+        required("value", Type::Any, ""),
+    ]],
+    others: Others::Any,
+    ..MAP
+});
+const NULL: Type = Type::Json(&["null"]);
+const NODE: &[Key] = &[
+    key("description", TEXT, ""),
+    key("metadata", Type::Any, ""),
+    key(
+        "goto",
+        Type::AnyOf(&[
+            TEXT,
+            Type::ListOf(&Type::Map(&Map {
+                keys: &[&[
+                    key("if", CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
+                    required("to", TEXT, ""),
+                ]],
+                others: Others::None,
+                ..MAP
+            })),
+        ]),
+        "The next node: a name, or the first rule whose condition is true.",
+    ),
+    key(
+        "type",
+        Type::With(r#"{"examples":["while_loop","dynamic_parallel"]}"#, &TEXT),
+        "`while_loop` or `dynamic_parallel`; others have no meaning.",
+    ),
+    key(
+        "run",
+        Type::AnyOf(&[TEXT, CODE, EXPRESSION, NULL]),
+        "Code; default Python. The result of code with `return` is the returned value, that of other code is its new names.",
+    ),
+    key(
+        "script",
+        Type::AnyOf(&[TEXT, CODE, EXPRESSION]),
+        "Code; default Python. The result of code with `return` is the returned value, that of other code is its new names.",
+    ),
+    key("language", LANGUAGES, ""),
+    key("uses", Type::Def("actionName"), "The name of an action."),
+    key(
+        "action",
+        Type::AnyOf(&[
+            Type::Name,
+            Type::About(
+                "Of a dynamic_parallel: an action for each item.",
+                &Type::Map(&Map {
+                    keys: &[&[
+                        key("output", Type::Json(&["string", "object"]), ""),
+                        required("uses", Type::Def("actionName"), ""),
+                        key("with", Type::Json(&["object", "null"]), ""),
+                    ]],
+                    others: Others::Any,
+                    ..MAP
+                }),
+            ),
+        ]),
+        "",
+    ),
+    key("with", OBJECT, ""),
+    key("output", Type::AnyOf(&[TEXT, OBJECT, NULL]), "A key of the state, or a map from keys to templates that see `result`."),
+    key("output_key", TEXT, "The same as output, for one key of the state."),
+    key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+    key("steps", Type::ListOf(&Type::Def("inner")), "Nodes one after the other, as one."),
+    key("condition", CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
+    key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; a spent budget is no error."),
+    key("body", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
+    key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one."),
+    key("item_var", TEXT, "The key of the item; default item."),
+    key("index_var", TEXT, "The key of the item's number; default index."),
+    key("max_concurrency", Type::With(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32."),
+    key("fail_fast", FLAG, "Begins no more branches after one that failed."),
+    key(
+        "fan_in",
+        Type::Json(&["boolean", "string"]),
+        "This node joins parallel branches; of a dynamic_parallel, the node that collects its results.",
+    ),
+];
+const ROOT: Map = Map {
+    keys: &[&[
+        key("dialect", Type::Words(&["loom", "azure", "tea", "canvas"]), ""),
+        key("name", Type::Json(&["string", "null"]), ""),
+        key("description", TEXT, ""),
+        key("version", Type::Any, ""),
+        key("metadata", Type::Any, ""),
+        key("$schema", TEXT, ""),
+        key("variables", OBJECT, "Constants: `variables.x`."),
+        key("data", OBJECT, "Constants: `data.x`."),
+        key("initial_state", Type::Json(&["object", "null"]), "The state at the start; a run's input overrides it."),
+        key(
+            "settings",
+            Type::Map(&Map {
+                keys: &[&[
+                    key("max_steps", Type::Integer(1, None), "How many nodes a run may enter; default 1000."),
+                    key("error_handling", OBJECT, "What on_error of a node leaves out."),
+                    key(
+                        "llm",
+                        Type::Map(&Map {
+                            keys: &[&[key(
+                                "shell_providers",
+                                OBJECT,
+                                "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}.",
+                            )]],
+                            others: Others::Any,
+                            ..MAP
+                        }),
+                        "Defaults for calls of a model.",
+                    ),
+                    key("shell_providers", OBJECT, "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}."),
+                ]],
+                others: Others::Any,
+                ..MAP
+            }),
+            "",
+        ),
+        key("handlers", OBJECT, "Commands and addresses that answer for actions, by name."),
+        key("extraction_schema", Type::Any, "Default for `schema` of validate.extraction."),
+        key("validation_constraints", Type::Any, "Default for `constraints` of validate.extraction."),
+        key("validation_probes", Type::Any, "Default for `probes` of validate.extraction."),
+        required("nodes", Type::ListOf(&Type::Def("node")), ""),
+        key("edges", Type::ListOrNull(&Type::Def("edge")), ""),
+        key(
+            "config",
+            Type::MapOrNull(&Map {
+                keys: &[&[
+                    key("interrupt_before", Type::ListOrNull(&TEXT), "Nodes before which a run waits for the signal with their name."),
+                    key("interrupt_after", Type::ListOrNull(&TEXT), "Nodes after which a run waits for the signal with their name."),
+                ]],
+                others: Others::Any,
+                ..MAP
+            }),
+            "",
+        ),
+    ]],
+    others: Others::Any,
+    ..MAP
+};
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        name: "node",
+        value: Type::Map(&Map {
+            keys: &[
+                NODE,
+                &[
+                    required("name", Type::Name, "Unique in the file, regardless of case."),
+                    key(
+                        "on_error",
+                        Type::MapOrNull(&Map {
+                            keys: &[&[
+                                key(
+                                    "mode",
+                                    Type::Words(&["raise", "graceful", "retry"]),
+                                    "graceful: the error becomes the key __error__ of the state. retry: the same after more attempts.",
+                                ),
+                                key("max_retries", Type::Integer(0, Some(100)), "Attempts after the first; default 3."),
+                                key(
+                                    "retry_delay",
+                                    Type::With(r#"{"minimum":0,"maximum":300}"#, &Type::Json(&["number"])),
+                                    "Seconds before the second attempt; default 1.",
+                                ),
+                                key(
+                                    "backoff_multiplier",
+                                    Type::With(r#"{"enum":[1,2]}"#, &Type::Any),
+                                    "2: each wait is twice the one before; 1: all are the same.",
+                                ),
+                                key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again."),
+                            ]],
+                            others: Others::Any,
+                            ..MAP
+                        }),
+                        "What is done when the node fails; without it that ends the run.",
+                    ),
+                    key(
+                        "interrupt",
+                        Type::With(r#"{"enum":["before","after",null]}"#, &Type::Any),
+                        "Waits for the signal with the node's name, before or after the node.",
+                    ),
+                ],
+            ],
+            others: Others::Any,
+            cases: &[
+                Case {
+                    key: "type",
+                    is: "while_loop",
+                    then: Map { keys: &[&[]], required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP },
+                },
+                Case { key: "type", is: "dynamic_parallel", then: Map { keys: &[&[]], required: &["items", "fan_in"], others: Others::Any, ..MAP } },
+                Case {
+                    key: "uses",
+                    is: "retry.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required("validate", Type::Def("actionName"), "The name of an action."),
+                                    key("validate_args", OBJECT, ""),
+                                    required("correct", TEXT, "The name of a top-level node."),
+                                    key(
+                                        "max_retries",
+                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
+                                        "The most corrections; default 1.",
+                                    ),
+                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "uses",
+                    is: "reflection.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required(
+                                        "generator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    key(
+                                        "corrector",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    required(
+                                        "evaluator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                                                key(
+                                                    "schema",
+                                                    Type::Json(&["object", "boolean", "string"]),
+                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
+                                                ),
+                                                key("prompt", TEXT, ""),
+                                                key("model", TEXT, ""),
+                                                key("examples", LIST, ""),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ..MAP
+                                        }),
+                                        "",
+                                    ),
+                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
+                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "action",
+                    is: "retry.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required("validate", Type::Def("actionName"), "The name of an action."),
+                                    key("validate_args", OBJECT, ""),
+                                    required("correct", TEXT, "The name of a top-level node."),
+                                    key(
+                                        "max_retries",
+                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
+                                        "The most corrections; default 1.",
+                                    ),
+                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "action",
+                    is: "reflection.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required(
+                                        "generator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    key(
+                                        "corrector",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    required(
+                                        "evaluator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                                                key(
+                                                    "schema",
+                                                    Type::Json(&["object", "boolean", "string"]),
+                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
+                                                ),
+                                                key("prompt", TEXT, ""),
+                                                key("model", TEXT, ""),
+                                                key("examples", LIST, ""),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ..MAP
+                                        }),
+                                        "",
+                                    ),
+                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
+                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+            ],
+            ..MAP
+        }),
+    },
+    Definition {
+        name: "inner",
+        value: Type::Map(&Map {
+            keys: &[NODE, &[key("name", Type::Name, "Unique in the file, regardless of case.")]],
+            others: Others::Any,
+            cases: &[
+                Case {
+                    key: "type",
+                    is: "while_loop",
+                    then: Map { keys: &[&[]], required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP },
+                },
+                Case { key: "type", is: "dynamic_parallel", then: Map { keys: &[&[]], required: &["items", "fan_in"], others: Others::Any, ..MAP } },
+                Case {
+                    key: "uses",
+                    is: "retry.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required("validate", Type::Def("actionName"), "The name of an action."),
+                                    key("validate_args", OBJECT, ""),
+                                    required("correct", TEXT, "The name of a top-level node."),
+                                    key(
+                                        "max_retries",
+                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
+                                        "The most corrections; default 1.",
+                                    ),
+                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "uses",
+                    is: "reflection.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required(
+                                        "generator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    key(
+                                        "corrector",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    required(
+                                        "evaluator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                                                key(
+                                                    "schema",
+                                                    Type::Json(&["object", "boolean", "string"]),
+                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
+                                                ),
+                                                key("prompt", TEXT, ""),
+                                                key("model", TEXT, ""),
+                                                key("examples", LIST, ""),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ..MAP
+                                        }),
+                                        "",
+                                    ),
+                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
+                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "action",
+                    is: "retry.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required("validate", Type::Def("actionName"), "The name of an action."),
+                                    key("validate_args", OBJECT, ""),
+                                    required("correct", TEXT, "The name of a top-level node."),
+                                    key(
+                                        "max_retries",
+                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
+                                        "The most corrections; default 1.",
+                                    ),
+                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+                Case {
+                    key: "action",
+                    is: "reflection.loop",
+                    then: Map {
+                        keys: &[&[required(
+                            "with",
+                            Type::Map(&Map {
+                                keys: &[&[
+                                    required(
+                                        "generator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    key(
+                                        "corrector",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("action", Type::Def("actionName"), "The name of an action."),
+                                                key("uses", Type::Def("actionName"), "The name of an action."),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                                            ..MAP
+                                        }),
+                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                                    ),
+                                    required(
+                                        "evaluator",
+                                        Type::Map(&Map {
+                                            keys: &[&[
+                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                                                key(
+                                                    "schema",
+                                                    Type::Json(&["object", "boolean", "string"]),
+                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
+                                                ),
+                                                key("prompt", TEXT, ""),
+                                                key("model", TEXT, ""),
+                                                key("examples", LIST, ""),
+                                                key("run", TEXT, ""),
+                                                key("language", LANGUAGES, ""),
+                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                                            ]],
+                                            others: Others::Any,
+                                            ..MAP
+                                        }),
+                                        "",
+                                    ),
+                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
+                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
+                                ]],
+                                others: Others::Any,
+                                ..MAP
+                            }),
+                            "",
+                        )]],
+                        others: Others::Any,
+                        ..MAP
+                    },
+                },
+            ],
+            ..MAP
+        }),
+    },
+    Definition {
+        name: "edge",
+        value: Type::Map(&Map {
+            keys: &[&[
+                required("from", TEXT, "A node's name, or __start__."),
+                required("to", TEXT, "A node's name, or __end__."),
+                key(
+                    "condition",
+                    EDGE_CONDITION,
+                    "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`.",
+                ),
+                key("when", EDGE_CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
+            ]],
+            others: Others::Any,
+            ..MAP
+        }),
+    },
+    Definition {
+        name: "actionName",
+        value: Type::AnyOf(&[
+            Type::Words(&[
+                "llm.call",
+                "retry.loop",
+                "reflection.loop",
+                "reflection.evaluate",
+                "reflection.correct",
+                "validate.extraction",
+                "validate.schema",
+                "data.validate",
+                "data.merge",
+                "json.parse",
+                "notify",
+                "http.get",
+                "http.post",
+                "http",
+                "shell",
+                "activity",
+                "actor",
+                "ai",
+                "appendFile",
+                "wait",
+                "compose",
+                "terminate",
+                "waitForSignal",
+                "initializeVariable",
+                "setVariable",
+                "incrementVariable",
+                "decrementVariable",
+                "appendToArrayVariable",
+                "appendToStringVariable",
+                "parseJson",
+                "select",
+                "query",
+                "join",
+                "table",
+                "actions.llm_call",
+                "actions.retry_loop",
+                "actions.reflection_loop",
+                "actions.reflection_evaluate",
+                "actions.reflection_correct",
+                "actions.validate_extraction",
+                "actions.validate_schema",
+                "actions.data_validate",
+                "actions.data_merge",
+                "actions.json_parse",
+                "actions.http_get",
+                "actions.http_post",
+                "actions.http",
+                "actions.shell",
+                "actions.activity",
+                "actions.actor",
+                "actions.ai",
+                "actions.appendFile",
+                "actions.wait",
+                "actions.compose",
+                "actions.terminate",
+                "actions.waitForSignal",
+                "actions.initializeVariable",
+                "actions.setVariable",
+                "actions.incrementVariable",
+                "actions.decrementVariable",
+                "actions.appendToArrayVariable",
+                "actions.appendToStringVariable",
+                "actions.parseJson",
+                "actions.select",
+                "actions.query",
+                "actions.join",
+                "actions.table",
+                "file.read",
+                "actions.file_read",
+                "file.write",
+                "actions.file_write",
+                "memory.store",
+                "actions.memory_store",
+                "memory.retrieve",
+                "actions.memory_retrieve",
+            ]),
+            Type::About(
+                "Not supported: gives an error object, as in TEA without its service.",
+                &Type::Pattern(
+                    r#"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$"#,
+                ),
+            ),
+            Type::About(
+                "The second names of TEA.",
+                &Type::Words(&[
+                    "data_merge",
+                    "data_validate",
+                    "file_read",
+                    "file_write",
+                    "http_get",
+                    "http_post",
+                    "json_parse",
+                    "llm_call",
+                    "memory_retrieve",
+                    "memory_store",
+                    "reflection_correct",
+                    "reflection_evaluate",
+                    "reflection_loop",
+                    "retry_loop",
+                    "validate_extraction",
+                    "validate_schema",
+                ]),
+            ),
+        ]),
+    },
+];
+
+/// The JSON Schema of the format.
+pub(crate) fn schema() -> Json {
+    let head = json!({
+        "title": "A workflow of The Edge Agent",
+        "description": "Nodes and edges over one state; docs/reference/tea.md describes it.",
+    });
+    let root = with(head, of(&Type::Map(&ROOT)));
+    Json::Object(document("tea", root, DEFINITIONS))
+}
