@@ -78,12 +78,13 @@ pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
 }
 
-/// Asks the server or the owner, or else does it here. It asks again when the other is about to leave.
+/// Asks the server or the owner, or else does it here. It asks again after an error that another try may mend.
 async fn answer<S, T>(
     global: &Global,
     mut open: impl FnMut() -> Result<S, EngineError>,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     here: impl AsyncFn(&S) -> Result<T, EngineError>,
+    is_passing: impl Fn(&ClientError) -> bool,
 ) -> Result<T, Failure> {
     let remote = remote(global)?;
     let deadline = Instant::now() + RETRY_TIME;
@@ -96,7 +97,7 @@ async fn answer<S, T>(
             },
         };
         match ask(&client).await {
-            Err(error) if error.is_gone() && Instant::now() < deadline => {
+            Err(error) if is_passing(&error) && Instant::now() < deadline => {
                 tokio::time::sleep(RETRY_EVERY).await;
             }
             other => return Ok(other?),
@@ -116,7 +117,8 @@ pub async fn inspect<T>(
         return Ok(read(engine.inspector())?);
     }
     let open = || Inspector::open(&global.state);
-    answer(global, open, ask, async |store| read(store)).await
+    let read = async |store: &Inspector| read(store);
+    answer(global, open, ask, read, ClientError::is_gone).await
 }
 
 /// A command to a run. A server or the owner carries it out, or this process, without moving the run.
@@ -166,5 +168,8 @@ async fn command_in<T>(
     if global.engine.is_some() {
         return Ok(here(&open()?).await?);
     }
-    answer(global, open, ask, here).await
+    // A server that restarts is soon there again. Commands can be repeated.
+    let is_passing =
+        |error: &ClientError| error.is_gone() || matches!(error, ClientError::Unreachable(_));
+    answer(global, open, ask, here, is_passing).await
 }

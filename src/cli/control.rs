@@ -155,7 +155,7 @@ async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String])
     report
 }
 
-pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure> {
+pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Result<Exit, Failure> {
     let run = &args.run;
     let payload = match (&args.payload, &args.choice) {
         (Some(text), _) => Some(
@@ -180,14 +180,15 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
             (name, payload, received)
         }
     };
+    // The next owner of the store is asked again when the answer of this one was lost.
+    let id = args.id.clone().unwrap_or_else(|| new_id("signal"));
     let signal = api::Signal {
         name,
         payload,
         received,
-        // The next owner of the store is asked again when the answer of this one was lost.
-        id: Some(new_id("signal")),
+        id: Some(id.clone()),
     };
-    let status = command(
+    let sent = command(
         global,
         async |client| client.signal(run, &signal).await,
         async |engine| {
@@ -195,7 +196,15 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
             audited(global, "signal", Some(run), engine.signal(run, signal)).await
         },
     );
-    print(run, status.await?, &args.output)
+    let sent = sent.await;
+    if let Err(Failure::Client(error)) = &sent
+        && error.code().is_none()
+    {
+        screen.warn(&format!(
+            "it is unknown whether the signal was stored: repeat the command with --id {id}, and the run receives it once"
+        ));
+    }
+    print(run, sent?, &args.output)
 }
 
 /// A signal that a run waits for.

@@ -128,12 +128,17 @@ impl Failure {
 
     pub fn hint(&self) -> Option<String> {
         let of_store = match self {
-            Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why)),
-            Self::Engine(EngineError::Store(error)) => advice(error),
-            Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
+            Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why).to_owned()),
+            Self::Engine(EngineError::MissingInput(name, _)) => {
+                Some(format!("-i {name}=… gives it"))
+            }
+            Self::Engine(EngineError::Store(error)) => advice(error).map(str::to_owned),
+            Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => {
+                advice(error).map(str::to_owned)
+            }
             _ => None,
         };
-        let text = of_store.or_else(|| match self.code()? {
+        let of_code = || match self.code()? {
             ErrorCode::UnknownRun => Some("`windlass list` shows the runs of a store"),
             ErrorCode::RunExists => Some(
                 "choose another --id; `windlass resume` resumes an unfinished run, and `windlass \
@@ -145,8 +150,8 @@ impl Failure {
             ),
             ErrorCode::NoStore => Some("`windlass run` makes one; --state says where it is"),
             _ => None,
-        });
-        text.map(str::to_owned)
+        };
+        of_store.or_else(|| of_code().map(str::to_owned))
     }
 }
 

@@ -9,8 +9,8 @@ use super::watch::{Shown, show};
 use super::{format, inputs};
 use std::cell::Cell;
 use std::path::Path;
-use windlass_engine::report::{ListFilter, ListReport, StatusFilter, list};
-use windlass_engine::{EngineError, RunStatus, Timestamp, now};
+use windlass_engine::report::{ListFilter, ListReport, RunRow, StatusFilter, list};
+use windlass_engine::{EngineError, RunStatus, TURN_SIGNAL, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
     let filter = ListFilter {
@@ -22,6 +22,8 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
         stuck_since: args.stuck.map(Lasting::ago),
+        // What each waits for; of all runs of a store that is too much.
+        detail: matches!(args.output.output, Format::Table) && args.limit.limit().is_some(),
         ..ListFilter::default()
     };
     let format = args.output.output;
@@ -85,6 +87,18 @@ pub fn statuses(words: &[String]) -> Result<Vec<StatusFilter<RunStatus>>, Failur
     words.iter().map(status).collect()
 }
 
+/// What a run waits for: a signal, or a time.
+fn next(row: &RunRow, now: Timestamp) -> String {
+    let waits = row.detail.waits_for.as_ref();
+    let signal = waits.and_then(|doing| doing.signal.as_deref());
+    let due = row.summary.next_due_at.map(|due| format::until(due, now));
+    match (signal.filter(|signal| *signal != TURN_SIGNAL), due) {
+        (Some(signal), None) => format!("signal {signal}"),
+        (Some(signal), Some(due)) => format!("signal {signal}, {due}"),
+        (None, due) => due.unwrap_or_default(),
+    }
+}
+
 fn table(report: &ListReport, now: Timestamp) -> String {
     if report.runs.is_empty() {
         return String::from("no runs");
@@ -100,8 +114,7 @@ fn table(report: &ListReport, now: Timestamp) -> String {
             run.status_word().to_owned(),
             format::date(run.started_at),
             format::ago(run.updated_at, now),
-            run.next_due_at
-                .map_or_else(String::new, |due| format::until(due, now)),
+            next(row, now),
             output::cut(&output::labels(&run.labels), 60),
         ]
     });

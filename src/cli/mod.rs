@@ -169,7 +169,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Pause(args) => on_one_thread(control::pause(global, screen, args)),
         Command::Cancel(args) => on_one_thread(control::cancel(global, screen, args)),
         Command::Retry(args) => on_threads(retry::retry(global, screen, args)),
-        Command::Signal(args) => on_one_thread(control::signal(global, args)),
+        Command::Signal(args) => on_one_thread(control::signal(global, screen, args)),
         Command::Prune(args) => on_one_thread(prune::prune(global, screen, args)),
         Command::Backup(args) => on_one_thread(backup::backup(global, args)),
         Command::Restore(args) => on_one_thread(backup::restore(global, args)),

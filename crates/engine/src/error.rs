@@ -24,6 +24,9 @@ pub enum EngineError {
     /// The input is not what the workflow declares.
     #[error("{0}")]
     Input(String),
+    /// An input without a default is missing, and where it is declared.
+    #[error("input `{0}` has no default and must be given{1}")]
+    MissingInput(String, String),
     /// The caller's key began another run.
     #[error("the idempotency key began run {0} with another input, other labels or another text")]
     KeyReused(windlass_model::model::Name),
@@ -196,7 +199,7 @@ impl EngineError {
         match self {
             Self::Store(error) => of_store(error),
             Self::Schedule(error) => of_schedule(error),
-            Self::Input(_) => ErrorCode::RefusedInput,
+            Self::Input(_) | Self::MissingInput(..) => ErrorCode::RefusedInput,
             Self::KeyReused(_) => ErrorCode::KeyReused,
             Self::SameKey { .. } => ErrorCode::SameKey,
             Self::NotRetried { .. } => ErrorCode::NotRetried,

@@ -478,7 +478,7 @@ pub fn check_run_id(id: &str) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::Input(format!(
-        "a run's id has 1 to {MAX_RUN_ID} letters, digits and -_.:@+, does not begin with -, and is not `.` or `..`: `{}`",
+        "an id has 1 to {MAX_RUN_ID} letters, digits and -_.:@+, does not begin with -, and is not `.` or `..`: `{}`",
         excerpt(&Value::text(id))
     )))
 }

@@ -281,11 +281,13 @@ impl Workflow {
             let place = self.source.bundle.file(input.span.file);
             let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
             let place = place.filter(|_| input.span.line > 0).unwrap_or_default();
-            let refused = |message| EngineError::Input(format!("{message}{place}"));
+            let refused = |message: String| EngineError::Input(message + &place);
             let value = match (given.get(&*input.name), &input.default) {
                 (Some(value), _) => converted(input, value).map_err(refused)?,
                 (None, Some(default)) => default.clone(),
-                (None, None) => return Err(refused(missing(input))),
+                (None, None) => {
+                    return Err(EngineError::MissingInput(input.name.to_string(), place));
+                }
             };
             given.insert(input.name.clone(), value);
         }
@@ -309,13 +311,6 @@ fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<
         return Err(EngineError::Input(message));
     }
     Ok(())
-}
-
-fn missing(input: &Input) -> String {
-    format!(
-        "input `{0}` has no default and must be given: -i {0}=…",
-        input.name
-    )
 }
 
 /// Text from the command line is converted to what is declared; anything else must fit.

@@ -97,6 +97,11 @@ impl<'a> Reader<'a> {
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
         let (code, message) = match node.kind {
             Kind::Null => ("missing-value", format!("{what} has no value")),
+            // A number of the wrong size: its kind says nothing.
+            Kind::Int(number) if wanted.contains("number") => (
+                "wrong-type",
+                format!("{what} must be {wanted}, this is {number}"),
+            ),
             _ => (
                 "wrong-type",
                 format!("{what} must be {wanted}, this is {}", node.kind_name()),

@@ -180,7 +180,7 @@ impl Check<'_> {
         for reference in references {
             let (message, hint) = match reference {
                 Reference::Secret(name) if of_callback(&name).is_some() => (
-                    format!("{what} reads `callbackUrl`, and would be stored"),
+                    format!("{what} reads the address of a callback, and would be stored"),
                     "only what an action is given can hold such an address: use it in the `inputs` of \
                      http, shell, activity, …",
                 ),

@@ -116,6 +116,9 @@ pub struct SignalArgs {
     /// Choice that answers the question, e.g. `approve`
     #[arg(long, value_name = "TEXT", conflicts_with = "payload")]
     pub choice: Option<String>,
+    /// Id of the signal: the run receives a signal with the same id once, so a repetition is safe
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }

@@ -23,7 +23,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
-use axum::routing::post_service;
+use axum::routing::get_service;
 use lines::Made;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -45,8 +45,8 @@ use tasks::InputAnswer;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tools::{Call, Request};
-use windlass_engine::ErrorCode;
 use windlass_engine::report::{ListReport, SourceReport, StatusReport};
+use windlass_engine::{ErrorCode, new_id};
 use windlass_server::InnerApi;
 use windlass_server::api::LocalStart;
 use windlass_server::client::ClientError;
@@ -263,7 +263,7 @@ impl ServerHandler for Agent {
                     name,
                     payload,
                     received,
-                }) => tools::signal(run, &name, &payload, received),
+                }) => tools::signal(run, &name, &payload, received, &new_id("signal")),
             };
             match self.ask(request, &context).await {
                 // Nor is it after another client was faster.
@@ -535,7 +535,7 @@ fn read<T: DeserializeOwned>(answer: Json) -> Result<T, ClientError> {
 pub fn routes(api: InnerApi) -> Router {
     // The guard of the server checks names and origins.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
-    let agent = Agent(Api::Inner(api));
+    let agent = Agent(Api::Inner(api.clone()));
     let mut sessions = LocalSessionManager::default();
     // A call may wait as long without a message.
     sessions.session_config.keep_alive = Some(MAX_WAIT + Duration::from_secs(60));
@@ -543,14 +543,21 @@ pub fn routes(api: InnerApi) -> Router {
     let counted = Arc::clone(&sessions);
     let service = StreamableHttpService::new(move || Ok(agent.clone()), sessions, config);
     let check = from_fn(move |request: extract::Request, next: Next| {
-        let counted = Arc::clone(&counted);
+        let (counted, api) = (Arc::clone(&counted), api.clone());
         async move {
             let begins = !request.headers().contains_key(HEADER_SESSION_ID);
             if begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
                 return (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response();
             }
-            let ends = request.method() == Method::DELETE;
+            let (ends, listens) = match *request.method() {
+                Method::DELETE => (true, false),
+                Method::GET => (false, true),
+                _ => (false, false),
+            };
             let mut response = next.run(request).await;
+            if listens {
+                response = api.until_stop(response);
+            }
             // Clients take a 202 for a session that has not ended.
             if ends && response.status() == StatusCode::ACCEPTED {
                 *response.status_mut() = StatusCode::NO_CONTENT;
@@ -558,8 +565,10 @@ pub fn routes(api: InnerApi) -> Router {
             response
         }
     });
-    // Nothing is sent without a request, so that there is no stream for GET.
-    let methods = post_service(service.clone()).delete_service(service);
+    // The stream for GET has the notifications of a session.
+    let methods = get_service(service.clone())
+        .post_service(service.clone())
+        .delete_service(service);
     Router::new().route("/mcp", methods.layer(check))
 }
 

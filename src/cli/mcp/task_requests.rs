@@ -1,13 +1,15 @@
 //! The requests and notifications for tasks that the library has no methods for: `tasks/list` and `tasks/result` of the
 //! protocol of 2025-11-25, and `notifications/tasks`.
 
-use super::{Agent, Api, PROGRESS, invalid, read, refused, tasks, tools};
+use super::{Agent, PROGRESS, invalid, read, refused, tasks, tools};
+use axum::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::model::{
     CustomRequest, CustomResult, ServerNotification, TaskStatusNotification,
     TaskStatusNotificationParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use serde_json::{Value as Json, json};
 use windlass_engine::report::ListReport;
 
@@ -83,18 +85,21 @@ async fn result(
     }
 }
 
-/// Notifies the client when the status of a task changes, until it has ended or the client has gone. Over HTTP a client
-/// asks: nothing is sent without a request.
+/// Notifies the client when the status of a task changes, until it has ended or the client has gone. Over HTTP only a
+/// client with a session has a stream for that.
 #[allow(clippy::disallowed_methods)] // It ends with the task or with the client.
 pub fn notify(agent: &Agent, run: &str, context: &RequestContext<RoleServer>) {
-    if matches!(agent.0, Api::Inner(_)) {
+    let parts = context.extensions.get::<Parts>();
+    if parts.is_some_and(|parts| !parts.headers.contains_key(HEADER_SESSION_ID)) {
         return;
     }
     let (agent, run, context) = (agent.clone(), run.to_owned(), context.clone());
     tokio::spawn(async move {
         let mut last = None;
         // The client asks for a task that cannot be read.
-        while let Ok(report) = agent.status(&run, &context).await {
+        while !context.peer.is_transport_closed()
+            && let Ok(report) = agent.status(&run, &context).await
+        {
             let task = tasks::detailed(&report);
             let status = task.status();
             if last.replace(status) != Some(status) {

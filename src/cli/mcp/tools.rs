@@ -132,7 +132,9 @@ const TOOLS: &[Described] = tools! {
         "Sends a signal to a run; an early signal is stored."
         [
             RUN, ("name", Kind::Text, true, "the signal's name"),
-            ("payload", Kind::Any, false, "what it carries")
+            ("payload", Kind::Any, false, "what it carries"),
+            ("received", Kind::Number, false, "of the wait that it answers, from `get_run`: refused if another signal has answered it"),
+            ("id", Kind::Text, false, "an id of your own makes a repetition safe: a run receives it once")
         ]
     "pause_run" ACTS
         "Pauses a run: effects in flight end, nothing new starts."
@@ -254,8 +256,7 @@ pub fn cancel(run: &str) -> Request {
     of_run(run, "/cancel", Method::POST, None)
 }
 
-pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>) -> Request {
-    let id = new_id("signal");
+pub fn signal(run: &str, name: &str, payload: &Json, received: Option<u64>, id: &str) -> Request {
     let body = json!({ "name": name, "payload": payload, "received": received, "id": id });
     of_run(run, "/signal", Method::POST, Some(body))
 }
@@ -406,7 +407,9 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();
-            signal(&run, &text("name").unwrap_or_default(), &payload, None)
+            let id = text("id").unwrap_or_else(|| new_id("signal"));
+            let name = text("name").unwrap_or_default();
+            signal(&run, &name, &payload, number("received"), &id)
         }
         "pause_run" => command("/pause"),
         "resume_run" => resume(&run),

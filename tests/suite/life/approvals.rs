@@ -202,7 +202,7 @@ fn the_files_of_questions_are_checked() {
         ),
         (
             wait("signal: s") + "  b: { type: compose, inputs: \"@callbackUrl('s')\" }\n",
-            "reads `callbackUrl`, and would be stored",
+            "reads the address of a callback, and would be stored",
         ),
     ] {
         let file = place.file("bad.yaml", &text);

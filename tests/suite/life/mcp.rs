@@ -337,8 +337,16 @@ fn a_client_lists_its_tasks_waits_for_a_result_and_is_notified() {
     let listed = agent.ask("tasks/list", &json!({}));
     assert_eq!(listed["tasks"][0]["taskId"], id, "{listed}");
     assert_eq!(listed["tasks"][0]["status"], "input_required", "{listed}");
-    let signal = json!({ "run": id, "name": "go", "payload": 7 });
-    agent.get("signal_run", signal);
+    let report = agent.get("get_run", json!({ "run": id }));
+    let received = &report["doing"][0]["received"];
+    let mut signal = json!({ "run": id, "name": "go", "payload": 7, "id": "once" });
+    signal["received"] = received.clone();
+    agent.get("signal_run", signal.clone());
+    // Repeated, it has been received.
+    agent.get("signal_run", signal.clone());
+    signal["id"] = json!("late");
+    let (failed, refused) = agent.call("signal_run", signal);
+    assert!(failed && refused.contains("asking"), "{refused}");
     let result = agent.ask("tasks/result", &json!({ "taskId": id }));
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("\"output\":7"), "{result}");
@@ -462,6 +470,51 @@ async fn a_server_speaks_to_agents_with_the_rights_of_their_tokens() {
     let text = String::from_utf8(audit.stdout).unwrap();
     // The start has the name of the token.
     assert!(text.contains("operate") && text.contains(&id), "{text}");
+}
+
+/// The stream of a session has the notifications of its tasks, and ends with the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_over_http_is_notified_of_its_tasks() {
+    let folder = Folder::new();
+    let state = folder.path().join("state");
+    let start = Start::new(&state).roles(folder.path(), &[("operate", "t")]);
+    let mut agent = HttpAgent::new(start.args(&["--grace", "1h"]).spawn(), "t").await;
+    let listen = |session: Option<String>| {
+        let request = agent.server.ask(reqwest::Method::GET, "/mcp");
+        let request = request
+            .bearer_auth("t")
+            .header("accept", "text/event-stream");
+        request
+            .header("mcp-session-id", session.unwrap_or_default())
+            .send()
+    };
+    let unknown = listen(Some(String::from("unknown"))).await.unwrap();
+    assert_eq!(unknown.status(), 404);
+    let mut stream = listen(agent.session.clone()).await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let text = "actions: { ask: { type: waitForSignal, signal: go } }";
+    let call = json!({ "name": "start_run", "arguments": { "text": text, "id": "asking" } });
+    agent.ask("tools/call", &call).await;
+    let mut said = String::new();
+    for status in ["input_required", "completed"] {
+        let is_it = |line: &str| {
+            let message = line.strip_prefix("data: ").unwrap_or_default();
+            let message: Value = serde_json::from_str(message).unwrap_or_default();
+            let params = &message["params"];
+            message["method"] == "notifications/tasks"
+                && params["taskId"] == "asking"
+                && params["status"] == status
+        };
+        while !said.lines().any(is_it) {
+            let chunk = stream.chunk().await.unwrap();
+            said += std::str::from_utf8(&chunk.expect("the stream ended")).unwrap();
+        }
+        let go = json!({ "name": "signal_run", "arguments": { "run": "asking", "name": "go" } });
+        agent.ask("tools/call", &go).await;
+    }
+    // A stream without an end would hold the server for its grace.
+    agent.server.stop();
+    while stream.chunk().await.unwrap().is_some() {}
 }
 
 /// The server of the agents is killed at any moment; each next one has all tasks.

@@ -149,6 +149,35 @@ async fn a_cancel_that_comes_too_late_is_told() {
 }
 
 #[test]
+fn a_list_shows_the_signal_that_a_run_waits_for_and_an_id_is_received_once() {
+    let place = Place::new();
+    let workflow = "
+actions:
+  first: { type: waitForSignal, signal: go, timeout: 1h }
+  second: { type: waitForSignal, signal: go }
+outputs: \"@outputs('first')\"
+";
+    let file = place.file("w.yaml", workflow);
+    let mut run = place.follow(&["run", &file, "--id", "r"]);
+    run.until("RunStarted", "");
+    let listed = || String::from_utf8(place.run(&["list"]).stdout).unwrap();
+    while !listed().contains("signal go, in ") {}
+    let once = ["signal", "r", "go", "--payload", "1", "--id", "one"];
+    for _ in 0..3 {
+        let sent = place.run(&once);
+        assert!(sent.status.success(), "{sent:?}");
+    }
+    while !listed().contains("  signal go\n") {}
+    let refused = place.run(&["signal", "r", "go", "--id", "no id"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("an id has 1 to"), "{said}");
+    let sent = place.run(&["signal", "r", "go", "--payload", "2"]);
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(run.result(), json!(1));
+}
+
+#[test]
 fn a_process_that_ends_with_a_signal_answers_the_sender_first() {
     for round in 0..60 {
         let place = Place::new();

@@ -32,7 +32,7 @@ actions:
     limit: { count: 100, tokens: 20000 }
     on_limit: ON_LIMIT
     actions:
-      ask: { type: ai, inputs: { model: m, prompt: work, base_url: "BASE/v1", api_key: k } }
+      ask: { type: ai, model: m, prompt: work, base_url: "BASE/v1", inputs: { api_key: k } }
       hold:
         type: shell
         run: "[ $N -ne 2 ] || { touch FOLDER/held; while [ ! -e FOLDER/go ]; do sleep 0.01; done; }"
@@ -133,8 +133,8 @@ actions:
 #[test]
 fn budgets_that_cannot_be_are_refused_with_their_place() {
     limits_are_refused(&[
-        ("{ tokens: 0 }", "`tokens` must be a whole number from 1"),
-        ("{ tokens: -5 }", "`tokens` must be a whole number from 1"),
+        ("{ tokens: 0 }", "or an expression, this is 0"),
+        ("{ tokens: -5 }", "or an expression, this is -5"),
         ("{ tokens: 2.5 }", "`tokens` must be a whole number from 1"),
         ("{ tokens: many }", "`tokens` must be a whole number from 1"),
         ("{ tokens: [1] }", "`tokens` must be a whole number from 1"),

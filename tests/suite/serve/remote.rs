@@ -342,3 +342,76 @@ fn the_manual_has_a_page_for_each_command() {
     let page = windlass(dir.path(), &["man"]);
     assert!(text(&page).starts_with(".ie"), "{}", text(&page));
 }
+
+/// A command that is sent while the server is away reaches the next one, and no signal is received twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_reach_a_server_that_is_killed_meanwhile() {
+    const SIGNALS: u64 = 10;
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let mut server = Start::new(&state).spawn();
+    let text = format!(
+        "
+variables: {{ seen: [] }}
+actions:
+  each:
+    type: foreach
+    foreach: \"@range(0, {SIGNALS})\"
+    concurrency: 1
+    actions:
+      next: {{ type: waitForSignal, signal: next }}
+      keep: {{ type: appendToArrayVariable, name: seen, value: \"@outputs('next')\" }}
+outputs: \"@variables('seen')\"
+"
+    );
+    let run = server.begin(&text, Value::Null).await;
+    for number in 0..SIGNALS {
+        let url = server.url.clone();
+        let listen = url.strip_prefix("http://").unwrap().to_owned();
+        let payload = number.to_string();
+        let send = || {
+            Command::new(env!("CARGO_BIN_EXE_windlass"))
+                .args(["signal", &run, "next", "--payload", &payload])
+                .args(["--server", &url])
+                .spawn()
+                .unwrap()
+        };
+        // It begins while the server is away, or loses it in the middle.
+        let mut sender = if number % 2 == 0 {
+            server.kill();
+            send()
+        } else {
+            let sender = send();
+            std::thread::sleep(std::time::Duration::from_millis(number * 5));
+            server.kill();
+            sender
+        };
+        server = Start::new(&state).args(&["--listen", &listen]).spawn();
+        let sent = sender.wait().unwrap();
+        assert!(sent.success(), "{number}: {sent}");
+    }
+    let all: Vec<u64> = (0..SIGNALS).collect();
+    assert_eq!(server.end(&run).await["output"], json!(all));
+}
+
+#[test]
+fn a_signal_that_reaches_no_server_says_how_it_is_sent_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(&dir.path().join("state")).spawn();
+    let url = server.url.clone();
+    server.kill();
+    let signal = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["signal", "r", "go", "--payload", "1", "--server", &url])
+            .args(args)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(8), "{output:?}");
+        text(&output)
+    };
+    let said = signal(&["--id", "mine"]);
+    let again = "it is unknown whether the signal was stored: repeat the command with --id mine";
+    assert!(said.contains(again), "{said}");
+    let said = signal(&[]);
+    assert!(said.contains("with --id signal-"), "{said}");
+}

@@ -67,6 +67,14 @@ impl<'n> Inputs<'n> {
         under.or(beside)
     }
 
+    /// Like `pass`, for a key that means something else next to the type.
+    fn pass_under(&mut self, loom: &mut Loom<'_>, key: &'static str) -> Option<&'n Entry> {
+        let entry = self.under.as_mut()?.get(key)?;
+        let template = loom.template(&entry.value);
+        self.members.push((text(key), template));
+        Some(entry)
+    }
+
     /// Like `get`, for a value that is a template and goes to the executor as it is.
     pub fn pass(
         &mut self,
@@ -459,30 +467,26 @@ impl Loom<'_> {
         let hint = "for example inputs: { prompt: \"…\" }";
         let timeout = act.fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let Some(entry) = act.fields.required(self, "inputs", act.span, hint) else {
-            return StepKind::Nothing.into();
+        let mut inputs = self.inputs(act, hint);
+        let mut asks = false;
+        for key in MODEL_KEYS.into_iter().chain(MODEL_OPTIONS) {
+            // Next to the type it is that of the action.
+            let entry = match key {
+                "timeout" => inputs.pass_under(self, key),
+                key => inputs.pass(act, self, key),
+            };
+            asks |= entry.is_some() && matches!(key, "prompt" | "messages");
+        }
+        let fields = inputs.under.as_ref();
+        let slip = |key| {
+            act.fields.has_slip_of(key) || fields.is_some_and(|fields| fields.has_slip_of(key))
         };
-        let what = format!("`inputs` of `{}`", act.name);
-        let mut rate = None;
-        if let Some(mut fields) = self.fields(&entry.value, &what, hint) {
-            fields.allow(&MODEL_KEYS);
-            fields.allow(&MODEL_OPTIONS);
-            rate = fields.get(RATE);
-            let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
-            let slip = ["prompt", "messages"]
-                .iter()
-                .any(|key| fields.has_slip_of(key));
-            if !asks.contains(&true) && !slip {
-                self.missing_input(act, "prompt", "give `prompt` or `messages`");
-            }
-            fields.finish(self);
+        if !asks && !slip("prompt") && !slip("messages") {
+            self.missing_input(act, "prompt", "give `prompt` or `messages`");
         }
-        let mut inputs = self.template(&entry.value);
-        match (rate, self.defaults.rate.clone()) {
-            (Some(rate), _) => _ = self.rate_name(&rate.value),
-            (None, Some(rate)) => inputs = inputs.with_members(vec![(text(RATE), rate)]),
-            (None, None) => {}
-        }
+        let rate = inputs.get(act, self, RATE);
+        inputs.members.extend(self.rate_member(rate));
+        let inputs = inputs.finish(self);
         let timeout = timeout.or_else(|| self.default_timeout());
         Body {
             retry: self.default_retry(act, true),

@@ -195,6 +195,7 @@ impl Client {
                 ("since", filter.since.map(|at| at.to_string())),
                 ("until", filter.until.map(|at| at.to_string())),
                 ("stuck_since", filter.stuck_since.map(|at| at.to_string())),
+                ("detail", filter.detail.then(|| String::from("true"))),
                 ("facets", filter.facets.then(|| String::from("true"))),
                 ("after", report.next.clone()),
             ];

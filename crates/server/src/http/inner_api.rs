@@ -1,7 +1,8 @@
 //! The API for another protocol of the same server: its requests become requests of the API, with their credentials.
 
+use super::app::EndSignal;
 use super::body::unreadable;
-use super::listener::ConnectionInfo;
+use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
 use crate::client::ClientError;
 use axum::Router;
@@ -9,6 +10,8 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
+use axum::response::Response;
+use futures_util::StreamExt;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tower_service::Service;
 use windlass_engine::ErrorCode;
@@ -25,12 +28,22 @@ const CREDENTIALS: [header::HeaderName; 4] = [
 ];
 
 /// The API of the server, without a connection.
-#[derive(Clone, Debug)]
-pub struct InnerApi(Router);
+#[derive(Clone)]
+pub struct InnerApi {
+    router: Router,
+    ends: EndSignal,
+}
 
 impl InnerApi {
-    pub(super) fn new(router: Router) -> Self {
-        Self(router)
+    pub(super) fn new(router: Router, ends: EndSignal) -> Self {
+        Self { router, ends }
+    }
+
+    /// An answer that has no end of its own: it ends when the server stops, or accepts other tokens.
+    pub fn until_stop(&self, response: Response) -> Response {
+        let ends = self.ends.clone();
+        let ended = Box::pin(async move { ends.must_end(Caller::Remote).await });
+        response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
     }
 
     /// A request with the credentials of the one that it serves; its answer as JSON.
@@ -68,7 +81,7 @@ impl InnerApi {
         };
         let request =
             request.map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
-        let Ok(response) = self.0.clone().call(request).await;
+        let Ok(response) = self.router.clone().call(request).await;
         let status = response.status();
         let bytes = to_bytes(response.into_body(), MAX_ANSWER).await;
         let bytes = bytes.map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;

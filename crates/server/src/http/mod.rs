@@ -72,7 +72,7 @@ pub(super) async fn serve_tcp(
 ) -> io::Result<()> {
     let further = further.map(|routes| {
         let inner = router(Arc::clone(&app), Router::new());
-        routes(InnerApi::new(inner)).with_state(())
+        routes(InnerApi::new(inner, app.ends())).with_state(())
     });
     let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
     serve(

@@ -53,7 +53,7 @@ impl Rule {
                 (Access::Nothing, None)
             }
             // What its messages ask of the API needs its own access.
-            ("DELETE", "/v1/session") | ("POST" | "DELETE", "/mcp") => (Access::View, None),
+            ("DELETE", "/v1/session") | ("GET" | "POST" | "DELETE", "/mcp") => (Access::View, None),
             // They compute, and change nothing.
             (
                 "POST",
