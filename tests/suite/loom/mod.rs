@@ -150,7 +150,9 @@ fn the_reference_has_the_keys_of_the_schemas() {
     let everywhere: Vec<String> = pages_of
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
         .collect();
-    let words = everywhere.iter().flat_map(|text| text.split(|char: char| !is_word(char)));
+    let words = everywhere
+        .iter()
+        .flat_map(|text| text.split(|char: char| !is_word(char)));
     let written: BTreeSet<&str> = words.collect();
     for format in ["loom", "tea", "canvas"] {
         let text = std::fs::read_to_string(root.join(format!("schemas/{format}.json"))).unwrap();
@@ -158,7 +160,10 @@ fn the_reference_has_the_keys_of_the_schemas() {
         collect_keys(&serde_json::from_str(&text).unwrap(), &mut keys);
         for (key, has_effect) in &keys {
             let is_written = written.contains(key.as_str());
-            assert!(is_written || !has_effect, "no page has the key `{key}` of {format}");
+            assert!(
+                is_written || !has_effect,
+                "no page has the key `{key}` of {format}"
+            );
         }
         for (_, name) in pages.iter().filter(|(of, _)| *of == format) {
             for key in table_keys(&page(name)) {

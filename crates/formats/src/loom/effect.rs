@@ -5,12 +5,12 @@ use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use crate::builder::{call, page_base, text};
 use crate::reader::Fields;
+use crate::vocabulary::model::MODEL;
 use crate::{TERMINAL_STATUSES, checks};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Call, RetryPolicy, StepKind, Wait};
 use windlass_model::model::{
-    BODY_FILE, EVENTS, IF_CHANGED, MODEL_KEYS, MODEL_OPTIONS, RATE, SAVE_TO, Status, named_sha256,
-    overrides_method,
+    BODY_FILE, EVENTS, IF_CHANGED, RATE, SAVE_TO, Status, named_sha256, overrides_method,
 };
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind, Node};
@@ -68,11 +68,12 @@ impl<'n> Inputs<'n> {
     }
 
     /// Like `pass`, for a key that means something else next to the type.
-    fn pass_under(&mut self, loom: &mut Loom<'_>, key: &'static str) -> Option<&'n Entry> {
-        let entry = self.under.as_mut()?.get(key)?;
-        let template = loom.template(&entry.value);
-        self.members.push((text(key), template));
-        Some(entry)
+    fn pass_under(&mut self, loom: &mut Loom<'_>, key: &'static str) {
+        let entry = self.under.as_mut().and_then(|fields| fields.get(key));
+        if let Some(entry) = entry {
+            let template = loom.template(&entry.value);
+            self.members.push((text(key), template));
+        }
     }
 
     /// Like `get`, for a value that is a template and goes to the executor as it is.
@@ -469,14 +470,12 @@ impl Loom<'_> {
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
         let mut inputs = self.inputs(act, hint);
         let mut asks = false;
-        for key in MODEL_KEYS.into_iter().chain(MODEL_OPTIONS) {
-            // Next to the type it is that of the action.
-            let entry = match key {
-                "timeout" => inputs.pass_under(self, key),
-                key => inputs.pass(act, self, key),
-            };
+        for key in MODEL.iter().map(|key| key.name) {
+            let entry = inputs.pass(act, self, key);
             asks |= entry.is_some() && matches!(key, "prompt" | "messages");
         }
+        // Next to the type it is that of the action.
+        inputs.pass_under(self, "timeout");
         let fields = inputs.under.as_ref();
         let slip = |key| {
             act.fields.has_slip_of(key) || fields.is_some_and(|fields| fields.has_slip_of(key))

@@ -9,9 +9,10 @@ use super::{SourcePosition, Tea, builder, evaluate, unsupported};
 use crate::append::{self, TEA_FILES as FILES};
 use crate::checks;
 use crate::reader::Fields;
+use crate::vocabulary::model::{ANSWER_TIME, MODEL};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, StepKind};
-use windlass_model::model::{ANSWER_ERRORS, MODEL_KEYS, MODEL_OPTIONS, Name};
+use windlass_model::model::{ANSWER_ERRORS, Name};
 use windlass_source::diagnostic::nearest;
 use windlass_source::source::{Entry, Kind};
 
@@ -271,7 +272,7 @@ impl<'n> Tea<'_, 'n> {
 
     /// Reports keys that no question to a model has.
     pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
-        let known = MODEL_KEYS.into_iter().chain(MODEL_OPTIONS);
+        let known = MODEL.iter().chain([&ANSWER_TIME]).map(|key| key.name);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
         for entry in entries {
             if entry.key == "deployment" {

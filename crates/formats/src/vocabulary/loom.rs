@@ -1,5 +1,6 @@
 //! The vocabulary of Loom: docs/reference/loom.md and docs/reference/actions.md.
 
+use super::model::{ANSWER_TIME, MODEL};
 use super::schema::{self, document, with};
 use super::{Definition, FLAG, Key, LIST, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
 use serde_json::{Value as Json, json};
@@ -162,44 +163,6 @@ const ACTIVITY: &[Key] = &[key("activityType", TEXT, "the handler's name"), INPU
 const ACTOR: &[Key] = &[key("actorType", TEXT, "the handler's name"), INPUT];
 const INPUT: Key = key("input", Type::Any, "the handler's input");
 
-pub(crate) const MODEL: &[Key] = &[
-    key("prompt", Type::Any, "the question; other values than text become JSON"),
-    key("messages", Type::Any, "instead of `prompt`: a list of {role, content}"),
-    key("system", Type::Any, "the system message"),
-    key("model", TEXT, "required for HTTP; else OPENAI_MODEL"),
-    key("temperature", Type::Any, "default 0.7; null leaves it to the model"),
-    key("provider", TEXT, "openai, azure, ollama, shell, or auto (default)"),
-    key("base_url", TEXT, "address of the API; default: that of the provider"),
-    key("api_base", TEXT, "the same as base_url"),
-    key("api_key", TEXT, "accepts a secret of the workflow"),
-    key("api_key_file", TEXT, "a file with the key"),
-    key("api_version", TEXT, "of Azure"),
-    key("max_retries", Type::Any, "retries of transient faults within an attempt; default 0"),
-    key("command", Type::Any, "for `shell`: the command that answers"),
-    key("args", Type::Any, "for `shell`: its arguments"),
-    key("shell_provider", TEXT, "for `shell`: the name of a provider"),
-    key("max_tokens", Type::Any, SENT),
-    key("max_completion_tokens", Type::Any, SENT),
-    key("response_format", Type::Any, SENT),
-    key("top_p", Type::Any, SENT),
-    key("stop", Type::Any, SENT),
-    key("seed", Type::Any, SENT),
-    key("presence_penalty", Type::Any, SENT),
-    key("frequency_penalty", Type::Any, SENT),
-    key("tools", Type::Any, SENT),
-    key("tool_choice", Type::Any, SENT),
-    key("reasoning_effort", Type::Any, SENT),
-    key("top_k", Type::Any, SENT),
-    key("n", Type::Any, SENT),
-    key("user", Type::Any, SENT),
-    key("logprobs", Type::Any, SENT),
-    key("top_logprobs", Type::Any, SENT),
-    key("logit_bias", Type::Any, SENT),
-    RATE,
-];
-
-const SENT: &str = "sent unchanged";
-
 // Waits, variables, data.
 
 const WAIT: &[Key] =
@@ -335,10 +298,7 @@ pub(crate) const TYPES: &[Action] = &[
         types: &["ai"],
         about: "a question to a language model; its output is {content, usage}",
         map: Map {
-            keys: &[
-                MODEL,
-                &[inputs(Type::Map(&Map { keys: &[MODEL, &[key("timeout", Type::Any, "seconds for one answer; default 300")]], ..MAP })), TIMEOUT],
-            ],
+            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[RATE, ANSWER_TIME]], ..MAP })), RATE, TIMEOUT]],
             ways: Ways::Any(&[&["prompt"], &["messages"], &["inputs"]]),
             ..MAP
         },

@@ -7,6 +7,8 @@
 pub(crate) mod canvas;
 #[rustfmt::skip]
 pub(crate) mod loom;
+#[rustfmt::skip]
+pub(crate) mod model;
 pub(crate) mod schema;
 #[cfg(feature = "tea")]
 #[rustfmt::skip]

@@ -33,12 +33,6 @@ pub const MODEL_OPTIONS: [&str; 17] = words! {
     logit_bias
 };
 
-/// What a question to a model may have in addition to [`MODEL_OPTIONS`] (docs/reference/actions.md).
-pub const MODEL_KEYS: [&str; 16] = words! {
-    prompt messages system model temperature provider base_url api_base api_key api_key_file
-    api_version timeout max_retries command args shell_provider
-};
-
 /// A placeholder for the whole state of a run at `globals.state` in the stored inputs of a script: the
 /// state is there already, and would be stored again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";
