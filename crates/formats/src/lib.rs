@@ -99,8 +99,10 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     static LOOM: LazyLock<String> =
         LazyLock::new(|| vocabulary::schema::text(&vocabulary::loom::schema()));
     #[cfg(feature = "tea")]
-    static TEA: LazyLock<String> =
-        LazyLock::new(|| vocabulary::schema::text(&vocabulary::tea::schema()));
+    static TEA: LazyLock<String> = LazyLock::new(|| {
+        let actions: Vec<&str> = tea::all_names().collect();
+        vocabulary::schema::text(&vocabulary::tea::schema(&actions))
+    });
     #[cfg(feature = "canvas")]
     static CANVAS: LazyLock<String> =
         LazyLock::new(|| vocabulary::schema::text(&vocabulary::canvas::schema()));

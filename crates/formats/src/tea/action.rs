@@ -488,7 +488,7 @@ pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
     SAME_NAME.into_iter().chain(RENAMED).chain(LOOM)
 }
 
-pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     action_names().chain(COMPOSED).chain(PURE)
 }
 

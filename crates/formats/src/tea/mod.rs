@@ -25,6 +25,7 @@ mod while_loop;
 mod worker;
 mod workflow;
 
+pub(super) use action::all_names;
 pub(super) use schemas::collect_schemas;
 
 pub use self::interrupt::AUTO_CONTINUE;

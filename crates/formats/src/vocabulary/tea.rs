@@ -171,6 +171,103 @@ const ROOT: Map = Map {
     others: Others::Any,
     ..MAP
 };
+/// What a node needs, by its type or its action.
+const CASES: &[Case] = &[
+    Case { key: "type", is: "while_loop", then: Map { required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP } },
+    Case { key: "type", is: "dynamic_parallel", then: Map { required: &["items", "fan_in"], others: Others::Any, ..MAP } },
+    Case { key: "uses", is: "retry.loop", then: RETRY_LOOP },
+    Case { key: "uses", is: "reflection.loop", then: REFLECTION_LOOP },
+    Case { key: "action", is: "retry.loop", then: RETRY_LOOP },
+    Case { key: "action", is: "reflection.loop", then: REFLECTION_LOOP },
+];
+
+const RETRY_LOOP: Map = Map {
+    keys: &[&[required(
+        "with",
+        Type::Map(&Map {
+            keys: &[&[
+                required("validate", Type::Def("actionName"), "The name of an action."),
+                key("validate_args", OBJECT, ""),
+                required("correct", TEXT, "The name of a top-level node."),
+                key("max_retries", Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]), "The most corrections; default 1."),
+                key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+            ]],
+            others: Others::Any,
+            ..MAP
+        }),
+        "",
+    )]],
+    others: Others::Any,
+    ..MAP
+};
+
+const REFLECTION_LOOP: Map = Map {
+    keys: &[&[required(
+        "with",
+        Type::Map(&Map {
+            keys: &[&[
+                required(
+                    "generator",
+                    Type::Map(&Map {
+                        keys: &[&[
+                            key("action", Type::Def("actionName"), "The name of an action."),
+                            key("uses", Type::Def("actionName"), "The name of an action."),
+                            key("run", TEXT, ""),
+                            key("language", LANGUAGES, ""),
+                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                        ]],
+                        others: Others::Any,
+                        ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                        ..MAP
+                    }),
+                    "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                ),
+                key(
+                    "corrector",
+                    Type::Map(&Map {
+                        keys: &[&[
+                            key("action", Type::Def("actionName"), "The name of an action."),
+                            key("uses", Type::Def("actionName"), "The name of an action."),
+                            key("run", TEXT, ""),
+                            key("language", LANGUAGES, ""),
+                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                        ]],
+                        others: Others::Any,
+                        ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+                        ..MAP
+                    }),
+                    "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                ),
+                required(
+                    "evaluator",
+                    Type::Map(&Map {
+                        keys: &[&[
+                            key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                            key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files beside the workflow."),
+                            key("prompt", TEXT, ""),
+                            key("model", TEXT, ""),
+                            key("examples", LIST, ""),
+                            key("run", TEXT, ""),
+                            key("language", LANGUAGES, ""),
+                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                        ]],
+                        others: Others::Any,
+                        ..MAP
+                    }),
+                    "",
+                ),
+                key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
+                key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
+            ]],
+            others: Others::Any,
+            ..MAP
+        }),
+        "",
+    )]],
+    others: Others::Any,
+    ..MAP
+};
+
 const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "node",
@@ -214,216 +311,7 @@ const DEFINITIONS: &[Definition] = &[
                 ],
             ],
             others: Others::Any,
-            cases: &[
-                Case {
-                    key: "type",
-                    is: "while_loop",
-                    then: Map { keys: &[&[]], required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP },
-                },
-                Case { key: "type", is: "dynamic_parallel", then: Map { keys: &[&[]], required: &["items", "fan_in"], others: Others::Any, ..MAP } },
-                Case {
-                    key: "uses",
-                    is: "retry.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required("validate", Type::Def("actionName"), "The name of an action."),
-                                    key("validate_args", OBJECT, ""),
-                                    required("correct", TEXT, "The name of a top-level node."),
-                                    key(
-                                        "max_retries",
-                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
-                                        "The most corrections; default 1.",
-                                    ),
-                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "uses",
-                    is: "reflection.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required(
-                                        "generator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    key(
-                                        "corrector",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    required(
-                                        "evaluator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                                                key(
-                                                    "schema",
-                                                    Type::Json(&["object", "boolean", "string"]),
-                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
-                                                ),
-                                                key("prompt", TEXT, ""),
-                                                key("model", TEXT, ""),
-                                                key("examples", LIST, ""),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ..MAP
-                                        }),
-                                        "",
-                                    ),
-                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
-                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "action",
-                    is: "retry.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required("validate", Type::Def("actionName"), "The name of an action."),
-                                    key("validate_args", OBJECT, ""),
-                                    required("correct", TEXT, "The name of a top-level node."),
-                                    key(
-                                        "max_retries",
-                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
-                                        "The most corrections; default 1.",
-                                    ),
-                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "action",
-                    is: "reflection.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required(
-                                        "generator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    key(
-                                        "corrector",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    required(
-                                        "evaluator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                                                key(
-                                                    "schema",
-                                                    Type::Json(&["object", "boolean", "string"]),
-                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
-                                                ),
-                                                key("prompt", TEXT, ""),
-                                                key("model", TEXT, ""),
-                                                key("examples", LIST, ""),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ..MAP
-                                        }),
-                                        "",
-                                    ),
-                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
-                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-            ],
+            cases: CASES,
             ..MAP
         }),
     },
@@ -432,216 +320,7 @@ const DEFINITIONS: &[Definition] = &[
         value: Type::Map(&Map {
             keys: &[NODE, &[key("name", Type::Name, "Unique in the file, regardless of case.")]],
             others: Others::Any,
-            cases: &[
-                Case {
-                    key: "type",
-                    is: "while_loop",
-                    then: Map { keys: &[&[]], required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP },
-                },
-                Case { key: "type", is: "dynamic_parallel", then: Map { keys: &[&[]], required: &["items", "fan_in"], others: Others::Any, ..MAP } },
-                Case {
-                    key: "uses",
-                    is: "retry.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required("validate", Type::Def("actionName"), "The name of an action."),
-                                    key("validate_args", OBJECT, ""),
-                                    required("correct", TEXT, "The name of a top-level node."),
-                                    key(
-                                        "max_retries",
-                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
-                                        "The most corrections; default 1.",
-                                    ),
-                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "uses",
-                    is: "reflection.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required(
-                                        "generator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    key(
-                                        "corrector",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    required(
-                                        "evaluator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                                                key(
-                                                    "schema",
-                                                    Type::Json(&["object", "boolean", "string"]),
-                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
-                                                ),
-                                                key("prompt", TEXT, ""),
-                                                key("model", TEXT, ""),
-                                                key("examples", LIST, ""),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ..MAP
-                                        }),
-                                        "",
-                                    ),
-                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
-                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "action",
-                    is: "retry.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required("validate", Type::Def("actionName"), "The name of an action."),
-                                    key("validate_args", OBJECT, ""),
-                                    required("correct", TEXT, "The name of a top-level node."),
-                                    key(
-                                        "max_retries",
-                                        Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]),
-                                        "The most corrections; default 1.",
-                                    ),
-                                    key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-                Case {
-                    key: "action",
-                    is: "reflection.loop",
-                    then: Map {
-                        keys: &[&[required(
-                            "with",
-                            Type::Map(&Map {
-                                keys: &[&[
-                                    required(
-                                        "generator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    key(
-                                        "corrector",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("action", Type::Def("actionName"), "The name of an action."),
-                                                key("uses", Type::Def("actionName"), "The name of an action."),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                                            ..MAP
-                                        }),
-                                        "An action with its arguments beside it, or code that returns its value or sets `result`.",
-                                    ),
-                                    required(
-                                        "evaluator",
-                                        Type::Map(&Map {
-                                            keys: &[&[
-                                                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                                                key(
-                                                    "schema",
-                                                    Type::Json(&["object", "boolean", "string"]),
-                                                    "A JSON Schema; `$ref` may name files beside the workflow.",
-                                                ),
-                                                key("prompt", TEXT, ""),
-                                                key("model", TEXT, ""),
-                                                key("examples", LIST, ""),
-                                                key("run", TEXT, ""),
-                                                key("language", LANGUAGES, ""),
-                                                key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                                            ]],
-                                            others: Others::Any,
-                                            ..MAP
-                                        }),
-                                        "",
-                                    ),
-                                    key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
-                                    key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
-                                ]],
-                                others: Others::Any,
-                                ..MAP
-                            }),
-                            "",
-                        )]],
-                        others: Others::Any,
-                        ..MAP
-                    },
-                },
-            ],
+            cases: CASES,
             ..MAP
         }),
     },
@@ -662,123 +341,40 @@ const DEFINITIONS: &[Definition] = &[
             ..MAP
         }),
     },
-    Definition {
-        name: "actionName",
-        value: Type::AnyOf(&[
-            Type::Words(&[
-                "llm.call",
-                "retry.loop",
-                "reflection.loop",
-                "reflection.evaluate",
-                "reflection.correct",
-                "validate.extraction",
-                "validate.schema",
-                "data.validate",
-                "data.merge",
-                "json.parse",
-                "notify",
-                "http.get",
-                "http.post",
-                "http",
-                "shell",
-                "activity",
-                "actor",
-                "ai",
-                "appendFile",
-                "wait",
-                "compose",
-                "terminate",
-                "waitForSignal",
-                "initializeVariable",
-                "setVariable",
-                "incrementVariable",
-                "decrementVariable",
-                "appendToArrayVariable",
-                "appendToStringVariable",
-                "parseJson",
-                "select",
-                "query",
-                "join",
-                "table",
-                "actions.llm_call",
-                "actions.retry_loop",
-                "actions.reflection_loop",
-                "actions.reflection_evaluate",
-                "actions.reflection_correct",
-                "actions.validate_extraction",
-                "actions.validate_schema",
-                "actions.data_validate",
-                "actions.data_merge",
-                "actions.json_parse",
-                "actions.http_get",
-                "actions.http_post",
-                "actions.http",
-                "actions.shell",
-                "actions.activity",
-                "actions.actor",
-                "actions.ai",
-                "actions.appendFile",
-                "actions.wait",
-                "actions.compose",
-                "actions.terminate",
-                "actions.waitForSignal",
-                "actions.initializeVariable",
-                "actions.setVariable",
-                "actions.incrementVariable",
-                "actions.decrementVariable",
-                "actions.appendToArrayVariable",
-                "actions.appendToStringVariable",
-                "actions.parseJson",
-                "actions.select",
-                "actions.query",
-                "actions.join",
-                "actions.table",
-                "file.read",
-                "actions.file_read",
-                "file.write",
-                "actions.file_write",
-                "memory.store",
-                "actions.memory_store",
-                "memory.retrieve",
-                "actions.memory_retrieve",
-            ]),
-            Type::About(
-                "Not supported: gives an error object, as in TEA without its service.",
-                &Type::Pattern(
-                    r#"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$"#,
-                ),
-            ),
-            Type::About(
-                "The second names of TEA.",
-                &Type::Words(&[
-                    "data_merge",
-                    "data_validate",
-                    "file_read",
-                    "file_write",
-                    "http_get",
-                    "http_post",
-                    "json_parse",
-                    "llm_call",
-                    "memory_retrieve",
-                    "memory_store",
-                    "reflection_correct",
-                    "reflection_evaluate",
-                    "reflection_loop",
-                    "retry_loop",
-                    "validate_extraction",
-                    "validate_schema",
-                ]),
-            ),
-        ]),
-    },
 ];
 
-/// The JSON Schema of the format.
-pub(crate) fn schema() -> Json {
+const UNSUPPORTED: &str =
+    r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
+
+/// The schema of an action's name: TEA has a second one, and a third one with its module, for each with a dot.
+fn action_names(names: &[&str]) -> Json {
+    let second = |name: &&str| name.contains('.').then(|| name.replace('.', "_"));
+    let second: Vec<String> = names.iter().filter_map(second).collect();
+    let third: Vec<String> = names.iter().map(|name| format!("actions.{}", name.replace('.', "_"))).collect();
+    json!({
+        "anyOf": [
+            { "enum": names },
+            { "description": "The second names of TEA.", "enum": second },
+            { "description": "The same with their module.", "enum": third },
+            {
+                "description": "Not supported: gives an error object, as in TEA without its service.",
+                "type": "string",
+                "pattern": UNSUPPORTED,
+            },
+        ],
+    })
+}
+
+/// The JSON Schema of the format, whose actions have these names.
+pub(crate) fn schema(actions: &[&str]) -> Json {
     let head = json!({
         "title": "A workflow of The Edge Agent",
         "description": "Nodes and edges over one state; docs/reference/tea.md describes it.",
     });
     let root = with(head, of(&Type::Map(&ROOT)));
-    Json::Object(document("tea", root, DEFINITIONS))
+    let mut schema = document("tea", root, DEFINITIONS);
+    if let Some(definitions) = schema.get_mut("$defs").and_then(Json::as_object_mut) {
+        definitions.insert(String::from("actionName"), action_names(actions));
+    }
+    Json::Object(schema)
 }
