@@ -19,6 +19,7 @@
 )]
 
 mod append;
+mod arm;
 mod builder;
 #[cfg(feature = "canvas")]
 mod canvas;
@@ -29,6 +30,7 @@ mod environment;
 mod handlers;
 mod json_hint;
 mod loom;
+mod missing;
 mod reader;
 mod rules;
 mod secrets;
@@ -38,7 +40,7 @@ mod tea;
 mod vocabulary;
 
 pub use append::replacements;
-pub use loom::MissingInputs;
+pub use missing::MissingInputs;
 pub use rules::rules;
 #[cfg(feature = "tea")]
 pub use tea::AUTO_CONTINUE;

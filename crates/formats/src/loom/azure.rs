@@ -2,17 +2,15 @@
 //! (docs/reference/azure.md).
 
 use super::Loom;
-use super::arm_compute::first_value;
-use super::arm_functions::workflow_resource;
-use super::arm_names::gives;
 use super::settings::{Settings, last};
 use super::trigger::before_all;
+use crate::arm::{self, first_value, workflow_resource};
 use crate::reader::constant;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
-use windlass_source::source::{Entry, Kind, Node, Span};
+use windlass_source::source::{Entry, Kind, Node};
 
 /// A definition with the values of its parameters next to it.
 struct DefinitionParts<'n> {
@@ -57,7 +55,13 @@ impl Loom<'_> {
             return self.unwrapped(node, settings, false, workflow);
         }
         let given: Vec<&Node> = settings.parameters.iter().map(|(node, _)| *node).collect();
-        if let Some(resource) = self.arm_resource(node, &given, settings.workflow) {
+        if let Some(resource) = arm::workflow(
+            &mut self.reader,
+            &mut self.wanted,
+            node,
+            &given,
+            settings.workflow,
+        ) {
             self.unwrapped(&resource, settings, true, workflow);
         }
     }
@@ -249,16 +253,6 @@ impl Loom<'_> {
         found
     }
 
-    /// Reports a value that does not stand in `{value}`, where it would not be found.
-    pub(super) fn check_member(&mut self, given: &Entry) {
-        if gives(&given.value) || given.value.get_any_case("reference").is_some() {
-            return;
-        }
-        let what = format!("the value of the parameter `{}` has no `value`", given.key);
-        let hint = format!("write \"{}\": {{ \"value\": … }}", given.key);
-        self.error("missing-key", given.key_span, what, hint);
-    }
-
     /// Warns once of values that are hidden, but stored with the file.
     fn secure_values(&mut self, secure: &[&Entry]) {
         let Some(first) = secure.first() else { return };
@@ -287,21 +281,8 @@ impl Loom<'_> {
             return;
         }
         let value = first_value(&declared.key, &declared.value);
-        self.missing_parameter(&declared.key, declared.key_span, value);
-    }
-
-    /// Reports a parameter that has no value; `value` is one to begin with.
-    pub(super) fn missing_parameter(&mut self, name: &str, span: Span, value: Value) {
-        let known = self.wanted.parameters.insert(name.to_owned(), value);
-        if known.is_some() {
-            return;
-        }
-        let what = format!("the parameter `{name}` has no value");
-        let hint = format!(
-            "set a defaultValue, or a value with --parameters FILE: {{ \"{name}\": {{ \"value\": … \
-             }} }}"
-        );
-        self.error("missing-parameter", span, what, hint);
+        self.wanted
+            .parameter(&mut self.reader, &declared.key, declared.key_span, value);
     }
 
     fn check_parameter(&mut self, declared: &Entry, value: &Node) {

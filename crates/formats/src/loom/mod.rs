@@ -9,15 +9,6 @@ mod action;
 mod action_fields;
 mod alert;
 mod append;
-mod arm;
-mod arm_arguments;
-mod arm_collections;
-mod arm_compute;
-mod arm_expression;
-mod arm_functions;
-mod arm_names;
-mod arm_time;
-mod arm_values;
 mod asynchronous;
 mod azure;
 mod block;
@@ -55,6 +46,7 @@ pub(super) use call_workflow::collect_workflows;
 pub(super) use event_trigger::are_of_loom;
 pub(super) use nested::is_loom;
 
+use super::missing::MissingInputs;
 use super::reader::Reader;
 use super::{Caps, stem};
 use defaults::Defaults;
@@ -68,17 +60,6 @@ use windlass_model::hir::{Secure, Step, Workflow};
 use windlass_model::model::{Dialect, Form, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
-
-/// What a definition needs and no file next to it provides, with an initial value.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MissingInputs {
-    /// Parameters, of the template or of the definition.
-    pub parameters: BTreeMap<String, Value>,
-    /// App settings.
-    pub settings: BTreeMap<String, Value>,
-    /// The names of all workflows, of a template with several.
-    pub workflows: Vec<String>,
-}
 
 pub(super) use settings::{connections_only, settings_in};
 

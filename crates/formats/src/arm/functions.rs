@@ -1,10 +1,10 @@
 //! What the functions of deployment expressions give. Nothing is deployed, so what only a
 //! deployment knows (subscriptions, keys, addresses) has a stand-in that is always the same.
 
-use super::arm_collections;
-use super::arm_time::{self, formatted};
+use super::collections;
+use super::time::{self, formatted};
 use std::sync::Arc;
-use windlass_expression::{Context, Object, Subject, Value};
+use windlass_expression::{Context, Object, Template, Value};
 use windlass_model::model::sha256_of_parts;
 use windlass_value::{hex, words};
 
@@ -71,7 +71,7 @@ pub(super) fn function_name(name: &str) -> String {
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = function_name(name);
     let arguments: Vec<Value> = arguments.into_iter().map(resolve_stand_in).collect();
-    if let Some(value) = arm_collections::call(name, &lower, &arguments)? {
+    if let Some(value) = collections::call(name, &lower, &arguments)? {
         return Ok(value);
     }
     let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
@@ -118,11 +118,9 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
             let form = arguments.first().map_or("yyyyMMddTHHmmssZ".into(), as_text);
             formatted("formatDateTime", Value::text(NOW), &form)?
         }
-        "datetimeadd" => arm_time::add(&text(0), &text(1), &text(2))?,
-        "datetimefromepoch" => {
-            arm_time::from_epoch(arguments.first().cloned().unwrap_or_default())?
-        }
-        "datetimetoepoch" => arm_time::to_epoch(&text(0))?,
+        "datetimeadd" => time::add(&text(0), &text(1), &text(2))?,
+        "datetimefromepoch" => time::from_epoch(arguments.first().cloned().unwrap_or_default())?,
+        "datetimetoepoch" => time::to_epoch(&text(0))?,
         "uri" => Value::text(joined_uri(&text(0), &text(1))),
         "base64tojson" => shared("json", vec![shared("base64ToString", arguments)?])?,
         "padleft" => Value::text(pad_left(&text(0), arguments.get(1), &text(2))),
@@ -139,7 +137,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
 
 /// What `workflow()` returns in addition to the run. Definitions split its id where Azure has a subscription and
 /// a resource group.
-pub(super) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
+pub(crate) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
     let kind = "Microsoft.Logic/workflows";
     let tags = object(&[
         ("flowDisplayName", title),
@@ -255,26 +253,12 @@ fn environment() -> Value {
 
 /// A function of WDL with these arguments.
 pub(super) fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
-    let given: Vec<(String, Value)> = arguments
-        .into_iter()
-        .enumerate()
-        .map(|(index, value)| (format!("a{index}"), value))
-        .collect();
-    let names: Vec<String> = given
-        .iter()
-        .map(|(name, _)| format!("variables('{name}')"))
-        .collect();
-    let text = format!("@{name}({})", names.join(", "));
-    let variables = Value::from_pairs(
-        given
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.clone())),
-    );
-    let context = Value::from_pairs([("mode", Value::text("azure")), ("vars", variables)]);
+    let arguments = arguments.into_iter().map(Template::constant).collect();
+    let call = Template::call(name, arguments).map_err(|error| error.message)?;
+    let context = Value::from_pairs([("mode", Value::text("azure"))]);
     let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0);
     let context = context.map_err(|error| error.to_string())?;
-    let value = context.evaluate(Subject::Expression, &Value::text(text));
-    value.map_err(|error| error.to_string())
+    call.eval(&context).map_err(|error| error.to_string())
 }
 
 pub(super) fn as_text(value: &Value) -> String {

@@ -1,7 +1,7 @@
 //! The functions of deployment expressions that reckon with dates. A deployment's years have 365
 //! days and its months 30, so that every duration has one length.
 
-use super::arm_functions::shared;
+use super::functions::shared;
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
 use windlass_expression::Value;
 use windlass_value::time::parse_nominal_duration;

@@ -1,14 +1,14 @@
 //! What the expressions of an ARM template stand for. Nothing is deployed.
 
-use super::Loom;
-use super::arm_arguments::{check_count, check_kinds};
-use super::arm_expression::{Expr, inside, parse};
-use super::arm_functions::{
+use super::arguments::{check_count, check_kinds};
+use super::expression::{Expr, inside, parse};
+use super::functions::{
     PlaceholderKind, call, function_name, member, placeholder, placeholder_kind, resolve_stand_in,
 };
-use super::arm_names::{Frame, Slot, ValueOrigins, null};
-use super::arm_values::declared;
-use crate::reader::constant;
+use super::names::{Frame, Slot, ValueOrigins, null};
+use super::values::declared;
+use crate::missing::MissingInputs;
+use crate::reader::{Reader, constant};
 use std::collections::BTreeMap;
 use windlass_expression::{Budget, MAX_WORK, Object, Value};
 use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
@@ -39,7 +39,8 @@ pub(super) type Outcome<T> = Result<T, NoValue>;
 
 /// A template being computed.
 pub(super) struct Deployment<'d, 'a> {
-    pub(super) loom: &'d mut Loom<'a>,
+    pub(super) reader: &'d mut Reader<'a>,
+    missing: &'d mut MissingInputs,
     /// The innermost template last.
     pub(super) frames: Vec<Frame>,
     nodes: usize,
@@ -59,9 +60,10 @@ pub(super) struct Deployment<'d, 'a> {
 }
 
 impl<'d, 'a> Deployment<'d, 'a> {
-    pub(super) fn of(loom: &'d mut Loom<'a>) -> Self {
+    pub(super) fn of(reader: &'d mut Reader<'a>, missing: &'d mut MissingInputs) -> Self {
         Self {
-            loom,
+            reader,
+            missing,
             frames: Vec::new(),
             nodes: 0,
             text: 0,
@@ -114,7 +116,7 @@ impl Deployment<'_, '_> {
                 let what = "the `count` of a copy loop must be a whole number from 0 to 800";
                 let span = count.map_or(copy.span, |count| count.span);
                 let hint = "a deployment would refuse it, too";
-                self.loom.error("arm-copy", span, what, hint);
+                self.reader.error("arm-copy", span, what, hint);
                 0
             }
         }
@@ -234,7 +236,7 @@ impl Deployment<'_, '_> {
             Err(NoValue::Text(why)) => {
                 let what = format!("`[{expression}]` is not a valid deployment expression: {why}");
                 let hint = "it is taken as text; text in brackets begins with `[[`";
-                self.loom.warning("arm-expression", node.span, what, hint);
+                self.reader.warning("arm-expression", node.span, what, hint);
                 node.clone()
             }
             Err(NoValue::Parameter) => {
@@ -256,7 +258,7 @@ impl Deployment<'_, '_> {
         self.reported.push(expression.to_owned());
         let what = format!("the deployment expression `{expression}` has no value here: {why}");
         let hint = "deploy the template and export the definition, or write the value instead";
-        self.loom.error("arm-expression", span, what, hint);
+        self.reader.error("arm-expression", span, what, hint);
     }
 
     fn value_of(&mut self, expression: &str, span: Span) -> Outcome<Node> {
@@ -539,7 +541,7 @@ impl Deployment<'_, '_> {
             return Ok(Node::made(value, span));
         }
         match (self.lenient, self.frames.len()) {
-            (0, ..2) => self.loom.missing_parameter(name, span, value),
+            (0, ..2) => self.missing.parameter(self.reader, name, span, value),
             (0, _) => {
                 let why = format!("the deployment sets no value for its parameter `{name}`");
                 return Err(NoValue::Reason(why));
@@ -561,14 +563,14 @@ impl Deployment<'_, '_> {
         if let Some(own) = declared.find(|own| own.key.to_lowercase() == key)
             && seen.unknown == 0
         {
-            self.loom
+            self.reader
                 .check_value(template, own, value, seen.stand_ins == 0);
         }
     }
 }
 
 /// A value to begin with for a parameter that has none.
-pub(super) fn first_value(name: &str, declared: &Node) -> Value {
+pub(crate) fn first_value(name: &str, declared: &Node) -> Value {
     let kind = declared.get_any_case("type").and_then(Node::as_str);
     let constant = constant(declared);
     let empty = Object::new();

@@ -1,11 +1,24 @@
 //! ARM templates around a definition: the workflows among their resources, as the deployment would
-//! make them. Its expressions are evaluated in `arm_compute`; nothing is deployed.
+//! make them. Its expressions are evaluated in `compute`; nothing is deployed.
 
-use super::Loom;
-use super::arm_compute::{Deployment, MAX_STEPS};
-use super::arm_expression::inside;
-use super::arm_names::{Frame, null};
-use super::arm_values::declared;
+mod arguments;
+mod collections;
+mod compute;
+mod expression;
+mod functions;
+mod names;
+mod time;
+mod values;
+
+pub(crate) use compute::first_value;
+pub(crate) use functions::workflow_resource;
+
+use crate::missing::MissingInputs;
+use crate::reader::Reader;
+use compute::{Deployment, MAX_STEPS};
+use expression::inside;
+use names::{Frame, null};
+use values::declared;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
@@ -19,57 +32,56 @@ struct Candidate {
     span: Span,
 }
 
-impl Loom<'_> {
-    /// The chosen workflow among the resources of a template, as a tree of its own.
-    pub(super) fn arm_resource(
-        &mut self,
-        node: &Node,
-        given: &[&Node],
-        chosen: Option<&str>,
-    ) -> Option<Node> {
-        self.check_given(node, given);
-        let mut template = Deployment::of(self);
-        template.enter(node, given);
-        let mut found = Vec::new();
-        template.collect(node, &mut found);
-        let mut names: Vec<String> = Vec::new();
-        for name in found.iter().filter_map(|one| one.name.clone()) {
-            if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
-                names.push(name);
-            }
+/// The chosen workflow among the resources of a template, as a tree of its own.
+pub(crate) fn workflow(
+    reader: &mut Reader<'_>,
+    missing: &mut MissingInputs,
+    node: &Node,
+    given: &[&Node],
+    chosen: Option<&str>,
+) -> Option<Node> {
+    reader.check_given(node, given);
+    let mut template = Deployment::of(reader, missing);
+    template.enter(node, given);
+    let mut found = Vec::new();
+    template.collect(node, &mut found);
+    let mut names: Vec<String> = Vec::new();
+    for name in found.iter().filter_map(|one| one.name.clone()) {
+        if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+            names.push(name);
         }
-        self.wanted.workflows.clone_from(&names);
-        if let Some(wanted) = chosen {
-            let is = |one: &Candidate| {
-                one.name
-                    .as_deref()
-                    .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
-            };
-            // A deployment inside of the template may deploy it again, with more in it.
-            let at = found.iter().rposition(is);
-            if at.is_none() {
-                let what = format!("unknown workflow `{wanted}` in this template");
-                let hint = did_you_mean(wanted, &names)
-                    .unwrap_or_else(|| format!("its workflows are: {}", names.join(", ")));
-                self.error("no-workflow", node.span, what, hint);
-            }
-            return at.map(|at| found.swap_remove(at).resource);
+    }
+    missing.workflows.clone_from(&names);
+    if let Some(wanted) = chosen {
+        let is = |one: &Candidate| {
+            one.name
+                .as_deref()
+                .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+        };
+        // A deployment inside of the template may deploy it again, with more in it.
+        let at = found.iter().rposition(is);
+        if at.is_none() {
+            let what = format!("unknown workflow `{wanted}` in this template");
+            let hint = did_you_mean(wanted, &names)
+                .unwrap_or_else(|| format!("its workflows are: {}", names.join(", ")));
+            reader.error("no-workflow", node.span, what, hint);
         }
-        match (found.len(), names.len()) {
-            (0, _) => {
-                let what = "this ARM template holds no workflow";
-                let hint = "it must hold a resource of type Microsoft.Logic/workflows";
-                self.error("no-workflow", node.span, what, hint);
-                None
-            }
-            (1, _) | (_, 1) => found.pop().map(|only| only.resource),
-            _ => {
-                let span = found.get(1).map_or(node.span, |second| second.span);
-                let what = "this ARM template holds several workflows";
-                let hint = format!("choose one with --workflow NAME: {}", names.join(", "));
-                self.error("several-workflows", span, what, hint);
-                None
-            }
+        return at.map(|at| found.swap_remove(at).resource);
+    }
+    match (found.len(), names.len()) {
+        (0, _) => {
+            let what = "this ARM template holds no workflow";
+            let hint = "it must hold a resource of type Microsoft.Logic/workflows";
+            reader.error("no-workflow", node.span, what, hint);
+            None
+        }
+        (1, _) | (_, 1) => found.pop().map(|only| only.resource),
+        _ => {
+            let span = found.get(1).map_or(node.span, |second| second.span);
+            let what = "this ARM template holds several workflows";
+            let hint = format!("choose one with --workflow NAME: {}", names.join(", "));
+            reader.error("several-workflows", span, what, hint);
+            None
         }
     }
 }
@@ -200,7 +212,7 @@ impl Deployment<'_, '_> {
             None => given.clone(),
         });
         if let Some(given) = &given {
-            self.loom.check_given_names(template, given);
+            self.reader.check_given_names(template, given);
         }
         match is_type(resource, DEPLOYMENT) && !inner && declared(template).is_empty() {
             true => self.collect(template, found),
@@ -220,7 +232,7 @@ impl Deployment<'_, '_> {
     /// Begins a template: its parameters are checked as far as they can be computed. The others
     /// are reported where a workflow needs them.
     fn enter(&mut self, template: &Node, given: &[&Node]) {
-        self.loom.check_declared(template);
+        self.reader.check_declared(template);
         self.frames.push(Frame::of(template, given));
         self.lenient += 1;
         for parameter in declared(template) {
@@ -246,7 +258,8 @@ impl Deployment<'_, '_> {
             _ => {
                 let what = "the `condition` of a resource is neither true nor false";
                 let hint = "a deployment would refuse it, too";
-                self.loom.error("arm-condition", condition.span, what, hint);
+                self.reader
+                    .error("arm-condition", condition.span, what, hint);
                 None
             }
         }

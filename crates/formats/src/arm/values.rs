@@ -1,7 +1,7 @@
 //! What a deployment would refuse of the parameters of a template: declarations, and values.
 
-use super::Loom;
-use crate::reader::constant;
+use super::names::gives;
+use crate::reader::{Reader, constant};
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
 
@@ -16,7 +16,17 @@ const TYPES: [&str; 7] = [
 ];
 const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
 
-impl Loom<'_> {
+impl Reader<'_> {
+    /// Reports a value that does not stand in `{value}`, where it would not be found.
+    pub(crate) fn check_member(&mut self, given: &Entry) {
+        if gives(&given.value) || given.value.get_any_case("reference").is_some() {
+            return;
+        }
+        let what = format!("the value of the parameter `{}` has no `value`", given.key);
+        let hint = format!("write \"{}\": {{ \"value\": … }}", given.key);
+        self.error("missing-key", given.key_span, what, hint);
+    }
+
     /// Checks the values of parameters that came with a template, as a deployment would.
     pub(super) fn check_given(&mut self, template: &Node, given: &[&Node]) {
         for given in given {

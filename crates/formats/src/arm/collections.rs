@@ -1,7 +1,7 @@
 //! What the functions of deployment expressions make of objects, arrays and text where WDL has none, or
 //! means something else.
 
-use super::arm_functions::{as_text, member};
+use super::functions::{as_text, member};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 

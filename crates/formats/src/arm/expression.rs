@@ -1,5 +1,5 @@
 //! Deployment expressions of ARM templates: `[concat(parameters('a'), 'b')]` to a tree. What the
-//! names mean, [`super::arm_functions`] says.
+//! names mean, [`super::functions`] says.
 
 use windlass_expression::Value;
 use windlass_value::first_chars;

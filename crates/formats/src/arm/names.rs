@@ -1,7 +1,7 @@
 //! The names of an ARM template: parameters with their values, variables, functions of its own.
 
-use super::arm_expression::inside;
-use super::arm_values::{declared, is_nullable};
+use super::expression::inside;
+use super::values::{declared, is_nullable};
 use std::collections::BTreeMap;
 use windlass_source::source::{Entry, Kind, Node, Span};
 
