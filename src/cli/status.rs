@@ -281,6 +281,9 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     for limit in &outcome.limits {
         let _ = writeln!(out, "limit     {}", limit.text());
     }
+    for budget in &outcome.budgets {
+        let _ = writeln!(out, "budget    {}", budget.text());
+    }
     for items in &outcome.failed_items {
         let _ = writeln!(out, "items     {}", items.message);
     }

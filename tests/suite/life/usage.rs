@@ -81,6 +81,8 @@ async fn a_budget_survives_kill_in_the_middle_and_ends_the_loop_in_its_iteration
         shown.contains("loop `work` ended at its tokens limit, after 5 iterations"),
         "{shown}"
     );
+    let used = "budget    loop `work` used tokens 20,500 of 20,000";
+    assert!(shown.contains(used), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

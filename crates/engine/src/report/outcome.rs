@@ -1,6 +1,6 @@
 //! How a run ended or why it is paused, with the place in the author's file.
 
-use super::LimitReached;
+use super::{BudgetReport, LimitReached};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_expression::Value;
@@ -34,6 +34,9 @@ pub struct OutcomeReport {
     /// The files that it was to replace and did not, because it did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreplaced: Vec<Unreplaced>,
+    /// What its loops used of their limits `tokens` and `cost`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<LoopBudget>,
     /// When.
     pub at: Timestamp,
 }
@@ -121,6 +124,35 @@ impl FailedItems {
             message: error.message.clone(),
         });
         all.collect()
+    }
+}
+
+/// What a loop that has ended used of a budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopBudget {
+    /// The path of the loop.
+    pub path: String,
+    #[serde(flatten)]
+    pub budget: BudgetReport,
+}
+
+impl LoopBudget {
+    fn of(loops: &[LoopState]) -> Vec<Self> {
+        let of_loop = |state: &LoopState| {
+            let path = state.path.clone();
+            let budgets = BudgetReport::of(state).into_iter();
+            budgets.map(move |budget| Self {
+                path: path.clone(),
+                budget,
+            })
+        };
+        loops.iter().flat_map(of_loop).collect()
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("loop `{}` used {}", self.path, self.budget.text)
     }
 }
 
@@ -214,6 +246,7 @@ impl OutcomeReport {
             failed_endings,
             failed_cancels,
             unreplaced,
+            budgets: LoopBudget::of(loops),
             at: outcome.at,
         }
     }
