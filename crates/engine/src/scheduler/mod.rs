@@ -33,6 +33,7 @@ mod queue;
 mod rate_window;
 mod rates;
 mod recovery;
+mod room;
 mod run_log;
 mod timers;
 mod traces;
