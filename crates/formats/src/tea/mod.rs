@@ -25,7 +25,7 @@ mod while_loop;
 mod worker;
 mod workflow;
 
-pub(super) use schemas::collect_schemas;
+pub(super) use schemas::collect_files;
 
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
