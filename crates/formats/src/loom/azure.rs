@@ -5,11 +5,11 @@ use super::Loom;
 use super::arm_compute::first_value;
 use super::arm_functions::workflow_resource;
 use super::arm_names::gives;
-use super::settings::{Settings, last};
+use super::settings::{ConnectionKind, Settings, last};
 use super::trigger::before_all;
 use crate::reader::constant;
 use windlass_expression::{Object, Template, Value};
-use windlass_model::hir::{Outputs, Workflow};
+use windlass_model::hir::{Block, Outputs, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node, Span};
@@ -40,6 +40,7 @@ impl Loom<'_> {
         workflow: &mut Workflow,
     ) {
         self.connected = settings.connected();
+        self.connections = settings.connections();
         for (values, _) in &settings.parameters {
             for given in values.entries().unwrap_or_default() {
                 if let Some(reference) = given.value.get_any_case("reference") {
@@ -104,12 +105,11 @@ impl Loom<'_> {
             let resource = workflow_resource(name, title, found.location);
             guard = self.trigger(entry, resource, workflow);
         }
-        match fields.get("actions") {
-            Some(entry) => workflow.body = self.actions(entry),
-            None => {
-                fields.required(self, "actions", definition.span, hint);
-            }
-        }
+        // A definition may do nothing.
+        workflow.body = match fields.get("actions") {
+            Some(entry) => self.actions(entry),
+            None => Block::Dag(Vec::new()),
+        };
         self.clean_up(None, workflow);
         if let Some(guard) = guard {
             before_all(guard, &mut workflow.body);
@@ -146,6 +146,11 @@ impl Loom<'_> {
             connections.get_any_case("value")
         });
         for connections in [connections, found.references].into_iter().flatten() {
+            let entries = connections.entries().unwrap_or_default();
+            if !entries.is_empty() {
+                let known = self.connections.entry(ConnectionKind::Managed).or_default();
+                known.extend(entries.iter().map(|entry| entry.key.to_lowercase()));
+            }
             for entry in connections.entries().unwrap_or_default() {
                 let api = entry.value.get_any_case("api");
                 let id = entry.value.get_any_case("id").and_then(Node::as_str);
