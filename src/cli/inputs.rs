@@ -136,6 +136,12 @@ pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
     Ok(stubs.and_then(|stubs| stubs.input))
 }
 
+/// The signals of a file of stubs, for a test.
+pub fn stub_signals(args: &HandlerArgs) -> Result<Object, Failure> {
+    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
+    Ok(stubs.map(|stubs| stubs.signals).unwrap_or_default())
+}
+
 fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
     let name = path.display().to_string();
     let stubs = Stubs::read(&parse(path, &read(path)?)?, &name);

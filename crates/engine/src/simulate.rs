@@ -49,6 +49,8 @@ pub struct SimulationSpec {
     pub answers: Vec<(String, HandlerTarget)>,
     /// The signals that come before anything waits for them.
     pub signals: Object,
+    /// The signals that arrive each time when something waits for them.
+    pub awaited: Object,
     /// Its state before the run, by name: what is not there has its initial value.
     pub state: Object,
     /// The value of `lastRun()`.
@@ -242,9 +244,23 @@ impl<'a> Simulation<'a> {
         if !self.open.is_empty() || self.hosted.status() == RunStatus::Paused {
             return None;
         }
+        if let Some(signal) = self.awaited_signal() {
+            return Some(Event::Signalled(signal));
+        }
         let (due_at, id) = self.timers.pop_first()?;
         self.now = self.now.max(due_at);
         Some(Event::TimerFired { id })
+    }
+
+    /// A signal that something waits for and that the stubs have.
+    fn awaited_signal(&self) -> Option<Signal> {
+        let waits = self.hosted.state().cursors.values();
+        let mut names = waits.filter_map(|one| one.wait.signal());
+        names.find_map(|name| {
+            let mut given = self.given.awaited.iter();
+            let (_, payload) = given.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+            Some(Signal::new(Name::from(&**name), payload.clone()))
+        })
     }
 
     /// One step; whether it was the last that is asked for.

@@ -16,6 +16,12 @@ const PARAMETERS: &str = "$parameters";
 /// The member that gives app settings.
 const SETTINGS: &str = "$settings";
 
+/// What a deployment gives to every definition.
+const CONNECTIONS: &str = "$connections";
+
+/// The member that says what arrives where an action waits for a request to its address.
+const SIGNALS: &str = "$signals";
+
 /// The member that a run takes as its input when it is given none.
 const INPUT: &str = "$input";
 
@@ -29,6 +35,8 @@ pub struct Stubs {
     pub handlers: Vec<(String, HandlerTarget)>,
     /// The input of a run that is given none.
     pub input: Option<Value>,
+    /// By action what a request to its address brings, for a test.
+    pub signals: Object,
     /// Values for a definition's parameters and app settings.
     pub values: Vec<SourceFile>,
 }
@@ -55,8 +63,8 @@ impl Stubs {
             Ok((name.to_string(), HandlerTarget::Stub(answers)))
         };
         let answers = map.iter();
-        let answers =
-            answers.filter(|(name, _)| ![INPUT, PARAMETERS, SETTINGS].contains(&&***name));
+        let values = [INPUT, PARAMETERS, SETTINGS, SIGNALS];
+        let answers = answers.filter(|(name, _)| !values.contains(&&***name));
         let handlers: Result<Vec<_>, String> = answers.map(stub).collect();
         let parameters = map.get(PARAMETERS).map(with_values);
         let settings = map.get(SETTINGS);
@@ -68,6 +76,12 @@ impl Stubs {
         Ok(Self {
             handlers: handlers?,
             input: map.get(INPUT).cloned(),
+            signals: match map.get(SIGNALS) {
+                None => Object::new(),
+                Some(signals) => signals.as_object().cloned().ok_or_else(|| {
+                    format!("`{SIGNALS}` must be a map from actions to what a request brings")
+                })?,
+            },
             values: [parameters, settings]
                 .into_iter()
                 .flatten()
@@ -155,16 +169,28 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
             break;
         }
         let filled = wanted.parameters.into_iter().map(|(name, value)| {
-            let bare = value.as_object().is_some_and(Object::is_empty);
-            let shape = shapes.parameter(&name).filter(|_| bare);
+            let shape = shapes.parameter(&name, &value);
             (name, shape.unwrap_or(value))
         });
         all.parameters.extend(filled);
-        all.settings.extend(wanted.settings);
+        let settings = wanted.settings.into_iter().map(|(name, value)| {
+            let shape = shapes.setting(&name);
+            (name, shape.unwrap_or(value))
+        });
+        all.settings.extend(settings);
         let parameters = Value::from_pairs(all.parameters.clone());
         add(&mut bundle, with_values(&parameters));
         let settings = Value::from_pairs(all.settings.clone());
         add(&mut bundle, Value::from_pairs([("Values", settings)]));
+    }
+    let caps = windlass_formats::Caps::unlimited();
+    let (workflow, _) = windlass_formats::read(&bundle, options.dialect, &caps);
+    let connections = workflow.iter().flat_map(|workflow| &workflow.parameters);
+    for (name, value) in connections.filter(|(name, _)| &**name == CONNECTIONS) {
+        // Outside of where connectors name them, an expression may read them.
+        let shape = shapes.parameter(name, value);
+        all.parameters
+            .extend(shape.map(|shape| (name.to_string(), shape)));
     }
     let mut stubs = Object::new();
     for (key, values) in [(PARAMETERS, all.parameters), (SETTINGS, all.settings)] {
@@ -172,8 +198,6 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
             stubs.insert(Name::from(key), Value::from_pairs(values));
         }
     }
-    let caps = windlass_formats::Caps::unlimited();
-    let (workflow, _) = windlass_formats::read(&bundle, options.dialect, &caps);
     let Some(workflow) = workflow.filter(|_| file.is_some()) else {
         return stubs;
     };
@@ -182,6 +206,12 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
         .filter(|_| workflow.dialect == Dialect::Azure)
     {
         stubs.insert(Name::from(INPUT), body);
+    }
+    if workflow.dialect == Dialect::Azure {
+        let signals = callbacks(&workflow, &shapes);
+        if !signals.is_empty() {
+            stubs.insert(Name::from(SIGNALS), Value::object(signals));
+        }
     }
     stubs.extend(answers(&workflow, &shapes));
     stubs
@@ -215,8 +245,25 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
     }
     for (step, call) in workflow.calls() {
         if &*call.executor == "http" {
-            stubs.insert(step.name.clone(), Value::object(shapes.answer(&step.name)));
+            // Expressions read the action whose pages are requested.
+            let action = step.name.strip_suffix(".page").unwrap_or(&step.name);
+            stubs.insert(step.name.clone(), Value::object(shapes.answer(action)));
         }
     }
     stubs
+}
+
+/// What requests to the addresses of webhooks bring.
+fn callbacks(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
+    let mut signals = Object::new();
+    let mut open = workflow.blocks().to_vec();
+    while let Some(block) = open.pop() {
+        for step in block.steps() {
+            if let hir::StepKind::AwaitSignal(awaited) = &step.kind {
+                signals.insert(awaited.name.clone(), shapes.callback(&awaited.name));
+            }
+            open.extend(step.blocks());
+        }
+    }
+    signals
 }

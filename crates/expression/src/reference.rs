@@ -19,8 +19,10 @@ pub enum Reference {
     Scope(String),
     /// `inputs('x')`, `inputs.x`.
     Input(String),
-    /// `items('loop')`, `iterationIndexes('loop')`.
+    /// `iterationIndexes('loop')`, Jinja `loops.x`.
     Loop(String),
+    /// `items('foreach')`.
+    Items(String),
     /// `parameters('x')`.
     Parameter(String),
     /// `secret('x')`, `secrets.x`; empty when the name is computed.
@@ -114,7 +116,8 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
         | "outputs" => Reference::Action,
         "result" => Reference::Scope,
         "inputs" => Reference::Input,
-        "items" | "iterationIndexes" => Reference::Loop,
+        "items" => Reference::Items,
+        "iterationIndexes" => Reference::Loop,
         "parameters" => Reference::Parameter,
         "secret" => {
             let name = arguments.first().and_then(Expr::literal_text);

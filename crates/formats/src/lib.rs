@@ -186,7 +186,7 @@ fn collect_of(dialect: Dialect, workflow: &Node, found: &mut Vec<Found>) {
     match dialect {
         Dialect::Loom => loom::collect_workflows(workflow, found),
         #[cfg(feature = "tea")]
-        Dialect::Tea => tea::collect_schemas(workflow, found),
+        Dialect::Tea => tea::collect_files(workflow, found),
         #[cfg(feature = "canvas")]
         Dialect::Canvas => canvas::collect_workflows(workflow, found),
         #[allow(unreachable_patterns, reason = "a feature is off")]

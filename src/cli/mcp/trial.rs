@@ -90,6 +90,7 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
         input,
         answers: stubs.handlers,
         signals: map("signals")?,
+        awaited: stubs.signals,
         state: map("state")?,
         at: word("at"),
         max_steps: Some(MAX_STEPS),

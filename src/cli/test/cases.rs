@@ -22,6 +22,7 @@ pub struct Case {
     pub input: Value,
     pub answers: Vec<(String, HandlerTarget)>,
     pub signals: Object,
+    pub awaited: Object,
     pub state: Object,
     pub last_run: Value,
     pub at: Option<String>,
@@ -136,6 +137,7 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
             .or(stubs.input)
             .unwrap_or_default(),
         answers: stubs.handlers,
+        awaited: stubs.signals,
         signals: given
             .get("signals")
             .and_then(Value::as_object)

@@ -1,6 +1,7 @@
 //! Definitions and what becomes of them, case by case: each file of `tests/azure/cases` is one, and a
 //! new file is a new case. It holds `why`, `workflow`, and as far as the case needs them,
 //!
+//! - `app`: files by name in the folder around that of the workflow,
 //! - `answers`: stubs by action, and `input`. Without `answers` the run gets the stubs that
 //!   `validate --write-stubs` writes, as they are,
 //! - `stub`: what those stubs say, as far as it is named here,
@@ -33,11 +34,16 @@ fn holds(given: &Value, wanted: &Value) -> bool {
 
 fn play(case: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let app = folder.path();
+    let folder = &app.join("w");
+    std::fs::create_dir(folder).unwrap();
     let file = |name: &str, value: &Value| {
         std::fs::write(folder.join(name), value.to_string()).unwrap();
     };
     file("workflow.json", &case["workflow"]);
+    for (name, value) in case["app"].as_object().into_iter().flatten() {
+        std::fs::write(app.join(name), value.to_string()).unwrap();
+    }
     let texts = |key: &str| -> Vec<String> {
         let texts = case[key].as_array().into_iter().flatten();
         texts

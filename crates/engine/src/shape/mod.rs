@@ -4,9 +4,10 @@
 mod reads;
 mod value;
 
-use self::reads::{Root, Step, reads};
-use self::value::{InferredSchema, called, example, ordered, typed};
-use std::collections::BTreeMap;
+use self::reads::{Root, Step, arguments, reads};
+use self::value::{InferredSchema, ZONE, called, example, ordered, typed};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
@@ -27,6 +28,10 @@ pub(super) struct InferredSchemas {
     types: BTreeMap<String, String>,
     /// What each foreach goes through, by its name in lower case.
     lists: BTreeMap<String, String>,
+    /// The first key of variables, parameters and outputs that are written as a map.
+    keys: BTreeMap<Root, String>,
+    /// The names of the parameters that a definition or template declares, in lower case.
+    declared: BTreeSet<String>,
 }
 
 /// Where in a definition a text is.
@@ -47,7 +52,7 @@ impl InferredSchemas {
     /// Of the strings of a file.
     pub fn of(node: &Node) -> Self {
         let mut shapes = Self::default();
-        shapes.link(node, "", 0);
+        shapes.link(node, "", "", 0);
         shapes.walk(node, TreePath::default());
         // An alias may lead to another one.
         for _ in 0..4 {
@@ -72,11 +77,38 @@ impl InferredSchemas {
         answer
     }
 
-    /// What a parameter that is an object should hold; none when no member of it is read.
-    pub fn parameter(&self, name: &str) -> Option<Value> {
-        match self.read.get(&Root::Parameter(name.to_lowercase()))? {
-            shape @ InferredSchema::Map(members) if !members.is_empty() => Some(shape.value()),
-            _ => None,
+    /// What a request to a webhook's address should bring.
+    pub fn callback(&self, action: &str) -> Value {
+        let mut members = self.members(&Root::Action(action.to_lowercase()));
+        members.shift_remove("body").unwrap_or_else(empty)
+    }
+
+    /// What a parameter should hold instead of its first value; none when that is as good.
+    pub fn parameter(&self, name: &str, first: &Value) -> Option<Value> {
+        let lower = name.to_lowercase();
+        let is_free = !self.declared.contains(&lower);
+        let shape = self.read.get(&Root::Parameter(lower))?;
+        let is_empty = |value: &Value| match value {
+            Value::Object(map) => map.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Null => true,
+            value => value.as_str() == Some(name),
+        };
+        let better = match shape {
+            InferredSchema::Map(members) if members.is_empty() => None,
+            InferredSchema::Unknown => None,
+            shape => Some(shape.value()),
+        };
+        let fits =
+            |value: &Value| is_free || matches!(first, Value::Null) || value.kind() == first.kind();
+        better.filter(|value| is_empty(first) && fits(value))
+    }
+
+    /// The text of an app setting that is read as something else than text; none when any text will do.
+    pub fn setting(&self, name: &str) -> Option<Value> {
+        match self.read.get(&Root::Setting(name.to_lowercase()))? {
+            InferredSchema::Unknown => None,
+            shape => Some(Value::text(shape.value().to_text())),
         }
     }
 
@@ -115,6 +147,7 @@ impl InferredSchemas {
         };
         let members = members.iter().map(|(key, shape)| {
             let value = match shape {
+                InferredSchema::Unknown if key == "statusCode" => Value::Int(200),
                 InferredSchema::Unknown => empty(),
                 shape => shape.value(),
             };
@@ -124,14 +157,14 @@ impl InferredSchemas {
     }
 
     /// Finds what is the same as something else: copies, parsed texts, variables.
-    fn link(&mut self, node: &Node, name: &str, depth: usize) {
+    fn link(&mut self, node: &Node, name: &str, outer: &str, depth: usize) {
         if depth > MAX_NESTING {
             return;
         }
         if let Kind::Array(items) = &node.kind {
             items
                 .iter()
-                .for_each(|item| self.link(item, name, depth + 1));
+                .for_each(|item| self.link(item, name, outer, depth + 1));
         }
         let kind = node.get_any_case("type").and_then(Node::as_str);
         let inputs = node.get_any_case("inputs");
@@ -139,33 +172,66 @@ impl InferredSchemas {
             let action = Root::Action(name.to_lowercase());
             let body = || vec![Step::Key(String::from("body"))];
             match kind.to_ascii_lowercase().as_str() {
-                "compose" => self.alias(action, Vec::new(), Some(inputs)),
-                "parsejson" => self.alias(action, body(), inputs.get_any_case("content")),
-                "query" => self.alias(action, body(), inputs.get_any_case("from")),
+                "compose" => self.alias(action, Vec::new(), Some(inputs), outer),
+                "parsejson" => self.alias(action, body(), inputs.get_any_case("content"), outer),
+                "query" => self.alias(action, body(), inputs.get_any_case("from"), outer),
+                "select" => {
+                    let from = inputs.get_any_case("from").and_then(Node::as_str);
+                    let made = inputs.get_any_case("select");
+                    let mut item = body();
+                    item.push(Step::Item);
+                    self.alias(action, item, made, from.unwrap_or_default());
+                }
                 "initializevariable" => {
                     let variables = inputs.get_any_case("variables").map(|node| &node.kind);
                     if let Some(Kind::Array(variables)) = variables {
                         variables
                             .iter()
-                            .for_each(|variable| self.variable(variable));
+                            .for_each(|variable| self.variable(variable, outer));
                     }
                 }
-                "setvariable" => self.variable(inputs),
+                "setvariable" => self.variable(inputs, outer),
                 _ => {}
             }
         }
+        let mut own = outer;
         for list in ["foreach", "from"] {
             let list = node.get_any_case(list);
             if let Some(text) = list.and_then(Node::as_str) {
+                own = text;
                 self.lists.insert(name.to_lowercase(), text.to_owned());
                 let before = self.same.len();
-                self.alias(Root::Item(text.to_owned()), Vec::new(), list);
+                self.alias(Root::Item(text.to_owned()), Vec::new(), list, outer);
                 let added = self.same.iter_mut().skip(before);
                 added.for_each(|alias| alias.to.1.push(Step::Item));
             }
         }
         for entry in node.entries().unwrap_or_default() {
-            self.link(&entry.value, &entry.key, depth + 1);
+            if entry.key == "parameters" {
+                self.declare(&entry.value);
+            }
+            self.link(&entry.value, &entry.key, own, depth + 1);
+        }
+    }
+
+    /// Notes the parameters of a definition or template, and those that are written as a map.
+    fn declare(&mut self, parameters: &Node) {
+        for own in parameters.entries().unwrap_or_default() {
+            let name = own.key.to_lowercase();
+            let value = ["value", "defaultValue"];
+            let mut value = value.iter().filter_map(|key| own.value.get_any_case(key));
+            if let Some(value) = value.next() {
+                self.keyed(Root::Parameter(name.clone()), value);
+            }
+            if own.value.get_any_case("type").is_some() {
+                self.declared.insert(name);
+            }
+        }
+    }
+
+    fn keyed(&mut self, root: Root, value: &Node) {
+        if let Some(first) = value.entries().and_then(<[Entry]>::first) {
+            self.keys.insert(root, first.key.clone());
         }
     }
 
@@ -225,7 +291,7 @@ impl InferredSchemas {
         }
     }
 
-    fn variable(&mut self, given: &Node) {
+    fn variable(&mut self, given: &Node, list: &str) {
         let Some(name) = given.get_any_case("name").and_then(Node::as_str) else {
             return;
         };
@@ -233,25 +299,60 @@ impl InferredSchemas {
         if let Some(kind) = given.get_any_case("type").and_then(Node::as_str) {
             self.types.insert(name.clone(), kind.to_ascii_lowercase());
         }
-        self.alias(
-            Root::Variable(name),
-            Vec::new(),
-            given.get_any_case("value"),
-        );
+        let value = given.get_any_case("value");
+        self.alias(Root::Variable(name), Vec::new(), value, list);
     }
 
-    fn alias(&mut self, from: Root, strip: Vec<Step>, value: Option<&Node>) {
-        let text = value.and_then(Node::as_str).unwrap_or_default();
-        let Some(text) = text.strip_prefix("@{").or_else(|| text.strip_prefix('@')) else {
+    /// Notes that a root is what a value reads, also where that is a member of a map.
+    fn alias(&mut self, from: Root, strip: Vec<Step>, value: Option<&Node>, list: &str) {
+        let Some(value) = value else { return };
+        if let Some(entries) = value.entries().filter(|_| strip.len() < MAX_MEMBERS) {
+            if strip.is_empty() {
+                self.keyed(from.clone(), value);
+            }
+            for entry in entries {
+                let mut inner = strip.clone();
+                inner.push(Step::Key(entry.key.clone()));
+                self.alias(from.clone(), inner, Some(&entry.value), list);
+            }
             return;
-        };
+        }
+        let text = value.as_str().unwrap_or_default();
+        match text.strip_prefix("@{") {
+            Some(text) => {
+                if let Some(text) = text.strip_suffix('}') {
+                    self.same_as(&from, strip, text, list, 0);
+                }
+            }
+            None => {
+                if let Some(text) = text.strip_prefix('@') {
+                    self.same_as(&from, strip, text, list, 0);
+                }
+            }
+        }
+    }
+
+    fn same_as(&mut self, from: &Root, mut strip: Vec<Step>, text: &str, list: &str, depth: usize) {
+        if depth > MAX_CALLS {
+            return;
+        }
+        if let Some(given) = arguments(text, "if") {
+            for given in given.iter().skip(1) {
+                self.same_as(from, strip.clone(), given, list, depth + 1);
+            }
+            return;
+        }
+        if let Some([only]) = arguments(text, "array").as_deref() {
+            strip.push(Step::Item);
+            return self.same_as(from, strip, only, list, depth + 1);
+        }
         if let Some((0, root, path, rest)) = reads(text).into_iter().next()
-            && matches!(rest, "" | "}")
-            && let Some(root) = self.listed(root, "")
+            && rest.trim().is_empty()
+            && let Some(root) = self.listed(root, list)
             && let (path, false) = self.resolved(path)
         {
             self.same.push(Alias {
-                from: (from, strip),
+                from: (from.clone(), strip),
                 to: (root, path),
             });
         }
@@ -281,15 +382,21 @@ impl InferredSchemas {
                     kind.to_ascii_lowercase().starts_with("append")
                 });
                 self.switch(node, list);
+                let fails = |key: &str| node.get_any_case(key).is_some_and(|node| ends(node, 0));
+                let is_if = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("If"));
+                let avoids = is_if && fails("actions") && !fails("else");
                 for Entry { key, value, .. } in entries {
                     if key == "triggers" {
                         self.read_triggers(value);
                     }
+                    // What a list itself reads is of the loop around it.
+                    let is_list = ["foreach", "from"].contains(&&*key.to_ascii_lowercase());
                     let inner = TreePath {
                         key,
                         around: Some(node),
-                        negated: place.negated != (key == "not"),
-                        list,
+                        negated: place.negated
+                            != (key == "not" || avoids && key.eq_ignore_ascii_case("expression")),
+                        list: if is_list { place.list } else { list },
                         appends,
                         depth,
                     };
@@ -328,8 +435,13 @@ impl InferredSchemas {
         let cases = node.get_any_case("cases").and_then(Node::entries);
         let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
         let expression = node.get_any_case("expression");
-        if let (Some(case), Some(expression)) = (case.and_then(Node::as_str), expression) {
-            self.read_whole_text(expression, list, InferredSchema::Leaf(Value::text(case)));
+        let case = case.and_then(|case| match &case.kind {
+            Kind::String(text) => Some(Value::text(&text.text)),
+            Kind::Int(number) => Some(Value::Int(*number)),
+            _ => None,
+        });
+        if let (Some(case), Some(expression)) = (case, expression) {
+            self.read_whole_text(expression, list, InferredSchema::Leaf(case));
         }
     }
 
@@ -361,12 +473,26 @@ impl InferredSchemas {
 
     /// Looks for what a text reads.
     fn read(&mut self, text: &str, place: TreePath<'_>) {
-        for (at, root, path, rest) in reads(text) {
+        // In a text of a deployment expression, two quotes are one.
+        let text = match text.starts_with('[') && text.ends_with(']') {
+            true => Cow::Owned(text.replace("''", "'")),
+            false => Cow::Borrowed(text),
+        };
+        for (at, root, path, rest) in reads(&text) {
             let before = text.get(..at).unwrap_or_default();
-            let leaf = self.leaf(before, rest, place);
+            let is_document = path.last() == Some(&Step::Xml);
+            let leaf = match self.leaf(before, rest, place) {
+                InferredSchema::Xml(_) if is_document => InferredSchema::Unknown,
+                leaf => leaf,
+            };
             let Some(root) = self.listed(root, place.list) else {
                 continue;
             };
+            // Where a connection is means nothing here.
+            let is_connection = matches!(&root, Root::Parameter(name) if name == "$connections");
+            if is_connection && ["name", "connectionid"].contains(&&*place.key.to_lowercase()) {
+                continue;
+            }
             let (path, ends_early) = self.resolved(path);
             let leaf = match ends_early {
                 true => InferredSchema::Map(BTreeMap::new()),
@@ -379,14 +505,22 @@ impl InferredSchemas {
     /// What a value must be where it is read.
     fn leaf(&self, before: &str, rest: &str, place: TreePath<'_>) -> InferredSchema {
         let key = place.key.to_ascii_lowercase();
-        if !matches!(before, "@" | "@{") {
-            return called(before.trim_end(), rest);
+        if let Some(key) = self.key_of(before) {
+            return InferredSchema::Leaf(Value::text(key));
+        }
+        if !matches!(before, "@" | "@{" | "[") {
+            let is_compared = before.to_ascii_lowercase().ends_with("equals(");
+            return match place.negated && is_compared {
+                true => InferredSchema::Unknown,
+                false => called(before.trim_end(), rest),
+            };
         }
         let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
         match key.as_str() {
             // With an item, so that what is done with it is done.
             "foreach" => InferredSchema::List(Box::default(), true),
             "from" => InferredSchema::List(Box::default(), false),
+            "timezone" => InferredSchema::Leaf(Value::text(ZONE)),
             "content" => {
                 around("schema").map_or(InferredSchema::Unknown, |schema| example(schema, 0))
             }
@@ -403,6 +537,37 @@ impl InferredSchemas {
     }
 }
 
+impl InferredSchemas {
+    /// The first key of the map that is selected from with what follows this text.
+    fn key_of(&self, before: &str) -> Option<&str> {
+        let map = before.trim_end().strip_suffix('[')?;
+        let map = map.strip_suffix('?').unwrap_or(map);
+        let start = map.rfind(['@', '{', ',']);
+        let map = map.get(start.map_or(0, |at| at + 1)..)?;
+        let (_, root, path, _) = reads(map).into_iter().next_back()?;
+        let path = path
+            .iter()
+            .filter(|step| **step != Step::Key(String::from("body")));
+        let key = self.keys.get(&root)?;
+        (path.count() == 0).then_some(key)
+    }
+}
+
+/// Whether actions end the run as failed.
+fn ends(node: &Node, depth: usize) -> bool {
+    if depth > MAX_NESTING {
+        return false;
+    }
+    let text = |key: &str| node.get_any_case(key).and_then(Node::as_str);
+    if text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("Terminate")) {
+        let inputs = node.get_any_case("inputs");
+        let status = inputs.and_then(|inputs| inputs.get_any_case("runStatus")?.as_str());
+        return status.is_none_or(|status| status.eq_ignore_ascii_case("Failed"));
+    }
+    let mut entries = node.entries().unwrap_or_default().iter();
+    entries.any(|entry| ends(&entry.value, depth + 1))
+}
+
 /// What a SlidingWindow delivers.
 const WINDOW: [(&str, &str); 3] = [
     ("windowStartTime", "2026-01-01T00:00:00Z"),
@@ -412,6 +577,10 @@ const WINDOW: [(&str, &str); 3] = [
 
 /// How deep maps and lists are looked into.
 const MAX_NESTING: usize = 100;
+/// How deep the members of a copy are followed.
+const MAX_MEMBERS: usize = 8;
+/// How deep calls within calls are followed.
+const MAX_CALLS: usize = 8;
 
 fn empty() -> Value {
     Value::object(Object::new())

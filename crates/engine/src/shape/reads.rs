@@ -12,6 +12,8 @@ pub(super) enum Root {
     Variable(String),
     /// A parameter of a definition or of a template.
     Parameter(String),
+    /// An app setting.
+    Setting(String),
     /// An item of a list, by the text of that list's expression. Where a text reads one, until it is
     /// known of which list: by the name of its foreach, or without a name.
     Item(String),
@@ -57,10 +59,7 @@ fn path(text: &str) -> (Vec<Step>, &str) {
         let next = rest.strip_prefix('?').unwrap_or(rest);
         if let Some(inner) = next.strip_prefix('[') {
             let inner = inner.trim_start();
-            if let Some((name, after)) = inner
-                .strip_prefix('\'')
-                .and_then(|text| text.split_once('\''))
-            {
+            if let Some((name, after)) = literal(inner) {
                 let Some(after) = after.trim_start().strip_prefix(']') else {
                     break;
                 };
@@ -142,7 +141,10 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let mut found = Vec::new();
     for (word, inside) in [
         ("body(", Some("body")),
+        ("actionbody(", Some("body")),
         ("outputs(", None),
+        ("actionoutputs(", None),
+        ("appsetting(", None),
         ("variables(", None),
         ("parameters(", None),
         ("triggerbody()", Some("body")),
@@ -167,6 +169,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
                     let root = match word {
                         "variables(" => Root::Variable(name.to_lowercase()),
                         "parameters(" => Root::Parameter(name.to_lowercase()),
+                        "appsetting(" => Root::Setting(name.to_lowercase()),
                         "items(" => Root::Item(name.to_lowercase()),
                         _ => Root::Action(name.to_lowercase()),
                     };
@@ -211,8 +214,56 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     found
 }
 
+/// The text of a literal at the beginning, in which two quotes are one, and what is after it.
+pub(super) fn literal(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.trim_start().strip_prefix('\'')?;
+    let mut found = String::new();
+    loop {
+        let (part, after) = rest.split_once('\'')?;
+        found.push_str(part);
+        let Some(more) = after.strip_prefix('\'') else {
+            return Some((found, after));
+        };
+        found.push('\'');
+        rest = more;
+    }
+}
+
 /// The name in `'name')`, and the text after it.
-pub(super) fn quoted(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = text.trim_start().strip_prefix('\'')?.split_once('\'')?;
+pub(super) fn quoted(text: &str) -> Option<(String, &str)> {
+    let (name, rest) = literal(text)?;
     Some((name, rest.trim_start().strip_prefix(')')?))
+}
+
+/// The arguments of a call, when a text is nothing but that call.
+pub(super) fn arguments<'t>(text: &'t str, function: &str) -> Option<Vec<&'t str>> {
+    let text = text.trim();
+    let is_call = text
+        .get(..function.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(function));
+    let inner = text.get(function.len()..).filter(|_| is_call)?;
+    let inner = inner.trim_start().strip_prefix('(')?;
+    if !after_call(inner)?.trim().is_empty() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let (mut depth, mut is_quoted, mut start) = (0_usize, false, 0);
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '(' | '[' | '{' => depth += 1,
+            ',' if depth == 0 => {
+                found.push(inner.get(start..at)?.trim());
+                start = at + 1;
+            }
+            ')' if depth == 0 => {
+                found.push(inner.get(start..at)?.trim());
+                return Some(found);
+            }
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
 }

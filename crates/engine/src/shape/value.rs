@@ -10,6 +10,7 @@ use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
 
 const TIME: &str = "2026-01-01T00:00:00Z";
+pub(super) const ZONE: &str = "UTC";
 
 /// A value that grows with each expression that reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,14 +112,13 @@ impl InferredSchema {
             | (Self::Base64(own), Self::Base64(other))
             | (Self::Xml(own), Self::Xml(other)) => own.merge(*other),
             (Self::Json(own), other @ (Self::Map(_) | Self::List(..))) => own.merge(other),
-            (Self::Firm(own), Self::Leaf(other)) => {
-                if own.kind() == other.kind() && own.as_str() == Some("text") {
+            (Self::Firm(own), Self::Leaf(other) | Self::Firm(other)) => {
+                if own.kind() == other.kind() && is_any(own) {
                     *own = other;
                 }
             }
-            (Self::Firm(_), Self::Firm(_)) => {}
             (Self::Leaf(own), Self::Firm(other)) => {
-                let better = own.kind() == other.kind() && own.as_str() != Some("text");
+                let better = own.kind() == other.kind() && !is_any(own);
                 let value = if better { own.clone() } else { other };
                 *self = Self::Firm(value);
             }
@@ -133,7 +133,8 @@ impl InferredSchema {
             }
             (Self::Leaf(own), Self::Leaf(other)) => {
                 let length = |value: &Value| value.as_str().map_or(0, str::len);
-                if own.as_str() == Some("text") || length(own) < length(&other) {
+                let is_number = own.as_int() == Some(1) && other.as_int().is_some();
+                if own.as_str() == Some("text") || is_number || length(own) < length(&other) {
                     *own = other;
                 }
             }
@@ -165,6 +166,11 @@ impl InferredSchema {
             }
         }
     }
+}
+
+/// Whether a value is only one of its type.
+fn is_any(value: &Value) -> bool {
+    value.as_str() == Some("text") || value.as_int() == Some(1)
 }
 
 impl InferredSchema {
@@ -259,6 +265,8 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
             true => compared(rest),
             false => constant(earlier),
         },
+        // So that a quotient is not zero where it divides.
+        "div" if first => InferredSchema::Leaf(Value::Int(1000)),
         "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
             InferredSchema::Leaf(Value::Int(1))
         }
@@ -267,13 +275,14 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
             InferredSchema::Leaf(Value::Int(1))
         }
         "union" | "intersection" => list(),
+        name if name.starts_with("convert") && !first => InferredSchema::Leaf(Value::text(ZONE)),
         _ if !first => InferredSchema::Unknown,
         "first" | "last" | "join" | "skip" | "take" | "reverse" | "chunk" | "sort" => list(),
         "length" => InferredSchema::Unknown,
         "int" | "float" | "decimal" | "formatnumber" => InferredSchema::Leaf(Value::Int(1)),
         "bool" | "not" | "if" => InferredSchema::Leaf(Value::Bool(true)),
         "json" => InferredSchema::Json(Box::default()),
-        "xml" => InferredSchema::Xml(Box::default()),
+        "xml" | "xpath" => InferredSchema::Xml(Box::default()),
         "base64tostring" | "base64tobinary" | "decodebase64" => {
             InferredSchema::Base64(Box::default())
         }
@@ -296,10 +305,14 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
         // Long enough for the parts that are asked for.
         "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
             Some((by, _)) if !by.is_empty() => {
-                InferredSchema::Leaf(Value::text(vec!["text"; 16].join(by)))
+                InferredSchema::Leaf(Value::text(vec!["text"; 16].join(&by)))
             }
             _ => InferredSchema::Leaf(Value::text("text")),
         },
+        // The hours and minutes of a time are cut out so.
+        "substring" if rest.replace(' ', "").starts_with(",11,") => {
+            InferredSchema::Leaf(Value::text(TIME))
+        }
         "substring" => InferredSchema::Leaf(Value::text("text/".repeat(16))),
         "replace" | "trim" | "startswith" | "endswith" | "indexof" | "lastindexof"
         | "uricomponent" | "encodeuricomponent" => InferredSchema::Leaf(Value::text("text")),

@@ -209,7 +209,8 @@ impl Binding {
                 found.push(Reference::Action(action.to_string()));
             }
             Self::Attempt | Self::Attempts(_) => {}
-            Self::Item(of) | Self::Iteration(of) => found.push(Reference::Loop(of.to_string())),
+            Self::Item(of) => found.push(Reference::Items(of.to_string())),
+            Self::Iteration(of) => found.push(Reference::Loop(of.to_string())),
             Self::First(_, first, later) => {
                 first.collect(found);
                 later.collect(found);

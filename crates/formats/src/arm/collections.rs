@@ -13,6 +13,9 @@ pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Optio
             let same = |own: &Arc<str>| own.eq_ignore_ascii_case(&key);
             Value::Bool(map.keys().any(same))
         }
+        ("contains", [Value::String(text), part @ Value::Int(_)]) => {
+            Value::Bool(text.contains(&as_text(part)))
+        }
         ("createobject", pairs) if pairs.len() % 2 == 1 => {
             let given = pairs.len();
             return Err(format!(

@@ -128,6 +128,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "false" => Value::Bool(false),
         "null" => Value::Null,
         "pickzones" => Value::array(vec![Value::text("1")]),
+        "listcallbackurl" => callback_url(),
         "reference" | "providers" => stand_in(name),
         list if list.starts_with("list") => stand_in(name),
         shared_name if SHARED.contains(&shared_name) => shared(&lower, arguments)?,
@@ -196,6 +197,29 @@ fn stand_in(name: &str) -> Value {
 fn object(members: &[(&str, &str)]) -> Value {
     let members = members.iter();
     Value::from_pairs(members.map(|(key, value)| (*key, Value::text(*value))))
+}
+
+/// The address of a trigger, in the parts that templates split it into.
+fn callback_url() -> Value {
+    let base = format!(
+        "https://prod-00.{LOCATION}.logic.azure.com:443/workflows/\
+         00000000000000000000000000000000/triggers/manual/paths/invoke"
+    );
+    let query = "api-version=2016-10-01&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=listCallbackUrl";
+    let queries = object(&[
+        ("api-version", "2016-10-01"),
+        ("sp", "/triggers/manual/run"),
+        ("sv", "1.0"),
+        ("sig", "listCallbackUrl"),
+    ]);
+    Value::from_pairs([
+        ("value", Value::text(format!("{base}?{query}"))),
+        ("method", Value::text("POST")),
+        ("basePath", Value::text(base)),
+        ("relativePath", Value::text("")),
+        ("relativePathParameters", Value::array(Vec::new())),
+        ("queries", queries),
+    ])
 }
 
 fn environment() -> Value {

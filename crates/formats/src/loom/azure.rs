@@ -2,12 +2,12 @@
 //! (docs/reference/azure.md).
 
 use super::Loom;
-use super::settings::{Settings, last};
+use super::settings::{ConnectionKind, Settings, last};
 use super::trigger::before_all;
 use crate::arm::{self, first_value, workflow_resource};
 use crate::reader::constant;
 use windlass_expression::{Object, Template, Value};
-use windlass_model::hir::{Outputs, Workflow};
+use windlass_model::hir::{Block, Outputs, Workflow};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
@@ -38,6 +38,7 @@ impl Loom<'_> {
         workflow: &mut Workflow,
     ) {
         self.connected = settings.connected();
+        self.connections = settings.connections();
         for (values, _) in &settings.parameters {
             for given in values.entries().unwrap_or_default() {
                 if let Some(reference) = given.value.get_any_case("reference") {
@@ -108,12 +109,11 @@ impl Loom<'_> {
             let resource = workflow_resource(name, title, found.location);
             guard = self.trigger(entry, resource, workflow);
         }
-        match fields.get("actions") {
-            Some(entry) => workflow.body = self.actions(entry),
-            None => {
-                fields.required(self, "actions", definition.span, hint);
-            }
-        }
+        // A definition may do nothing.
+        workflow.body = match fields.get("actions") {
+            Some(entry) => self.actions(entry),
+            None => Block::Dag(Vec::new()),
+        };
         self.clean_up(None, workflow);
         if let Some(guard) = guard {
             before_all(guard, &mut workflow.body);
@@ -150,6 +150,11 @@ impl Loom<'_> {
             connections.get_any_case("value")
         });
         for connections in [connections, found.references].into_iter().flatten() {
+            let entries = connections.entries().unwrap_or_default();
+            if !entries.is_empty() {
+                let known = self.connections.entry(ConnectionKind::Managed).or_default();
+                known.extend(entries.iter().map(|entry| entry.key.to_lowercase()));
+            }
             for entry in connections.entries().unwrap_or_default() {
                 let api = entry.value.get_any_case("api");
                 let id = entry.value.get_any_case("id").and_then(Node::as_str);

@@ -108,7 +108,9 @@ impl Loom<'_> {
         placed.mentions = first..self.mentions.len();
         for mention in self.mentions.iter_mut().skip(first) {
             let is_around = match &mention.reference {
-                Reference::Loop(name) => name.eq_ignore_ascii_case(&placed.step.name),
+                Reference::Loop(name) | Reference::Items(name) => {
+                    name.eq_ignore_ascii_case(&placed.step.name)
+                }
                 other => is_item(other) && has_items(&placed.step.label),
             };
             mention.is_inside |= is_around;

@@ -4,12 +4,13 @@
 
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
-use super::settings::last;
+use super::settings::{ConnectionKind, last};
 use crate::builder::{call, object, text};
 use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES};
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
 use windlass_value::words;
 
@@ -48,6 +49,7 @@ impl Loom<'_> {
         }
         let node = inputs.map(|entry| &entry.value);
         let names = self.names(label, node);
+        self.connection_exists(act, label, node);
         let given = node.and_then(Node::entries).unwrap_or_default();
         let mut members = vec![
             (text("connector"), text(&names.connector)),
@@ -89,6 +91,60 @@ impl Loom<'_> {
             timeout,
             ..StepKind::Call(call("connector", inputs)).into()
         }
+    }
+
+    /// Reports an action whose connection is not among those of its kind.
+    fn connection_exists(&mut self, act: &ActionFields<'_>, label: &str, inputs: Option<&Node>) {
+        let get = |path: &[&str]| {
+            let node = path
+                .iter()
+                .try_fold(inputs?, |node, key| node.get_any_case(key))?;
+            Some((node.as_str()?, node.span))
+        };
+        let (kind, found) = match label {
+            "ServiceProvider" => (
+                ConnectionKind::ServiceProvider,
+                get(&["serviceProviderConfiguration", "connectionName"]),
+            ),
+            "Function" => (
+                ConnectionKind::Function,
+                get(&["function", "connectionName"]),
+            ),
+            "ApiManagement" => (
+                ConnectionKind::ApiManagement,
+                get(&["apiManagement", "connection"]),
+            ),
+            _ => (
+                ConnectionKind::Managed,
+                get(&["host", "connection", "referenceName"])
+                    .or_else(|| get(&["host", "connectionReferenceName"])),
+            ),
+        };
+        let found = found.map(|(name, span)| (name.to_owned(), span));
+        let found = found.or_else(|| {
+            let (text, span) = get(&["host", "connection", "name"])?;
+            Some((written_connection(text)?, span))
+        });
+        let (Some((name, span)), Some(known)) = (found, self.connections.get(&kind)) else {
+            return;
+        };
+        // The name in a template is one of what it makes.
+        if name.contains(['@', '[', '#', '{']) || known.contains(&name.to_lowercase()) {
+            return;
+        }
+        let what = format!(
+            "`{}` names the connection `{name}`, which is not there",
+            act.name
+        );
+        let near = did_you_mean(&name, known.iter().map(String::as_str));
+        let hint = near.unwrap_or_else(|| match known.is_empty() {
+            true => String::from("no connection of its kind is there: add it, or remove the file"),
+            false => {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                format!("known are: {}", known.join(", "))
+            }
+        });
+        self.error("unknown-connection", span, what, hint);
     }
 
     fn names(&self, label: &str, inputs: Option<&Node>) -> Names {
@@ -171,6 +227,14 @@ fn join(connector: &str, operation: &str) -> String {
         "" => connector.to_owned(),
         operation => format!("{connector}/{operation}"),
     }
+}
+
+/// The same, unless an expression computes the name.
+fn written_connection(text: &str) -> Option<String> {
+    let rest = text.split_once("$connections')")?.1;
+    let rest = rest.trim_start_matches('?').strip_prefix("['")?;
+    let (name, rest) = rest.split_once('\'')?;
+    rest.starts_with(']').then(|| name.to_owned())
 }
 
 /// `office365` of `@parameters('$connections')['office365']['connectionId']`.

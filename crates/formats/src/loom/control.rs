@@ -202,6 +202,7 @@ impl Loom<'_> {
 
     pub(super) fn foreach(&mut self, act: &mut ActionFields<'_>) -> Body {
         self.loops.push(act.name.clone());
+        self.foreaches.push(act.name.clone());
         let hint = "the items: for example foreach: \"@body('fetch').items\"";
         let items = act
             .fields

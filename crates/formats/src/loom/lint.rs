@@ -125,7 +125,11 @@ impl Loom<'_> {
             Reference::Action(name) | Reference::Scope(name) => {
                 names.contains(&name.to_lowercase())
             }
-            Reference::Loop(_) | Reference::Item | Reference::Root(_) | Reference::Anything => true,
+            Reference::Loop(_)
+            | Reference::Items(_)
+            | Reference::Item
+            | Reference::Root(_)
+            | Reference::Anything => true,
             Reference::Input(_)
             | Reference::Parameter(_)
             | Reference::Secret(_)
@@ -186,9 +190,11 @@ impl Loom<'_> {
                 | Reference::Parameter(_)
                 | Reference::Secret(_)
                 | Reference::Environment(_) => true,
-                Reference::Loop(_) | Reference::Item | Reference::Root(_) | Reference::Anything => {
-                    false
-                }
+                Reference::Loop(_)
+                | Reference::Items(_)
+                | Reference::Item
+                | Reference::Root(_)
+                | Reference::Anything => false,
             })
         };
         let polls = |polled: &&Step| match &polled.kind {

@@ -61,6 +61,7 @@ use windlass_model::model::{Dialect, Form, InputKind, Name};
 use windlass_source::diagnostic::Diagnostics;
 use windlass_source::source::{Node, SourceFile, Span};
 
+use self::settings::ConnectionKind;
 pub(super) use settings::{connections_only, settings_in};
 
 /// Reads a file as loom or azure. `beside` are the trees of the files next to a definition, and
@@ -86,6 +87,7 @@ pub(super) fn read(
         timeout: Template::constant("PT1H".into()),
         names: BTreeMap::new(),
         loops: Vec::new(),
+        foreaches: Vec::new(),
         triggers: Vec::new(),
         answers: None,
         made: Vec::new(),
@@ -106,6 +108,7 @@ pub(super) fn read(
         cancels: Vec::new(),
         webhooks: Vec::new(),
         connected: BTreeMap::new(),
+        connections: BTreeMap::new(),
         wanted: MissingInputs::default(),
         signals: BTreeMap::new(),
     };
@@ -153,6 +156,8 @@ struct Loom<'a> {
     /// Every action by its name without case.
     names: BTreeMap<String, (Name, Span)>,
     loops: Vec<Name>,
+    /// The loops that have items.
+    foreaches: Vec<Name>,
     /// Azure: the triggers. An action that runs after one has nothing to wait for.
     triggers: Vec<Name>,
     /// Azure: whether the trigger waits for an answer; none: the file does not say what it is.
@@ -189,6 +194,8 @@ struct Loom<'a> {
     webhooks: Vec<(Name, Span, bool)>,
     /// Azure: what each connection leads to, by its name in lower case.
     connected: BTreeMap<String, String>,
+    /// Azure: the names of the connections of each kind, in lower case, where a file or a value has them.
+    connections: BTreeMap<ConnectionKind, BTreeSet<String>>,
     wanted: MissingInputs,
     /// The signals that something waits for, and which answers they may carry.
     signals: BTreeMap<Name, Form>,

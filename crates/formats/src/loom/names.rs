@@ -82,7 +82,12 @@ impl Loom<'_> {
                     }
                     self.must_exist("unknown-signal", "signal", name, span, &signals);
                 }
-                Reference::Loop(name) => {
+                Reference::Items(name) if has(&loops, name) && !has(&self.foreaches, name) => {
+                    let what = format!("`{name}` is not a foreach, so it has no items");
+                    let hint = format!("iterationIndexes('{name}') counts its iterations");
+                    self.error("not-a-foreach", span, what, hint);
+                }
+                Reference::Loop(name) | Reference::Items(name) => {
                     self.must_exist("unknown-loop", "loop", name, span, &loops);
                     if self.azure() && !mention.is_inside && has(&loops, name) {
                         let what = format!("this is not inside of the loop `{name}`");

@@ -39,10 +39,11 @@ impl Loom<'_> {
             }
         }
         let mut found = Vec::new();
+        let mut selves = Vec::new();
         for (index, own) in placed.iter().enumerate() {
             for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
                 let (name, makers): (&String, &[usize]) = match &mention.reference {
-                    Reference::Action(name) => {
+                    Reference::Action(name) | Reference::Scope(name) => {
                         let read = inside.get(&name.to_lowercase());
                         (name, read.map(std::slice::from_ref).unwrap_or_default())
                     }
@@ -52,6 +53,15 @@ impl Loom<'_> {
                     }
                     _ => continue,
                 };
+                // What is inside of an action may read it.
+                let is_whole = own.step.blocks().is_empty();
+                if self.azure()
+                    && is_whole
+                    && matches!(mention.reference, Reference::Action(_))
+                    && name.eq_ignore_ascii_case(&own.step.name)
+                {
+                    selves.push((mention.span, own.step.name.clone()));
+                }
                 let ran = |read: &usize| *read == index || follows(index, *read);
                 if let Some(read) = makers.first()
                     && !makers.iter().any(ran)
@@ -61,6 +71,11 @@ impl Loom<'_> {
                     found.push((mention.span, later, name.clone(), own.clone(), before));
                 }
             }
+        }
+        for (span, name) in selves {
+            let what = format!("`{name}` reads itself, and has no outputs by then");
+            let hint = "read an action that runs before it";
+            self.error("self-reference", span, what, hint);
         }
         for (span, later, name, own, before) in found {
             let (code, what, hint) = match later {

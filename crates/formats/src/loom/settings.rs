@@ -9,6 +9,24 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 /// How an app setting is read.
 const CALL: &str = "appsetting(";
 
+/// Which connections an action names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ConnectionKind {
+    /// `$connections`, `connectionReferences`, `managedApiConnections`.
+    Managed,
+    Function,
+    ServiceProvider,
+    ApiManagement,
+}
+
+/// The kinds in the order of `CONNECTIONS`.
+const KINDS: [ConnectionKind; 4] = [
+    ConnectionKind::Managed,
+    ConnectionKind::Function,
+    ConnectionKind::ServiceProvider,
+    ConnectionKind::ApiManagement,
+];
+
 /// The parts of a connections file, and where the name of what is connected lies in each.
 const CONNECTIONS: [(&str, &str); 4] = [
     ("managedApiConnections", "api"),
@@ -70,6 +88,23 @@ impl<'n> Settings<'n> {
         found
     }
 
+    /// The names of the connections of each kind; none where no file of connections is there.
+    pub fn connections(&self) -> BTreeMap<ConnectionKind, BTreeSet<String>> {
+        let mut found = BTreeMap::new();
+        for node in &self.connections {
+            for ((part, _), kind) in CONNECTIONS.iter().zip(KINDS) {
+                let entries = node.get(part).and_then(Node::entries).unwrap_or_default();
+                let entries = entries
+                    .iter()
+                    .filter(|entry| entry.value.entries().is_some());
+                let names = entries.map(|entry| entry.key.to_lowercase());
+                let known: &mut BTreeSet<String> = found.entry(kind).or_default();
+                known.extend(names);
+            }
+        }
+        found
+    }
+
     fn setting(&self, name: &str) -> Option<&'n str> {
         let mut values = self.values.iter();
         values.find_map(|values| values.get_any_case(name)?.as_str())
@@ -81,10 +116,13 @@ pub(crate) fn connections_only(node: &Node) -> Value {
     let parts = CONNECTIONS.iter().filter_map(|(part, inside)| {
         let entries = node.get(part)?.entries()?.iter();
         let kept = entries.filter_map(|entry| {
-            let led = entry.value.get_any_case(inside)?;
-            let id = led.get_any_case("id").unwrap_or(led).as_str()?;
-            let id = Value::from_pairs([("id", Value::text(id))]);
-            Some((entry.key.as_str(), Value::from_pairs([(*inside, id)])))
+            // A connection without a value is none, and one that leads nowhere known is one all the same.
+            entry.value.entries()?;
+            let led = entry.value.get_any_case(inside);
+            let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
+            let id = id.map(|id| Value::from_pairs([("id", Value::text(id))]));
+            let id = id.map(|id| (*inside, id));
+            Some((entry.key.as_str(), Value::from_pairs(id)))
         });
         Some((*part, Value::from_pairs(kept)))
     });

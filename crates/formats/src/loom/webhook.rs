@@ -43,7 +43,7 @@ impl Loom<'_> {
             let given = Entry {
                 key: String::from("inputs"),
                 key_span: entry.key_span,
-                value: with_callback(&entry.value, &act.name),
+                value: with_callback(&as_request(&entry.value), &act.name),
             };
             let node = Node {
                 span: entry.value.span,
@@ -74,6 +74,10 @@ impl Loom<'_> {
         };
         let mut first = step(begins.clone(), "http", kind, act.span);
         first.retry = retry;
+        // Without an address, no request is sent.
+        let unsubscribe = unsubscribe.filter(|entry| {
+            entry.value.as_str().is_some() || entry.value.get_any_case("uri").is_some()
+        });
         let last =
             unsubscribe.and_then(|entry| request(self, &part_of(&act.name, "cancel"), entry));
         self.webhooks
@@ -138,6 +142,22 @@ fn find_concurrent<'w>(block: &'w Block, at_once: bool, found: &mut Vec<&'w Name
         for inner in step.blocks() {
             find_concurrent(inner, at_once || several, found);
         }
+    }
+}
+
+/// The request of a text that is its address.
+fn as_request(node: &Node) -> Node {
+    if node.as_str().is_none() {
+        return node.clone();
+    }
+    let uri = Entry {
+        key: String::from("uri"),
+        key_span: node.span,
+        value: node.clone(),
+    };
+    Node {
+        span: node.span,
+        kind: Kind::Object(vec![uri]),
     }
 }
 

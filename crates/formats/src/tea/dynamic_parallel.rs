@@ -1,4 +1,4 @@
-//! `type: dynamic_parallel`: an action or steps once for each item, at the same time (docs/reference/tea.md).
+//! `type: dynamic_parallel`: an action, steps or another workflow once for each item, at the same time (docs/reference/tea.md).
 //!
 //! It is a foreach whose body is one isolated branch: each item has a copy of the state to itself,
 //! and what fails there is a result like any other. All results are `parallel_results`.
@@ -13,7 +13,7 @@ use crate::builder::{expression, object, only, text};
 use crate::reader::Fields;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, ForEach, Step, StepKind};
-use windlass_model::model::{Name, OnError};
+use windlass_model::model::{Name, OnError, WORKFLOW};
 use windlass_source::source::{Entry, Kind};
 
 /// As many items at a time as TEA has threads, when nothing is said.
@@ -30,6 +30,16 @@ const STOP: &str = "_windlass_stop";
 /// The items of a result: an empty list for `none`, and the keys of a map.
 const LISTED: &str =
     "{{ [] if result is none else (result.keys() | list if result is mapping else result) }}";
+
+/// The workflow that runs for each item.
+pub(super) const SUBGRAPH: &str = "subgraph";
+
+/// Whether a subgraph is a file that may be in the workflow's folder, and not an address.
+pub(super) fn is_file(path: &str) -> bool {
+    let ends = [".yaml", ".yml", ".json"];
+    let lower = path.to_ascii_lowercase();
+    !path.contains("://") && ends.iter().any(|end| lower.ends_with(end))
+}
 
 /// What each item is called in the state.
 struct Item {
@@ -57,7 +67,8 @@ impl<'n> Tea<'_, 'n> {
         let items = fields.required(self, "items", place.span, ITEMS);
         let action = fields.non_null(self, "action");
         let steps = fields.non_null(self, "steps");
-        let subgraph = fields.non_null(self, "subgraph");
+        let subgraph = fields.non_null(self, SUBGRAPH);
+        let input = fields.non_null(self, "input");
         let config = fields.non_null(self, "parallel_config");
         let of_config = |key: &str| {
             let entries = config?.value.entries()?;
@@ -70,27 +81,25 @@ impl<'n> Tea<'_, 'n> {
             .or(of_config("fail_fast"));
         let item = self.named(fields, "item_var", "item")?;
         let index = self.named(fields, "index_var", "index")?;
-        fields.allow(&["input", "output", "output_key", "with", "interrupt"]);
+        fields.allow(&["output", "output_key", "with", "interrupt"]);
         self.collected(fields, place);
         let fail_fast =
             fail_fast.is_some_and(|entry| self.choice_of_bool(entry).unwrap_or_default());
         let concurrency = self.concurrency(limit);
-        if subgraph.is_some() {
-            return None;
-        }
-        let work = match (action, steps) {
-            (Some(_), Some(second)) => {
+        let work: Vec<&'n Entry> = [action, steps, subgraph].into_iter().flatten().collect();
+        let work = match work.as_slice() {
+            [only] => *only,
+            [_, second, ..] => {
                 let what = format!("`{}` has more than one thing to do", place.shown());
-                let hint = "remove one of `action` and `steps`";
+                let hint = "use one of `action`, `steps` and `subgraph`";
                 self.error("conflict", second.key_span, what, hint);
                 return None;
             }
-            (None, None) => {
-                let what = format!("`{}` needs `action` or `steps`", place.shown());
+            [] => {
+                let what = format!("`{}` needs `action`, `steps` or `subgraph`", place.shown());
                 self.error("missing-key", place.span, what, BODY);
                 return None;
             }
-            (Some(entry), None) | (None, Some(entry)) => entry,
         };
         let items = self.template(&items?.value);
 
@@ -104,6 +113,7 @@ impl<'n> Tea<'_, 'n> {
         };
         let branch = match work.key.as_str() {
             "steps" => self.branch_of_steps(work, place)?,
+            SUBGRAPH => self.branch_of_subgraph(work, input, place)?,
             _ => self.branch_of_action(work, &item, place)?,
         };
         let body = self.iteration(branch, &item, fail_fast, place)?;
@@ -223,6 +233,44 @@ impl<'n> Tea<'_, 'n> {
             ..built.step(inside)
         };
         Some(vec![call, self.assigned(place, "kept", then)])
+    }
+
+    /// Another workflow, as a run of its own. The state of the branch is that run's.
+    fn branch_of_subgraph(
+        &mut self,
+        entry: &'n Entry,
+        input: Option<&'n Entry>,
+        place: &SourcePosition,
+    ) -> Option<Vec<Step>> {
+        let hint = "for example subgraph: agents/researcher.yaml, a file in the workflow's folder";
+        let path = self.text(entry, hint)?;
+        if !is_file(path) {
+            let what = format!("`{path}` is not a file that can run for each item");
+            self.error("not-supported", entry.value.span, what, hint);
+            return None;
+        }
+        let mut members = Vec::new();
+        if let Some(input) = input {
+            let hint = "for example input: { topic: \"{{ state.item }}\" }";
+            let Some(entries) = input.value.entries() else {
+                self.wrong_type(&input.value, "`input`", "a map", hint);
+                return None;
+            };
+            for entry in entries {
+                members.push((text(&entry.key), self.template(&entry.value)));
+            }
+        }
+        let inputs = object([
+            (WORKFLOW, text(path)),
+            ("inputs", Template::object(members)),
+        ]);
+        let then = vec![set(RESULT, executor_result(), place.span)];
+        let call = builder::call(WORKFLOW, inputs, None, then);
+        let call = anonymous_step(self.part(place, SUBGRAPH), WORKFLOW, call);
+        let result = expression(&format!("state.{RESULT}"));
+        let whole = jinja("{{ result if result is mapping else {'result': result} }}");
+        let kept = replace(with_result(&result, whole), place.span);
+        Some(vec![call, self.assigned(place, "kept", vec![kept])])
     }
 
     /// One item: its branch, unless another failed before and that ends all.

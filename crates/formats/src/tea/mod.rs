@@ -26,7 +26,7 @@ mod worker;
 mod workflow;
 
 pub(super) use action::all_names;
-pub(super) use schemas::collect_schemas;
+pub(super) use schemas::collect_files;
 
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;

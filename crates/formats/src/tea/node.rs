@@ -8,9 +8,9 @@ use windlass_model::hir::{Assignment, Step, StepKind};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node};
 
-const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
+pub(super) const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
 /// Keys of a node that change what it does, and that Windlass does not know.
-const UNSUPPORTED: [&str; 4] = ["parallel_each", "strategy", "steps_parallel", "subgraph"];
+const UNSUPPORTED: [&str; 3] = ["parallel_each", "strategy", "steps_parallel"];
 /// Types of nodes that TEA has and Windlass does not.
 const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
 const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";

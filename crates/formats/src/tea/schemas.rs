@@ -2,6 +2,8 @@
 //! such file to another. Nothing is ever fetched (docs/reference/tea.md).
 
 use super::Tea;
+use super::dynamic_parallel::{SUBGRAPH, is_file};
+use super::node::DYNAMIC_PARALLEL;
 use crate::reader::constant;
 use crate::{Found, references_in};
 use std::sync::Arc;
@@ -9,8 +11,35 @@ use windlass_expression::{Object, Value};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
 use windlass_source::source::{self, Bundle, Kind, Node};
 
+/// Every file that a workflow names: in its schemas, and those that it runs for each item.
+pub(crate) fn collect_files(workflow: &Node, found: &mut Vec<Found>) {
+    collect_schemas(workflow, found);
+    if let Some(nodes) = workflow.get("nodes") {
+        subgraphs(nodes, found);
+    }
+}
+
+fn subgraphs(node: &Node, found: &mut Vec<Found>) {
+    match &node.kind {
+        Kind::Array(items) => items.iter().for_each(|item| subgraphs(item, found)),
+        Kind::Object(entries) => {
+            let kind = node.get("type").and_then(Node::as_str);
+            if kind == Some(DYNAMIC_PARALLEL)
+                && let Some(named) = node.get(SUBGRAPH)
+                && let Some(path) = named.as_str().filter(|path| is_file(path))
+            {
+                found.push(Found::new(path, named.span, crate::collect_from_workflow));
+            }
+            let inner = entries.iter();
+            let inner = inner.filter(|entry| ["body", "steps"].contains(&entry.key.as_str()));
+            inner.for_each(|entry| subgraphs(&entry.value, found));
+        }
+        _ => {}
+    }
+}
+
 /// Every file that the schemas of a workflow name.
-pub(crate) fn collect_schemas(workflow: &Node, found: &mut Vec<Found>) {
+fn collect_schemas(workflow: &Node, found: &mut Vec<Found>) {
     if let Some(nodes) = workflow.get("nodes") {
         schemas(nodes, found);
     }

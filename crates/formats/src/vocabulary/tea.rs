@@ -104,6 +104,8 @@ const NODE: &[Key] = &[
     key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one."),
     key("item_var", TEXT, "The key of the item; default item."),
     key("index_var", TEXT, "The key of the item's number; default index."),
+    key("subgraph", TEXT, "Of a dynamic_parallel: a workflow file that runs for each item."),
+    key("input", OBJECT, "The initial state of the subgraph; with templates."),
     key("max_concurrency", Type::With(r#"{"minimum":1}"#, &Type::Json(&["integer", "string"])), "How many items at a time; default 32."),
     key("fail_fast", FLAG, "Begins no more branches after one that failed."),
     key(
