@@ -164,3 +164,44 @@ fn a_commit_to_a_store_that_was_moved_says_that_it_is_gone() {
     #[cfg(feature = "fjall")]
     check(|dir| crate::fjall::FjallStore::open_with(dir, crate::StoreOptions::default()).unwrap());
 }
+
+/// Neither does a commit wait for a run that is read, nor are rows of two moments put together.
+#[test]
+fn a_commit_does_not_wait_for_a_run_that_is_read() {
+    let store = Rows::recover(Memory::default(), Retention::default(), "here").unwrap();
+    let store = Arc::new(store);
+    let change = |store: &Rows<Memory>, number: u64| {
+        let mut writer = lock(&store.writer);
+        writer.begin();
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Header, "run");
+        let put = writer.batch.put(key, |out| codec::encode(out, &number));
+        put.unwrap();
+        store.make_durable(writer, || ()).unwrap();
+    };
+    let number = || {
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Header, "run");
+        store.read(key, codec::decode::<u64>).unwrap().unwrap()
+    };
+    change(&store, 0);
+    for changes in [0, 1, UNLOCKED_READS as u64] {
+        change(&store, 0);
+        let tries = AtomicU64::new(0);
+        let found = store.read_run("run", || {
+            let before = number();
+            let now = tries.fetch_add(1, Ordering::SeqCst) + 1;
+            if now <= changes {
+                let (done, written) = mpsc::channel();
+                let store = Arc::clone(&store);
+                std::thread::spawn(move || {
+                    change(&store, now);
+                    done.send(()).unwrap();
+                });
+                let written = written.recv_timeout(Duration::from_secs(30));
+                written.expect("the commit waits for the reader");
+            }
+            (before, number())
+        });
+        assert_eq!(found, (changes, changes));
+        assert_eq!(tries.into_inner(), changes + 1);
+    }
+}
