@@ -42,7 +42,7 @@ const STEP: usize = 4 << 20;
 const SLICE: usize = 256 << 10;
 
 /// Maximum number of rows read while writes are blocked. More than one group writes, so that an end is reached.
-const FEW: usize = 2_048;
+const FEW: usize = 4_096;
 
 /// What changed meanwhile is copied so often while others write.
 const ROUNDS: u32 = 16;

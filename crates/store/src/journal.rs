@@ -83,40 +83,8 @@ struct SplitRecord {
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// What of a commit is encoded before its turn: other commits do not wait for it.
-pub(super) struct EncodedCommit {
-    /// Its record, without the number of its events.
-    record: Vec<u8>,
-    /// How many bytes the body of the record has before it is compressed.
-    body_bytes: u64,
-    pub snapshot: Option<Vec<u8>>,
-}
-
-impl EncodedCommit {
-    pub fn of(commit: &Commit) -> Result<Self, EncodeError> {
-        let mut record = Vec::new();
-        let body_bytes = encode(&mut record, commit)?;
-        let encode_state = |state: &RunState| {
-            let mut bytes = Vec::new();
-            codec::encode(&mut bytes, state).map(|()| bytes)
-        };
-        Ok(Self {
-            record,
-            body_bytes,
-            snapshot: commit.snapshot.as_ref().map(encode_state).transpose()?,
-        })
-    }
-
-    /// Appends the record; returns how many bytes its body has before it is compressed.
-    pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<u64, EncodeError> {
-        codec::encode(out, &events)?;
-        out.extend_from_slice(&self.record);
-        Ok(self.body_bytes)
-    }
-}
-
-/// Appends the record of a commit without the number of its events; returns how many bytes its body has.
-fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
+/// Appends a commit's record; returns how many bytes its body has before it is compressed.
+pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
     let mut told = Vec::new();
     codec::encode(&mut told, &(commit.loops.len() as u64))?;
     for row in &commit.loops {
@@ -131,14 +99,20 @@ fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     // A snapshot has them too, but not what was before them: reports go back over it.
     let mut changes = Vec::new();
     codec::encode_all(&mut changes, &commit.changes)?;
-    write_body(out, &told, &changes)
+    write(out, events, &told, &changes)
 }
 
-/// Appends the body of a record with these parts; returns how many bytes it has before it is compressed.
-fn write_body(out: &mut Vec<u8>, told: &[u8], changes: &[u8]) -> Result<u64, EncodeError> {
+/// Appends the record of a commit with these parts; returns how many bytes its body has.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    events: u64,
+    told: &[u8],
+    changes: &[u8],
+) -> Result<u64, EncodeError> {
     let length = u32::try_from(told.len())
         .map_err(|_| EncodeError::Other("a commit has more data than a record can hold"))?;
     let body = [&length.to_le_bytes(), told, changes].concat();
+    codec::encode(out, &events)?;
     compress::write(out, &body)?;
     Ok(body.len() as u64)
 }

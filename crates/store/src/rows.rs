@@ -9,7 +9,7 @@ mod tests;
 pub(super) use root::{Meta, ends_too_early, older_mark};
 
 use super::codec::{self, BadRecord};
-use super::commit::{Writer, encoded};
+use super::commit::Writer;
 use super::feed::{Feed, Wake};
 use super::header::StoredHeader;
 use super::keys::{self, Family};
@@ -60,9 +60,6 @@ impl Default for Retention {
     }
 }
 
-/// How often a run is read without a lock.
-const UNLOCKED_READS: usize = 3;
-
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) kv: K,
@@ -112,23 +109,6 @@ impl<K: Kv> Rows<K> {
 
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads several rows of one run as they are at one moment. Writers do not wait for it: it is read again if the
-    /// run changed meanwhile, since each commit changes its header. Only after some tries they wait.
-    fn read_run<T>(&self, run: &str, read: impl Fn() -> T) -> T {
-        let mut key = Vec::with_capacity(64);
-        keys::of_run(&mut key, Family::Header, run);
-        let header = || Some(self.kv.get(&key).ok()??.as_ref().to_vec());
-        for _ in 0..UNLOCKED_READS {
-            let Some(before) = header() else { break };
-            let found = read();
-            if header().is_some_and(|after| after == before) {
-                return found;
-            }
-        }
-        let _reading = self.reading();
-        read()
     }
 
     /// While it lives, this thread seals and opens secure values.
@@ -316,15 +296,17 @@ impl<K: Kv> Store for Rows<K> {
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.check_writable()?;
         let _sealing = self.sealing();
-        self.read_run(run, || self.stored_run(run))
+        let _reading = self.reading();
+        self.stored_run(run)
     }
 
     fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
-        self.read_run(run, || ConsistentRun {
+        let _reading = self.reading();
+        ConsistentRun {
             stored: self.stored_run(run),
             loops: self.loop_rows(run),
             iterations: self.iteration_rows(run, None, iterations),
-        })
+        }
     }
 
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
@@ -356,11 +338,6 @@ impl<K: Kv> Store for Rows<K> {
         group: &[Commit],
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        let encoded: Vec<_> = {
-            let _sealing = self.sealing();
-            group.iter().map(encoded).collect()
-        };
-        let mut encoded = encoded.into_iter();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let mut writer = lock(&self.writer);
@@ -368,9 +345,8 @@ impl<K: Kv> Store for Rows<K> {
             writer.begin();
             let before = outcomes.len();
             let sealing = self.sealing();
-            for (commit, encoded) in rest.iter().zip(encoded.by_ref()) {
-                let put = |encoded| self.put_commit(&mut writer, commit, &encoded);
-                outcomes.push(encoded.and_then(put));
+            for commit in rest {
+                outcomes.push(self.put_commit(&mut writer, commit));
                 if writer.batch.len() > K::MAX_UNSYNCED {
                     break;
                 }
