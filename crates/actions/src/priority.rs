@@ -1,4 +1,4 @@
-//! The priority of threads that compute, or copy, for long.
+//! The priority of threads that compute for long.
 
 /// How much less of a processor they get than the others: about a third.
 #[cfg(target_os = "linux")]

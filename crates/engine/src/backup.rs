@@ -3,10 +3,7 @@
 use super::error::existing;
 use super::{Engine, EngineError};
 use serde::{Deserialize, Serialize};
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
-use windlass_actions::lower_priority;
 use windlass_store::{IntegrityReport, StoreError, StoreKind, open_for_inspection};
 
 /// A copy of a store that was read in full.
@@ -37,18 +34,7 @@ impl Engine {
     /// [`EngineError::StoreExists`] when there is one already; store errors: there is no copy then.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
         check_no_store(dir)?;
-        let store = &self.launcher.store;
-        // On a thread of its own, behind all that the runs do.
-        let copy = || {
-            lower_priority();
-            store.backup(dir)
-        };
-        let copied = thread::scope(|scope| {
-            let copying = thread::Builder::new().spawn_scoped(scope, copy);
-            let ended = copying.map_err(StoreError::Io)?.join();
-            ended.unwrap_or_else(|panic| resume_unwind(panic))
-        })?;
-        check_intact(copied)?.into_report(dir, None)
+        check_intact(self.launcher.store.backup(dir)?)?.into_report(dir, None)
     }
 }
 

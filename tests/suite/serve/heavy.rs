@@ -61,7 +61,7 @@ actions:
   stay:
     type: until
     condition: "@equals(1, 2)"
-    limit: { count: 200, timeout: P1D }
+    limit: { count: 20, timeout: P1D }
     on_limit: continue
     delay: PT0.05S
     actions:
@@ -185,7 +185,7 @@ async fn a_run_that_computes_is_cancelled_and_does_not_keep_the_server() {
 /// A run of a guest for which there is no memory waits on disk, also after a restart, and ends nevertheless.
 #[tokio::test]
 async fn guests_share_a_bounded_memory() {
-    const RUNS: usize = 16;
+    const RUNS: usize = 12;
     const MOST_MIB: u64 = 420;
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
