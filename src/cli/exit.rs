@@ -130,7 +130,7 @@ impl Failure {
         let of_store = match self {
             Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why).to_owned()),
             Self::Engine(EngineError::MissingInput(name, _)) => {
-                Some(format!("-i {name}=… gives it"))
+                Some(format!("pass it with -i {name}=…"))
             }
             Self::Engine(EngineError::Store(error)) => advice(error).map(str::to_owned),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => {

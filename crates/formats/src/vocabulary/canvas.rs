@@ -227,7 +227,7 @@ const DEFINITIONS: &[Definition] = &[
                     key(
                         "sourceHandle",
                         TEXT_OR_NULL,
-                        "output:NAME. Inside a loop that is drawn around its nodes: input:NAME, dock:NAME:output, dock:NAME:prev. Give both handles, or none: an edge without ports only gives the order.",
+                        "output:NAME. Inside a loop that is drawn around its nodes: input:NAME, dock:NAME:output, dock:NAME:prev. Write both handles, or none: an edge without ports is only an order.",
                     ),
                     key(
                         "targetHandle",

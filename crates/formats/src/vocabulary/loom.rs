@@ -124,7 +124,7 @@ const REQUEST: &[Key] = &[
 ];
 
 const HTTP: &[Key] = &[
-    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is no fault"),
+    key("check", FLAG_OR_TEXT, "false: a status of 400 or above is not a fault"),
     key("page", TEXT_OR_NULL, "the address of a next page, as the page before it named it"),
     key("saveTo", TEXT, "the file for the body of the answer, of any size; each attempt continues the one before"),
     key("digest", TEXT, "sha256:HEX of the complete file of saveTo"),
@@ -317,7 +317,7 @@ pub(crate) const TYPES: &[Action] = &[
     ),
     action(
         &["incrementVariable", "decrementVariable", "initializeVariable"],
-        "counts a variable, or gives it its first value",
+        "counts a variable, or sets its first value",
         &[&[key("value", Type::Any, "the value; of increment and decrement: by how much, default 1"), inputs(OBJECT)]],
     ),
     action(&["terminate"], "ends the run", &[TERMINATE, &[inputs(Type::Map(&Map { keys: &[TERMINATE], ..MAP }))]]),
@@ -388,7 +388,7 @@ pub(crate) const TYPES: &[Action] = &[
     ),
     action(
         &["workflow"],
-        "starts a workflow as a run of its own and waits for its end; its output is what that run gives",
+        "starts a workflow as a run of its own and waits for its end; its output is the output of that run",
         &[&[
             required("workflow", Type::Name, "a file next to this one, or the name of a saved workflow"),
             key("timeout", DURATION, "of all attempts together; the run is cancelled then"),
@@ -429,7 +429,7 @@ const LIMITS: &[Key] = &[
         Type::AnyOf(&[Type::With(r#"{"exclusiveMinimum":0}"#, &Type::Json(&["number"])), EXPRESSION]),
         "of a loop: the most that its actions may cost, by the `usage.cost` of their results",
     ),
-    key("unchanged", Type::Integer(2, None), "of a loop: a limit, so many iterations in a row that gave the same"),
+    key("unchanged", Type::Integer(2, None), "of a loop: a limit, this number of iterations in a row with the same result"),
     key("unchanged_of", Type::Any, "what `unchanged` compares, an expression; default the result of the iteration"),
 ];
 

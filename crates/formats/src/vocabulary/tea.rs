@@ -99,7 +99,7 @@ const NODE: &[Key] = &[
     key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
     key("steps", Type::ListOf(&Type::Def("inner")), "Nodes one after the other, as one."),
     key("condition", CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
-    key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; a spent budget is no error."),
+    key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; to reach them is not an error."),
     key("body", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
     key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one."),
     key("item_var", TEXT, "The key of the item; default item."),
@@ -222,7 +222,7 @@ const REFLECTION_LOOP: Map = Map {
                         ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
                         ..MAP
                     }),
-                    "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                    "An action with its arguments next to it, or code that returns its value or sets `result`.",
                 ),
                 key(
                     "corrector",
@@ -238,14 +238,14 @@ const REFLECTION_LOOP: Map = Map {
                         ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
                         ..MAP
                     }),
-                    "An action with its arguments beside it, or code that returns its value or sets `result`.",
+                    "An action with its arguments next to it, or code that returns its value or sets `result`.",
                 ),
                 required(
                     "evaluator",
                     Type::Map(&Map {
                         keys: &[&[
                             key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                            key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files beside the workflow."),
+                            key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files next to the workflow."),
                             key("prompt", TEXT, ""),
                             key("model", TEXT, ""),
                             key("examples", LIST, ""),
@@ -345,8 +345,7 @@ const DEFINITIONS: &[Definition] = &[
     },
 ];
 
-const UNSUPPORTED: &str =
-    r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
+const UNSUPPORTED: &str = r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
 
 /// The schema of an action's name: TEA has a second one, and a third one with its module, for each with a dot.
 fn action_names(names: &[&str]) -> Json {
@@ -359,7 +358,7 @@ fn action_names(names: &[&str]) -> Json {
             { "description": "The second names of TEA.", "enum": second },
             { "description": "The same with their module.", "enum": third },
             {
-                "description": "Not supported: gives an error object, as in TEA without its service.",
+                "description": "Not supported: its result is an error object, as in TEA without its service.",
                 "type": "string",
                 "pattern": UNSUPPORTED,
             },
