@@ -1,11 +1,10 @@
 //! Work that computes for long, on threads that may: a task that computes holds up every other one, and no timeout
 //! ends it. A caller that no longer waits for it cancels it.
 
-use super::{execution_context, lower_priority};
+use super::execution_context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use windlass_expression::Budget;
 use windlass_model::model::{Fault, Origin, fault_kind};
 
@@ -39,22 +38,13 @@ where
         Origin::Operator => None,
     };
     let place = PLACES.acquire().await;
-    let failed = |error: &dyn std::fmt::Display| {
-        let message = format!("the computation failed: {error}");
-        Err(Fault::new(fault_kind::HANDLER, message))
-    };
-    let (result, done) = oneshot::channel();
-    // A thread of its own: the priority of one that is shared could not be raised again.
-    let started = thread::Builder::new().spawn(move || {
-        lower_priority();
+    let done = tokio::task::spawn_blocking(move || {
         // It keeps its place until it ends, even when no caller waits for it.
         let _place = (guest, place);
-        // Without a receiver no caller waits for it.
-        let _ = result.send(work(&Budget::default().until(flag)));
+        work(&Budget::default().until(flag))
     });
-    if let Err(error) = started {
-        return failed(&error);
-    }
-    let ended = done.await;
-    ended.unwrap_or_else(|_| failed(&"it panicked"))
+    done.await.unwrap_or_else(|error| {
+        let message = format!("the computation failed: {error}");
+        Err(Fault::new(fault_kind::HANDLER, message))
+    })
 }

@@ -40,7 +40,6 @@ mod live;
 #[cfg(feature = "llm")]
 mod llm;
 mod mask;
-mod priority;
 mod private_file;
 mod process;
 mod reaper;
@@ -67,7 +66,6 @@ pub use callback::{CALLBACK_PATH, Callbacks};
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
 pub use mask::MASK;
-pub use priority::lower_priority;
 pub use private_file::replace_private_file;
 pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};

@@ -58,9 +58,6 @@ pub struct ServeArgs {
     /// Maximum concurrent runs, not counting sleeping ones; further starts are refused
     #[arg(long, value_name = "N", value_parser = positive)]
     pub max_runs: Option<usize>,
-    /// Maximum memory of all runs of guests in MiB; further ones wait on disk
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
-    pub max_guest_memory: Option<u64>,
     /// Maximum iterations that a loop can request, e.g. `100000`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,

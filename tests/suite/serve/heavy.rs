@@ -53,21 +53,6 @@ actions:
           value: "{% for a in range(300) %}{% for b in range(300) %}{% if a < b %}{% endif %}{% endfor %}{% endfor %}{{ loop.index }}"
 "#;
 
-/// Some 40 MB in memory, and a loop that never ends. Each iteration is short, so the run does not sleep on disk.
-const LARGE: &str = r#"
-name: large
-actions:
-  rows: { type: select, inputs: { from: "@range(0, 100000)", select: { a: "@item()", b: "@string(item())" } } }
-  stay:
-    type: until
-    condition: "@equals(1, 2)"
-    limit: { count: 20, timeout: P1D }
-    on_limit: continue
-    delay: PT0.05S
-    actions:
-      one: { type: compose, inputs: 1 }
-"#;
-
 /// Definitions each of which refers twice to the next one.
 fn schema() -> Value {
     let mut definitions = serde_json::Map::new();
@@ -83,16 +68,6 @@ async fn ticks(server: &Server, run: &str) -> u64 {
     let (status, told) = server.get(&format!("/v1/runs/{run}")).await;
     assert_eq!(status, 200, "{told}");
     told["loops"][0]["iteration"].as_u64().unwrap_or_default()
-}
-
-/// Begins a loop of the operator; returns its run.
-fn operators_ticks(folder: &Path) -> String {
-    let file = folder.join("ticks.yaml");
-    std::fs::write(&file, TICKS).unwrap();
-    let file = file.display().to_string();
-    let begun = windlass(&folder.join("state"), &["run", &file, "--detach"]);
-    assert!(begun.status.success(), "{begun:?}");
-    String::from_utf8_lossy(&begun.stdout).trim().to_owned()
 }
 
 /// Waits until a loop has gone on for so many iterations.
@@ -180,47 +155,6 @@ async fn a_run_that_computes_is_cancelled_and_does_not_keep_the_server() {
         began.elapsed() < Duration::from_secs(29),
         "within its grace"
     );
-}
-
-/// A run of a guest for which there is no memory waits on disk, also after a restart, and ends nevertheless.
-#[tokio::test]
-async fn guests_share_a_bounded_memory() {
-    const RUNS: usize = 12;
-    const MOST_MIB: u64 = 420;
-    let folder = tempfile::tempdir().unwrap();
-    let state = folder.path().join("state");
-    let serve = || {
-        let most = ["--max-guest-memory", "100"];
-        Start::new(&state).args(&most).spawn()
-    };
-    let server = serve();
-    let loop_run = operators_ticks(folder.path());
-    let mut runs = Vec::new();
-    for _ in 0..RUNS {
-        runs.push(server.begin(LARGE, Value::Null).await);
-    }
-    goes_on(&server, &loop_run, 10).await;
-    let used = server.resident_kib() / 1024;
-    assert!(used < MOST_MIB, "{RUNS} runs take {used} MiB");
-    server.kill();
-    let server = serve();
-    goes_on(&server, &loop_run, 10).await;
-    let used = server.resident_kib() / 1024;
-    assert!(
-        used < MOST_MIB,
-        "{RUNS} runs take {used} MiB after a restart"
-    );
-    for run in &runs {
-        // A run that waits for room may take long.
-        let outcome = loop {
-            let path = format!("/v1/runs/{run}/result?wait=60");
-            let (status, outcome) = server.get(&path).await;
-            if outcome["status"].is_string() && status == 200 {
-                break outcome;
-            }
-        };
-        assert_eq!(outcome["status"], "Succeeded", "{outcome}");
-    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 use super::pool::Pool;
 use super::{Job, Outcome};
 use crate::process::Processes;
-use crate::{Attempt, Executor, lower_priority};
+use crate::{Attempt, Executor};
 use mlua::StdLib;
 use mlua::chunk::ChunkMode;
 use mlua::prelude::{LuaError, LuaOptions};
@@ -57,10 +57,7 @@ pub fn lua_worker() -> Option<ExitCode> {
         return None;
     }
     Some(match arguments.next() {
-        Some(version) if version == VERSION => {
-            lower_priority();
-            work::work()
-        }
+        Some(version) if version == VERSION => work::work(),
         _ => {
             eprintln!("this is windlass {VERSION}, and a script of another version was to be run");
             ExitCode::from(2)

@@ -27,8 +27,6 @@ def serve():
     environment = dict(os.environ)
     path = [entry for entry in sys.path if entry]
 
-    # Runs that only wait for their turn have precedence.
-    os.nice(5)
     jobs = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     nothing = os.open(os.devnull, os.O_RDONLY)

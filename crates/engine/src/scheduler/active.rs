@@ -1,7 +1,6 @@
 //! A run in memory: its state, its header in the store, and what waits to be done with it.
 
 use super::effects::{EffectContext, EffectRuntime, Tasks};
-use super::room::Share;
 use super::traces::Attempts;
 use super::{Loaded, Reply};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,9 +21,6 @@ const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 /// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
 /// little faster.
 const SNAPSHOT_RATIO: u64 = 3;
-
-/// A run of which more was recorded may be large, in bytes.
-const LARGE: u64 = 512 << 10;
 
 /// A step whose only effects are safe requests, which have left.
 pub(super) struct HeldStep {
@@ -83,10 +79,6 @@ pub(super) struct ActiveRun {
     source: Option<Box<ProgramSource>>,
     /// How many bytes the commits behind the last snapshot have.
     tail_bytes: u64,
-    /// How many bytes of it were recorded, as far as this process has seen.
-    recorded_bytes: u64,
-    /// What it takes of the room of guests.
-    pub share: Option<Share>,
 }
 
 impl ActiveRun {
@@ -115,7 +107,6 @@ impl ActiveRun {
 
     pub fn from_stored(stored: StoredRun, loaded: Loaded) -> Self {
         let at = stored.header.updated_at;
-        let recorded_bytes = stored.snapshot_bytes.saturating_add(stored.tail_bytes);
         let mut tasks = Tasks::default();
         for (id, effect) in &stored.state.effects {
             tasks.note_child(&stored.header.id, *id, &effect.request);
@@ -125,7 +116,6 @@ impl ActiveRun {
         let run = Self::with(hosted, stored.header, loaded.registry, None);
         Self {
             tail_bytes: stored.tail_bytes,
-            recorded_bytes,
             tasks,
             ..run
         }
@@ -152,8 +142,6 @@ impl ActiveRun {
             held: None,
             source,
             tail_bytes: 0,
-            recorded_bytes: 0,
-            share: None,
         }
     }
 
@@ -216,10 +204,6 @@ impl ActiveRun {
     }
 
     pub fn on_committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
-        self.recorded_bytes = self.recorded_bytes.saturating_add(change_bytes);
-        if let Some(share) = &mut self.share {
-            share.record(change_bytes);
-        }
         match snapshot_bytes {
             Some(bytes) => {
                 self.hosted.set_snapshot_bytes(bytes);
@@ -243,17 +227,6 @@ impl ActiveRun {
             (RunStatus::Waiting, Some(_)) => Placement::Runnable,
             _ => Placement::Idle,
         }
-    }
-
-    /// Whether its state may be so large that to drop it takes long.
-    pub fn is_large(&self) -> bool {
-        self.heavy || self.recorded_bytes > LARGE
-    }
-
-    /// Whether it may wait on disk until there is room: nothing of it is in flight or asked for.
-    pub fn can_wait_on_disk(&self) -> bool {
-        let is_idle = self.computing.is_none() && self.computed.is_none() && self.held.is_none();
-        is_idle && self.inbox.is_empty() && self.tasks.is_empty()
     }
 
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.

@@ -98,14 +98,6 @@ impl Driver {
             return;
         }
         while self.can_commit() {
-            let free = self.heavy_writes == 0 && self.writers.in_flight() < MAX_IN_FLIGHT;
-            if free && let Some(run) = self.computed.pop_front() {
-                let batch = self.advance_all(&[run]);
-                if !batch.waiting.is_empty() {
-                    self.hand_over(batch);
-                }
-                continue;
-            }
             let size = self.busy.len().min(BATCH);
             let few = size <= FEW_RUNS && self.writers.in_flight() == 0;
             let batch = self.next_batch(size);
@@ -115,19 +107,15 @@ impl Driver {
             if few && !batch.heavy {
                 return self.write_here(batch);
             }
-            self.hand_over(batch);
-        }
-    }
-
-    /// Has a batch made durable by a writer.
-    fn hand_over(&mut self, batch: Batch) {
-        let heavy = usize::from(batch.heavy);
-        let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
-        match self.writers.write(batch, &self.store, metrics, messages) {
-            Ok(()) => self.heavy_writes += heavy,
-            Err((batch, error)) => {
-                tracing::warn!(%error, "steps are stored one batch after the other");
-                self.write_here(batch);
+            let heavy = usize::from(batch.heavy);
+            let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
+            let handed = self.writers.write(batch, &self.store, metrics, messages);
+            match handed {
+                Ok(()) => self.heavy_writes += heavy,
+                Err((batch, error)) => {
+                    tracing::warn!(%error, "steps are stored one batch after the other");
+                    self.write_here(batch);
+                }
             }
         }
     }
@@ -159,8 +147,7 @@ impl Driver {
             WRITERS..MAX_IN_FLIGHT => BATCH,
             _ => return false,
         };
-        let has_computed = self.heavy_writes == 0 && !self.computed.is_empty();
-        self.is_busy() && (has_computed || self.busy.len() >= enough)
+        self.is_busy() && self.busy.len() >= enough
     }
 
     /// Takes back the batches that were written.
@@ -439,7 +426,7 @@ impl Driver {
                 }
                 active.computed = Some(Box::new(advance));
                 active.queued = true;
-                self.computed.push_back(run);
+                self.busy.push_back(run);
             }
             Err(error) => {
                 let replies = advance.replies.into_iter().chain(cancels).collect();
@@ -490,11 +477,7 @@ impl Driver {
             }
             Some((commit, Ok(committed))) => {
                 active.on_committed(committed.change_bytes, committed.snapshot_bytes);
-                if let Some(share) = active.share.as_mut().filter(|_| self.room.is_tight()) {
-                    share.weigh(active.hosted.state());
-                }
                 let too_large = active.hosted.state_too_large_event(self.limits.state_bytes);
-                let too_large = too_large.or_else(|| self.room.too_large_event(active));
                 let paused = active.hosted.state().paused.as_ref();
                 let paused = paused.filter(|_| has_paused(&commit));
                 let paused = paused.map(|(_, reason)| Update::Paused(reason.clone()));
@@ -525,10 +508,6 @@ impl Driver {
                     let placement = active.header.placement;
                     self.remove(&run);
                     self.park(&run, placement, &missing);
-                    reply_all(replies, &Ok(status));
-                    return;
-                }
-                if too_large.is_none() && self.leave_for_room(&run, &effects) {
                     reply_all(replies, &Ok(status));
                     return;
                 }

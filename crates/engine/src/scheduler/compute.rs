@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, available_parallelism};
 use tokio::sync::mpsc::UnboundedSender;
-use windlass_actions::lower_priority;
 use windlass_expression::MAX_WORK;
 use windlass_machine::hosted::RunHost;
 use windlass_machine::program::Program;
@@ -304,7 +303,6 @@ impl Pool {
             .name(String::from("windlass-compute"))
             .stack_size(STACK)
             .spawn(move || {
-                lower_priority();
                 while let Some(job) = shared.next() {
                     send(&messages, job);
                 }

@@ -7,7 +7,6 @@ use super::compute::Pool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
-use super::room::Room;
 use super::timers::Timers;
 use super::watch::Watchers;
 use super::writers::Writers;
@@ -51,8 +50,6 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// Runs whose step was computed elsewhere. It may be large, so it is stored alone, and one after the other.
-    pub(super) computed: VecDeque<Name>,
     /// Number of batches in flight that may take long.
     pub(super) heavy_writes: usize,
     /// The runs with a step that is held, and until when.
@@ -69,8 +66,6 @@ pub(super) struct Driver {
     pub(super) allowance: u64,
     /// Runs that could not continue.
     pub(super) retries: RetryQueue,
-    /// The memory of guests.
-    pub(super) room: Room,
     /// While the store takes no writes.
     pub(super) outage: Option<Outage>,
     /// How often the store was opened again since it took a group.
@@ -110,7 +105,6 @@ impl Driver {
             stored_due: None,
             busy: VecDeque::new(),
             writers: Writers::default(),
-            computed: VecDeque::new(),
             heavy_writes: 0,
             held: VecDeque::new(),
             holds: true,
@@ -119,7 +113,6 @@ impl Driver {
             pool,
             allowance: 0,
             retries: RetryQueue::default(),
-            room: Room::new(limits.guest_memory),
             outage: None,
             reopened: 0,
             stopping: None,
@@ -170,8 +163,7 @@ impl Driver {
 
     /// Whether the next round has steps to commit.
     pub fn is_busy(&self) -> bool {
-        let is_free = self.heavy_writes == 0 && !self.computed.is_empty();
-        (is_free || !self.busy.is_empty()) && self.outage.is_none()
+        !self.busy.is_empty() && self.outage.is_none()
     }
 
     /// When the next timer, due run, retry or reopening of the store comes.
@@ -184,7 +176,6 @@ impl Driver {
             self.timers.first(),
             self.stored_due,
             self.retries.first(),
-            self.room.first(),
             held,
         ];
         due.into_iter().flatten().min()
@@ -194,12 +185,8 @@ impl Driver {
 
     fn gather(&mut self) {
         let Some(first) = self.wait() else { return };
-        let most = self.room.most_to_gather();
         self.handle_message(first);
         for _ in 0..MAX_GROUP {
-            if self.room.has_more_than(most) {
-                break;
-            }
             match self.inbox.try_recv() {
                 Ok(message) => self.handle_message(message),
                 Err(_) => break,
@@ -229,8 +216,7 @@ impl Driver {
     /// Answers callers that wait until nothing is in flight.
     fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
-        let idle = self.busy.is_empty() && self.computed.is_empty();
-        let idle = idle && self.writers.in_flight() == 0;
+        let idle = self.busy.is_empty() && self.writers.in_flight() == 0;
         if waiting && idle && self.in_flight() == 0 {
             self.draining.drain(..).for_each(|reply| {
                 let _ = reply.send(());
@@ -375,8 +361,7 @@ impl Driver {
         if !self.programs.contains_key(&loaded.program.hash) {
             self.keep_program(loaded.clone());
         }
-        let mut active = ActiveRun::new(&run, loaded, source, labels, self.clock.now());
-        self.share_room(&mut active, 0);
+        let active = ActiveRun::new(&run, loaded, source, labels, self.clock.now());
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
         }
@@ -478,7 +463,6 @@ impl Driver {
         if self.outage.is_some() {
             return;
         }
-        self.load_waiting(now);
         if self.stored_due.is_some_and(|due| due <= now) {
             self.load_due(now);
         }
@@ -555,14 +539,6 @@ impl Driver {
         }
         if let Some(active) = self.runs.remove(run) {
             self.timers.disarm_all(run, active.hosted.state());
-            self.drop_elsewhere(active);
-        }
-    }
-
-    /// Drops a run, where it does not hold up the others if it is large.
-    pub(super) fn drop_elsewhere(&self, active: Box<ActiveRun>) {
-        if self.pool.is_some() && active.is_large() {
-            self.runtime.handle.spawn_blocking(|| drop(active));
         }
     }
 }

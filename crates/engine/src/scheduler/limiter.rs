@@ -27,8 +27,6 @@ pub struct Limits {
     pub pending: usize,
     /// How large the state of a run may grow, in bytes as it is stored. Beyond that the run fails.
     pub state_bytes: u64,
-    /// How much memory the states of all runs of guests may take, in bytes. Those beyond that wait on disk.
-    pub guest_memory: u64,
 }
 
 impl Limits {
@@ -48,7 +46,6 @@ impl Default for Limits {
             live_runs: 20_000,
             pending: 10_000,
             state_bytes: 64 << 20,
-            guest_memory: 512 << 20,
         }
     }
 }

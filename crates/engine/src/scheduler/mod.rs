@@ -33,7 +33,6 @@ mod queue;
 mod rate_window;
 mod rates;
 mod recovery;
-mod room;
 mod run_log;
 mod timers;
 mod traces;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass_expression::holds_sealed;
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Effect, Event, RunStatus};
-use windlass_model::model::{Name, Origin};
+use windlass_machine::{Event, RunStatus};
+use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
@@ -64,8 +64,8 @@ impl Driver {
             self.clock.not_before(last);
         }
         for run in runnable {
-            match self.load_or_wait(&run) {
-                Ok(()) => found.push(run),
+            match self.load_run(&run) {
+                Ok(_) => found.push(run),
                 Err(error) => self.on_run_failed(&run, error),
             }
         }
@@ -115,10 +115,7 @@ impl Driver {
         if loaded.program.secure && holds_sealed(&stored.state) {
             return Err(ScheduleError::Sealed(run.clone()));
         }
-        let recorded = stored.snapshot_bytes.saturating_add(stored.tail_bytes);
         let mut active = ActiveRun::from_stored(stored, loaded);
-        self.share_room(&mut active, recorded);
-        self.room.forget(run);
         if self.runs.is_empty() && self.stored_due.is_none() {
             // No other run is in memory whose time would move.
             self.clock.not_before(active.header.updated_at);
@@ -135,73 +132,6 @@ impl Driver {
         Ok(status)
     }
 
-    /// Loads a run, unless it is a guest's and there is no room for it: then it is loaded later.
-    fn load_or_wait(&mut self, run: &Name) -> Result<(), ScheduleError> {
-        let known = self.runs.contains_key(run) || self.room.waits(run);
-        if !known && self.room.is_full_for(0) {
-            let program = self.store.header(run)?.program;
-            if self.program(run, program)?.registry.origin() == Origin::Guest {
-                self.room.wait(run, self.clock.now(), 0);
-                return Ok(());
-            }
-        }
-        match self.room.waits(run) {
-            true => Ok(()),
-            false => self.load_run(run).map(drop),
-        }
-    }
-
-    /// Loads runs of guests that wait for room, as far as there is some.
-    pub(super) fn load_waiting(&mut self, now: Timestamp) {
-        // One at a time: a large one takes as long as some steps.
-        if let Some(run) = self.room.next(now) {
-            self.room.forget(&run);
-            if let Err(error) = self.load_run(&run) {
-                self.on_run_failed(&run, error);
-            }
-        }
-    }
-
-    /// Counts a run of a guest as in memory from now on.
-    pub(super) fn share_room(&self, active: &mut ActiveRun, recorded: u64) {
-        if active.origin() == Origin::Guest {
-            let mut share = self.room.share(recorded);
-            if self.room.is_tight() {
-                share.weigh(active.hosted.state());
-            }
-            active.share = Some(share);
-        }
-    }
-
-    /// Whether a run of a guest left memory because there is no room for it. What its step asks for starts when
-    /// it is loaded again.
-    pub(super) fn leave_for_room(&mut self, run: &Name, effects: &[Effect]) -> bool {
-        if !self.room.is_exceeded() || self.commands_only || self.stopping.is_some() {
-            return false;
-        }
-        let Some(active) = self.runs.get(run) else {
-            return false;
-        };
-        let Some(share) = active.share.as_ref().filter(|_| {
-            active.can_wait_on_disk() && matches!(active.header.placement, Placement::Runnable)
-        }) else {
-            return false;
-        };
-        let bytes = share.bytes();
-        let starts = |effect: &Effect| matches!(effect, Effect::Start { .. } | Effect::Continue);
-        let now = self.clock.now();
-        let due = match effects.iter().any(starts) {
-            true => now,
-            false => active.hosted.state().next_due_at().unwrap_or(now),
-        };
-        if let Some(active) = self.runs.remove(run) {
-            self.timers.disarm_all(run, active.hosted.state());
-            self.drop_elsewhere(active);
-        }
-        self.room.wait(run, due, bytes);
-        true
-    }
-
     /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts but what cancels its
     /// operations. Its program is not cached, so that a resume of another run still says what is lacking.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
@@ -210,7 +140,6 @@ impl Driver {
         let hash = stored.header.program;
         let source = self.store.program(hash)?;
         let loaded = load_program(run, || self.loader.load_to_end(hash, &source))?;
-        self.room.forget(run);
         let mut active = ActiveRun::from_stored(stored, loaded);
         active.missing = self.loader.missing_to_cancel(&source);
         active.header.labels.remove(QUARANTINE_LABEL);
@@ -242,9 +171,7 @@ impl Driver {
 
     /// Loads the runs that are due, which arms their timers.
     pub(super) fn load_due(&mut self, now: Timestamp) {
-        // Those that wait for room stay in the index.
-        let page = DUE_PAGE.saturating_add(self.room.len());
-        let due = match self.store.due(now, page) {
+        let due = match self.store.due(now, DUE_PAGE) {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(%error, "the index of waiting runs cannot be read");
@@ -252,13 +179,13 @@ impl Driver {
                 return;
             }
         };
-        let full = due.len() == page;
+        let full = due.len() == DUE_PAGE;
         for (_, run) in due {
             // A run that failed a moment ago waits for its own retry.
             if self.retries.tries.contains_key(&run) {
                 continue;
             }
-            if let Err(error) = self.load_or_wait(&run) {
+            if let Err(error) = self.load_run(&run) {
                 self.on_run_failed(&run, error);
             }
         }
@@ -343,10 +270,8 @@ impl Driver {
             active.tasks.abort_all();
             active.cancel_computation();
             self.timers.disarm_all(run, active.hosted.state());
-            self.drop_elsewhere(active);
         }
         self.busy.retain(|busy| busy != run);
-        self.computed.retain(|computed| computed != run);
     }
 
     // ── errors of the store ──────────────────────────────────────────────────────

@@ -8,7 +8,7 @@
 
 mod size;
 
-pub use size::{MAX_GROWTH, state_memory, state_size};
+pub use size::state_size;
 
 use crate::program::Program;
 use crate::{

@@ -2,8 +2,7 @@
 //! when it may have doubled.
 
 use crate::RunState;
-use bincode::enc::write::{SizeWriter, Writer};
-use bincode::error::EncodeError;
+use bincode::enc::write::SizeWriter;
 
 /// The size of a state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
@@ -41,32 +40,6 @@ impl Size {
         self.bytes = state_size(state).unwrap_or(self.bytes);
         Some(self.bytes)
     }
-}
-
-/// What a piece of a state has in memory beyond its bytes: a number, a text, a key.
-const PIECE: u64 = 32;
-
-/// A byte of a stored state is this many in memory at most.
-pub const MAX_GROWTH: u64 = PIECE + 1;
-
-/// Counts what it would write as memory.
-struct MemoryWriter(u64);
-
-impl Writer for MemoryWriter {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
-        let more = PIECE.saturating_add(bytes.len() as u64);
-        self.0 = self.0.saturating_add(more);
-        Ok(())
-    }
-}
-
-/// About how many bytes a state has in memory.
-#[must_use]
-pub fn state_memory(state: &RunState) -> u64 {
-    let mut writer = MemoryWriter(0);
-    // A state that cannot be encoded cannot be stored: its run fails.
-    let _ = bincode::encode_into_writer(state, &mut writer, bincode::config::standard());
-    writer.0
 }
 
 /// How many bytes a state has as it is stored; none when it cannot be.
