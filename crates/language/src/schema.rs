@@ -21,6 +21,16 @@ static TEA: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Tea))
 static CANVAS: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Canvas)));
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
+/// The whole schema of a format; none of a Logic Apps definition.
+pub(super) fn root(dialect: Dialect) -> Option<Rule> {
+    match dialect {
+        Dialect::Loom => Some(&LOOM),
+        Dialect::Tea => Some(&TEA),
+        Dialect::Canvas => Some(&CANVAS),
+        Dialect::Azure => None,
+    }
+}
+
 /// The schema of a format.
 #[derive(Clone, Copy)]
 pub(super) struct Schema<'t> {
@@ -34,12 +44,7 @@ pub(super) type Rule = &'static Value;
 impl<'t> Schema<'t> {
     /// None of a Logic Apps definition: its actions are not Loom's.
     pub fn of(dialect: Dialect, text: &'t str) -> Option<Self> {
-        let root = match dialect {
-            Dialect::Loom => &*LOOM,
-            Dialect::Tea => &*TEA,
-            Dialect::Canvas => &*CANVAS,
-            Dialect::Azure => return None,
-        };
+        let root = root(dialect)?;
         Some(Self { root, text })
     }
 

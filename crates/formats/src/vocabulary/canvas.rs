@@ -1,9 +1,11 @@
 //! The vocabulary of canvases: docs/reference/canvas.md.
 
 use super::schema::document;
-use super::{Case, Definition, FLAG, Key, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
-use serde_json::{Value as Json, json};
+use super::{CLOSED, Definition, FLAG, Key, Map, OBJECT, OPEN, TEXT, Type, Ways, key, required};
+use serde_json::{Map as Object, Value as Json, json};
 
+const RENDERED: &str = "Text is rendered: {{ input }}, {{ node.output }}.";
+const ISO: &str = "ISO 8601, such as PT30S; {count, unit}; or a template.";
 const TEXT_OR_NULL: Type = Type::Json(&["string", "null"]);
 /// The types of nodes.
 pub(crate) const NODE_TYPES: &[&str] = &[
@@ -37,7 +39,7 @@ const NODE_DATA: &[Key] = &[
     key("nodeType", Type::Words(NODE_TYPES), IGNORED),
     key("inputs", PORTS_IN, ""),
     key("outputs", PORTS_OUT, ""),
-    key("timeout", DURATION, "ISO 8601, such as PT30S; {count, unit}; or a template."),
+    key("timeout", DURATION, ISO),
 ];
 
 /// The same without effect.
@@ -79,8 +81,7 @@ const DOCK_SLOTS: Type = Type::ListOf(&Type::Map(&Map {
         key("label", Type::Any, ""),
         key("description", Type::Any, ""),
     ]],
-    others: Others::Any,
-    ..MAP
+    ..OPEN
 }));
 /// Keys of a graph without effect.
 pub(crate) const WORKFLOW_NOTES: &[Key] = &[
@@ -148,7 +149,7 @@ pub(crate) const DRAWING: &[Key] = &[
 const IGNORED: &str = "of drawing tools; no effect";
 
 const DEFINITIONS: &[Definition] = &[
-    Definition { name: "input", value: Type::Map(&Map { keys: &[PORT], others: Others::None, ..MAP }) },
+    Definition { name: "input", value: Type::Map(&Map { keys: &[PORT], ..CLOSED }) },
     Definition {
         name: "output",
         value: Type::Map(&Map {
@@ -157,28 +158,18 @@ const DEFINITIONS: &[Definition] = &[
                 &[key(
                     "extract",
                     Type::OneOf(&[
-                        Type::Map(&Map {
-                            keys: &[&[required("type", Type::Exactly(r#""regex""#), ""), required("pattern", TEXT, "")]],
-                            others: Others::None,
-                            ..MAP
-                        }),
-                        Type::Map(&Map {
-                            keys: &[&[required("type", Type::Exactly(r#""json""#), ""), required("path", TEXT, "")]],
-                            others: Others::None,
-                            ..MAP
-                        }),
+                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""regex""#), ""), required("pattern", TEXT, "")]], ..CLOSED }),
+                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""json""#), ""), required("path", TEXT, "")]], ..CLOSED }),
                         Type::Map(&Map {
                             keys: &[&[required("type", Type::Exactly(r#""json_path""#), ""), required("pattern", TEXT, "")]],
-                            others: Others::None,
-                            ..MAP
+                            ..CLOSED
                         }),
-                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""full""#), "")]], others: Others::Any, ..MAP }),
+                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""full""#), "")]], ..OPEN }),
                     ]),
                     "Where the output's value is in the node's result.",
                 )],
             ],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -192,10 +183,9 @@ const DEFINITIONS: &[Definition] = &[
                         Type::AnyOf(&[Type::With(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), TEXT]),
                         "`{{ session_id }}` in a word becomes the current session.",
                     )]],
-                    others: Others::None,
-                    ..MAP
+                    ..CLOSED
                 }),
-                Type::Map(&Map { keys: &[&[required("url", TEXT, "")]], others: Others::None, ..MAP }),
+                Type::Map(&Map { keys: &[&[required("url", TEXT, "")]], ..CLOSED }),
             ]),
         ),
     },
@@ -212,8 +202,7 @@ const DEFINITIONS: &[Definition] = &[
                     key("components", Type::MapOf(&Type::Def("workflow")), "Workflows that nodes name as componentRef."),
                 ],
             ],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -236,43 +225,15 @@ const DEFINITIONS: &[Definition] = &[
                     ),
                 ],
             ],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
         name: "node",
         value: Type::Map(&Map {
             keys: &[DRAWING, &[required("id", Type::Name, ""), required("type", Type::Words(NODE_TYPES), ""), key("data", OBJECT, "")]],
-            others: Others::None,
-            cases: &[
-                Case { key: "type", is: "loop", then: Map { keys: &[&[key("data", Type::Def("loop"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "map", then: Map { keys: &[&[key("data", Type::Def("map"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "component", then: Map { keys: &[&[key("data", Type::Def("component"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "agent", then: Map { keys: &[&[key("data", Type::Def("agent"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "shell", then: Map { keys: &[&[key("data", Type::Def("shell"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "function", then: Map { keys: &[&[key("data", Type::Def("function"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "constant", then: Map { keys: &[&[key("data", Type::Def("constant"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "http", then: Map { keys: &[&[key("data", Type::Def("http"), "")]], others: Others::Any, ..MAP } },
-                Case { key: "type", is: "trigger", then: Map { keys: &[&[key("data", Type::Def("trigger"), "")]], others: Others::Any, ..MAP } },
-                Case {
-                    key: "type",
-                    is: "interface-input",
-                    then: Map { keys: &[&[key("data", Type::Def("interface-input"), "")]], others: Others::Any, ..MAP },
-                },
-                Case {
-                    key: "type",
-                    is: "interface-output",
-                    then: Map { keys: &[&[key("data", Type::Def("interface-output"), "")]], others: Others::Any, ..MAP },
-                },
-                Case {
-                    key: "type",
-                    is: "interface-continue",
-                    then: Map { keys: &[&[key("data", Type::Def("interface-continue"), "")]], others: Others::Any, ..MAP },
-                },
-                Case { key: "type", is: "wire", then: Map { keys: &[&[key("data", Type::Def("wire"), "")]], others: Others::Any, ..MAP } },
-            ],
-            ..MAP
+            rules: data_by_type,
+            ..CLOSED
         }),
     },
     Definition {
@@ -283,8 +244,7 @@ const DEFINITIONS: &[Definition] = &[
                 required("operator", Type::Words(&["==", "!=", "<", ">", "<=", ">="]), ""),
                 required("value", Type::Any, ""),
             ]],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -294,43 +254,32 @@ const DEFINITIONS: &[Definition] = &[
                 required(
                     "source",
                     Type::OneOf(&[
-                        Type::Map(&Map {
-                            keys: &[&[required("type", Type::Exactly(r#""outer""#), ""), required("name", TEXT, "")]],
-                            others: Others::None,
-                            ..MAP
-                        }),
+                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""outer""#), ""), required("name", TEXT, "")]], ..CLOSED }),
                         Type::Map(&Map {
                             keys: &[&[
                                 required("type", Type::Exactly(r#""previous""#), ""),
                                 required("node", TEXT, ""),
                                 required("output", TEXT, ""),
                             ]],
-                            others: Others::None,
-                            ..MAP
+                            ..CLOSED
                         }),
                         Type::Map(&Map {
                             keys: &[&[
                                 required("type", Type::Exactly(r#""builtin""#), ""),
                                 required("name", Type::Exactly(r#""iteration_count""#), ""),
                             ]],
-                            others: Others::None,
-                            ..MAP
+                            ..CLOSED
                         }),
                     ]),
                     "",
                 ),
-                required(
-                    "target",
-                    Type::Map(&Map { keys: &[&[required("node", TEXT, ""), required("input", TEXT, "")]], others: Others::None, ..MAP }),
-                    "",
-                ),
+                required("target", Type::Map(&Map { keys: &[&[required("node", TEXT, ""), required("input", TEXT, "")]], ..CLOSED }), ""),
                 key("iterations", Type::Words(&["first", "subsequent", "all"]), "").or(r#""all""#),
                 key("id", Type::Any, ""),
                 key("label", Type::Any, ""),
                 key("description", Type::Any, ""),
             ]],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -342,16 +291,14 @@ const DEFINITIONS: &[Definition] = &[
                     Type::OneOf(&[
                         Type::Map(&Map {
                             keys: &[&[key("type", Type::Any, ""), required("node", TEXT, ""), required("output", TEXT, "")]],
-                            others: Others::None,
-                            ..MAP
+                            ..CLOSED
                         }),
                         Type::Map(&Map {
                             keys: &[&[
                                 required("type", Type::Exactly(r#""builtin""#), ""),
                                 required("name", Type::Words(&["iteration_count", "status"]), ""),
                             ]],
-                            others: Others::None,
-                            ..MAP
+                            ..CLOSED
                         }),
                     ]),
                     "",
@@ -362,8 +309,7 @@ const DEFINITIONS: &[Definition] = &[
                 key("label", Type::Any, ""),
                 key("description", Type::Any, ""),
             ]],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -379,13 +325,12 @@ const DEFINITIONS: &[Definition] = &[
                     key("continueWhile", Type::Def("test"), ""),
                     key("breakWhen", Type::Def("test"), ""),
                     key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations.").or("10"),
-                    key("delay", DURATION, "ISO 8601, such as PT30S; {count, unit}; or a template."),
+                    key("delay", DURATION, ISO),
                     key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it."),
                 ],
             ],
-            others: Others::None,
-            rules: r#"{"allOf":[{"anyOf":[{"allOf":[{"oneOf":[{"required":["workflowRef"],"properties":{"workflowRef":{"type":"string"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["inlineWorkflow"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"object"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["workflowPath"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"string"},"componentRef":{"type":"null"}}},{"required":["componentRef"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"string"}}}]},{"anyOf":[{"required":["continueWhile"]},{"required":["breakWhen"]}]}]},{"properties":{"workflowRef":false,"inlineWorkflow":false,"workflowPath":false,"componentRef":false,"continueWhile":false,"breakWhen":false,"inputMappings":false,"outputMappings":false}}]}]}"#,
-            ..MAP
+            rules: loop_rules,
+            ..CLOSED
         }),
     },
     Definition {
@@ -405,20 +350,11 @@ const DEFINITIONS: &[Definition] = &[
                     key("dockSlots", DOCK_SLOTS, "What edges lead to inside the loop, as graph editors draw it."),
                 ],
             ],
-            others: Others::None,
-            rules: r#"{"allOf":[{"anyOf":[{"allOf":[{"oneOf":[{"required":["workflowRef"],"properties":{"workflowRef":{"type":"string"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["inlineWorkflow"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"object"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["workflowPath"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"string"},"componentRef":{"type":"null"}}},{"required":["componentRef"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"string"}}}]}]},{"properties":{"workflowRef":false,"inlineWorkflow":false,"workflowPath":false,"componentRef":false,"inputMappings":false,"outputMappings":false}}]}]}"#,
-            ..MAP
+            rules: map_rules,
+            ..CLOSED
         }),
     },
-    Definition {
-        name: "component",
-        value: Type::Map(&Map {
-            keys: &[NODE_DATA, NODE_NOTES, REFERENCE],
-            others: Others::None,
-            rules: r#"{"allOf":[{"oneOf":[{"required":["workflowRef"],"properties":{"workflowRef":{"type":"string"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["inlineWorkflow"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"object"},"workflowPath":{"type":"null"},"componentRef":{"type":"null"}}},{"required":["workflowPath"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"string"},"componentRef":{"type":"null"}}},{"required":["componentRef"],"properties":{"workflowRef":{"type":"null"},"inlineWorkflow":{"type":"null"},"workflowPath":{"type":"null"},"componentRef":{"type":"string"}}}]}]}"#,
-            ..MAP
-        }),
-    },
+    Definition { name: "component", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE], rules: component_rules, ..CLOSED }) },
     Definition {
         name: "agent",
         value: Type::Map(&Map {
@@ -429,26 +365,25 @@ const DEFINITIONS: &[Definition] = &[
                     required("runner", TEXT, "openai, or the name of a runner."),
                     required("prompt", TEXT, ""),
                     key("session", FLAG, "").or("false"),
-                    key("model", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("system", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("baseUrl", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("base_url", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("apiKey", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("api_key", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("apiKeyFile", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("api_key_file", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("temperature", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("maxTokens", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("max_tokens", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("maxRetries", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("max_retries", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("responseFormat", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("response_format", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("provider", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
+                    key("model", Type::Any, RENDERED),
+                    key("system", Type::Any, RENDERED),
+                    key("baseUrl", Type::Any, RENDERED),
+                    key("base_url", Type::Any, RENDERED),
+                    key("apiKey", Type::Any, RENDERED),
+                    key("api_key", Type::Any, RENDERED),
+                    key("apiKeyFile", Type::Any, RENDERED),
+                    key("api_key_file", Type::Any, RENDERED),
+                    key("temperature", Type::Any, RENDERED),
+                    key("maxTokens", Type::Any, RENDERED),
+                    key("max_tokens", Type::Any, RENDERED),
+                    key("maxRetries", Type::Any, RENDERED),
+                    key("max_retries", Type::Any, RENDERED),
+                    key("responseFormat", Type::Any, RENDERED),
+                    key("response_format", Type::Any, RENDERED),
+                    key("provider", Type::Any, RENDERED),
                 ],
             ],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -466,23 +401,18 @@ const DEFINITIONS: &[Definition] = &[
                     key("continueOnFailure", FLAG, ""),
                 ],
             ],
-            others: Others::None,
             ways: Ways::Exactly(&[&["script"], &["commands"]]),
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
         name: "function",
         value: Type::Map(&Map {
             keys: &[NODE_DATA, NODE_NOTES, &[key("language", Type::Words(&["lua", "python"]), "").or(r#""lua""#), required("code", TEXT, "")]],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
-    Definition {
-        name: "constant",
-        value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, &[required("value", Type::Any, "")]], others: Others::None, ..MAP }),
-    },
+    Definition { name: "constant", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, &[required("value", Type::Any, "")]], ..CLOSED }) },
     Definition {
         name: "http",
         value: Type::Map(&Map {
@@ -493,17 +423,16 @@ const DEFINITIONS: &[Definition] = &[
                     key("method", TEXT, ""),
                     key("url", TEXT, ""),
                     key("uri", TEXT, ""),
-                    key("headers", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("queries", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("query", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("body", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
-                    key("authentication", Type::Any, "Text is rendered: {{ input }}, {{ node.output }}."),
+                    key("headers", Type::Any, RENDERED),
+                    key("queries", Type::Any, RENDERED),
+                    key("query", Type::Any, RENDERED),
+                    key("body", Type::Any, RENDERED),
+                    key("authentication", Type::Any, RENDERED),
                     key("tls", Type::Any, "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}."),
                 ],
             ],
-            others: Others::None,
             ways: Ways::Exactly(&[&["url"], &["uri"]]),
-            ..MAP
+            ..CLOSED
         }),
     },
     Definition {
@@ -520,15 +449,63 @@ const DEFINITIONS: &[Definition] = &[
                     key("payload", Type::Any, IGNORED),
                 ],
             ],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
     },
-    Definition { name: "interface-input", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], others: Others::None, ..MAP }) },
-    Definition { name: "interface-output", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], others: Others::None, ..MAP }) },
-    Definition { name: "interface-continue", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], others: Others::None, ..MAP }) },
-    Definition { name: "wire", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], others: Others::None, ..MAP }) },
+    Definition { name: "interface-input", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
+    Definition { name: "interface-output", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
+    Definition { name: "interface-continue", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
+    Definition { name: "wire", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
 ];
+
+/// What names another workflow, and the type of each.
+const REFERENCES: [(&str, &str); 4] =
+    [("workflowRef", "string"), ("inlineWorkflow", "object"), ("workflowPath", "string"), ("componentRef", "string")];
+
+/// One of them is there, and the others are null.
+fn one_reference() -> Json {
+    let only = |(name, _): &(&str, &str)| {
+        let kind = |(own, kind): &(&str, &'static str)| if own == name { *kind } else { "null" };
+        let properties = REFERENCES.iter().map(|one| (one.0.to_owned(), json!({ "type": kind(one) })));
+        json!({ "required": [name], "properties": Object::from_iter(properties) })
+    };
+    json!({ "oneOf": REFERENCES.iter().map(only).collect::<Vec<_>>() })
+}
+
+fn component_rules() -> Json {
+    json!({ "allOf": [one_reference()] })
+}
+
+/// A loop that is drawn around its nodes names no other workflow.
+fn loop_rules() -> Json {
+    let conditions = ["continueWhile", "breakWhen"];
+    let ends = conditions.map(|name| json!({ "required": [name] }));
+    let all = json!({ "allOf": [one_reference(), { "anyOf": ends }] });
+    either_or_none(all, &conditions)
+}
+
+fn map_rules() -> Json {
+    either_or_none(json!({ "allOf": [one_reference()] }), &[])
+}
+
+/// A rule, or none of the keys of a workflow that is named.
+fn either_or_none(rule: Json, further: &[&str]) -> Json {
+    let names = REFERENCES.map(|(name, _)| name).into_iter();
+    let names = names.chain(further.iter().copied()).chain(["inputMappings", "outputMappings"]);
+    let none: Object<String, Json> = names.map(|name| (name.to_owned(), json!(false))).collect();
+    json!({ "allOf": [{ "anyOf": [rule, { "properties": none }] }] })
+}
+
+/// The `data` of a node is that of its type.
+fn data_by_type() -> Json {
+    let case = |kind: &&str| {
+        json!({
+            "if": { "properties": { "type": { "const": kind } }, "required": ["type"] },
+            "then": { "properties": { "data": { "$ref": format!("#/$defs/{kind}") } } },
+        })
+    };
+    json!({ "allOf": NODE_TYPES.iter().map(case).collect::<Vec<_>>() })
+}
 
 /// The JSON Schema of the format.
 pub(crate) fn schema() -> Json {

@@ -2,7 +2,7 @@
 
 use super::model::{ANSWER_TIME, MODEL};
 use super::schema::{self, document, with};
-use super::{Definition, FLAG, Key, LIST, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
+use super::{CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, Others, TEXT, Type, Ways, key, required};
 use serde_json::{Value as Json, json};
 
 /// A type of action, or several with the same keys.
@@ -113,8 +113,7 @@ const REQUEST: &[Key] = &[
         "tls",
         Type::Map(&Map {
             keys: &[&[key("ca", TEXT, "what is trusted"), key("certificate", TEXT, "what the call shows"), key("key", TEXT, "the private key")]],
-            others: Others::None,
-            ..MAP
+            ..CLOSED
         }),
         "what the call trusts and shows, each in PEM",
     ),
@@ -182,7 +181,7 @@ const SIGNAL: &[Key] = &[
 
 const TERMINATE: &[Key] = &[
     key("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), "how the run ends"),
-    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE), key("message", TEXT, TEMPLATE)]], others: Others::Any, ..MAP }), "why"),
+    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE), key("message", TEXT, TEMPLATE)]], ..OPEN }), "why"),
 ];
 
 const FILE: &[Key] = &[
@@ -270,7 +269,7 @@ pub(crate) const TYPES: &[Action] = &[
             REQUEST,
             HTTP,
             &[
-                key("limit", Type::Map(&Map { keys: &[&[TIMEOUT]], others: Others::Any, ..MAP }), ""),
+                key("limit", Type::Map(&Map { keys: &[&[TIMEOUT]], ..OPEN }), ""),
                 inputs(Type::Map(&Map { keys: &[REQUEST, HTTP, &[RETRY_POLICY]], ..MAP })),
             ],
         ],
@@ -281,18 +280,14 @@ pub(crate) const TYPES: &[Action] = &[
         about: "a call of a handler",
         map: Map {
             keys: &[ACTIVITY, &[inputs(Type::Map(&Map { keys: &[ACTIVITY], ..HANDLED })), TIMEOUT]],
-            rules: r#"{"anyOf":[{"required":["activityType"]},{"required":["inputs"],"properties":{"inputs":{"required":["activityType"]}}}]}"#,
+            rules: || handler_rules("activityType"),
             ..MAP
         },
     },
     Action {
         types: &["actor"],
         about: "a call of a handler",
-        map: Map {
-            keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLED })), TIMEOUT]],
-            rules: r#"{"anyOf":[{"required":["actorType"]},{"required":["inputs"],"properties":{"inputs":{"required":["actorType"]}}}]}"#,
-            ..MAP
-        },
+        map: Map { keys: &[ACTOR, &[inputs(Type::Map(&Map { keys: &[ACTOR], ..HANDLED })), TIMEOUT]], rules: || handler_rules("actorType"), ..MAP },
     },
     Action {
         types: &["ai"],
@@ -534,8 +529,7 @@ const WORKFLOW: &[Key] = &[
                             key("secret", TEXT, "the name of the secret that signs them"),
                             key("signature", Type::Words(&["github", "stripe", "standard"]), "who signs"),
                         ]],
-                        others: Others::Any,
-                        ..MAP
+                        ..OPEN
                     }),
                     "signed requests to /v1/hooks/NAME",
                 ),
@@ -543,14 +537,12 @@ const WORKFLOW: &[Key] = &[
                     "folder",
                     Type::Map(&Map {
                         keys: &[&[key("path", TEXT, "absolute"), key("pattern", TEXT, "names of the files; * matches any text")]],
-                        others: Others::Any,
-                        ..MAP
+                        ..OPEN
                     }),
                     "new files in a folder",
                 ),
             ]],
-            others: Others::Any,
-            ..MAP
+            ..OPEN
         }),
         "what starts runs of the saved workflow; with the $schema of Logic Apps: triggers of a definition",
     ),
@@ -669,6 +661,12 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition { name: "unit", value: Type::AnyCase(UNITS) },
 ];
+
+/// The handler's name is next to the type or under `inputs`.
+fn handler_rules(name: &str) -> Json {
+    let under = json!({ "required": ["inputs"], "properties": { "inputs": { "required": [name] } } });
+    json!({ "anyOf": [{ "required": [name] }, under] })
+}
 
 /// The names of all types of actions.
 pub(crate) fn types() -> impl Iterator<Item = &'static str> {

@@ -14,6 +14,8 @@ pub(crate) mod schema;
 #[rustfmt::skip]
 pub(crate) mod tea;
 
+use serde_json::{Value as Json, json};
+
 /// A key of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
@@ -108,8 +110,8 @@ pub(crate) struct Map {
     pub required: &'static [&'static str],
     /// What holds where a key has a value.
     pub cases: &'static [Case],
-    /// Further rules of JSON Schema.
-    pub rules: &'static str,
+    /// Further members of its schema.
+    pub rules: fn() -> Json,
 }
 
 /// What holds for a map in which a key has a value.
@@ -147,7 +149,19 @@ pub(crate) const MAP: Map = Map {
     ways: Ways::One,
     required: &[],
     cases: &[],
-    rules: "",
+    rules: || json!({}),
+};
+
+/// The rest of a map that may have any further keys.
+pub(crate) const OPEN: Map = Map {
+    others: Others::Any,
+    ..MAP
+};
+
+/// The rest of a map without further keys.
+pub(crate) const CLOSED: Map = Map {
+    others: Others::None,
+    ..MAP
 };
 
 /// What a format defines under a name.

@@ -69,7 +69,7 @@ pub(crate) fn members(map: &Map) -> Json {
     if !cases.is_empty() {
         schema.insert(String::from("allOf"), json!(cases));
     }
-    with(Json::Object(schema), parsed(map.rules))
+    with(Json::Object(schema), (map.rules)())
 }
 
 fn case(case: &Case) -> Json {

@@ -1,8 +1,25 @@
 //! The vocabulary of The Edge Agent: docs/reference/tea.md.
 
 use super::schema::{document, of, with};
-use super::{Case, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, Others, TEXT, Type, Ways, key, required};
+use super::{CLOSED, Case, Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, Ways, key, required};
 use serde_json::{Value as Json, json};
+
+const CONDITION_TEXT: &str = "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`.";
+const CODE_TEXT: &str = "Code; default Python. The result of code with `return` is the returned value, that of other code is its new names.";
+const RESULT_TEXT: &str = "A key of the state, or a map from keys to templates that see `result`.";
+const PROVIDERS_TEXT: &str = "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}.";
+const SECONDS_TEXT: &str = "Seconds, an ISO 8601 duration, or a template for one.";
+
+const TIMEOUT: Key = key("timeout", SECONDS, SECONDS_TEXT);
+const OUTPUT_KEY: Key = key("output_key", TEXT, "The same as output, for one key of the state.");
+const USES: Key = key("uses", Type::Def("actionName"), "The name of an action.");
+
+/// What makes, or corrects, in a reflection loop.
+const WORK: Type = Type::Map(&Map {
+    keys: &[&[key("action", Type::Def("actionName"), "The name of an action."), USES, key("run", TEXT, ""), key("language", LANGUAGES, ""), TIMEOUT]],
+    ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
+    ..OPEN
+});
 
 const SECONDS: Type = Type::With(
     r#"{"minimum":0,"pattern":"^\\s*P(?=[\\dT])(?:\\d+W|(?:\\d+D)?(?:T(?=\\d)(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:[.,]\\d+)?S)?)?)\\s*$|\\{\\{|\\{%"}"#,
@@ -14,29 +31,19 @@ const EDGE_CONDITION: Type = Type::AnyOf(&[
     CONDITION,
     Type::Map(&Map {
         keys: &[&[required("type", Type::Exactly(r#""expression""#), ""), required("value", Type::Json(&["string", "boolean", "number"]), "")]],
-        others: Others::Any,
-        ..MAP
+        ..OPEN
     }),
 ]);
-const CODE: Type = Type::Map(&Map {
-    keys: &[&[
-        required("code", TEXT, ""),
-        key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-        key("type", LANGUAGES, ""),
-    ]],
-    others: Others::Any,
-    ..MAP
-});
+const CODE: Type = Type::Map(&Map { keys: &[&[required("code", TEXT, ""), TIMEOUT, key("type", LANGUAGES, "")]], ..OPEN });
 const RESULT: Type = Type::AnyOf(&[TEXT, OBJECT]);
 const EXPRESSION: Type = Type::Map(&Map {
     keys: &[&[
-        key("output", RESULT, "A key of the state, or a map from keys to templates that see `result`."),
-        key("output_key", TEXT, "The same as output, for one key of the state."),
+        key("output", RESULT, RESULT_TEXT),
+        OUTPUT_KEY,
         required("type", Type::Exactly(r#""expression""#), ""),
         required("value", Type::Any, ""),
     ]],
-    others: Others::Any,
-    ..MAP
+    ..OPEN
 });
 const NULL: Type = Type::Json(&["null"]);
 const NODE: &[Key] = &[
@@ -44,17 +51,7 @@ const NODE: &[Key] = &[
     key("metadata", Type::Any, ""),
     key(
         "goto",
-        Type::AnyOf(&[
-            TEXT,
-            Type::ListOf(&Type::Map(&Map {
-                keys: &[&[
-                    key("if", CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
-                    required("to", TEXT, ""),
-                ]],
-                others: Others::None,
-                ..MAP
-            })),
-        ]),
+        Type::AnyOf(&[TEXT, Type::ListOf(&Type::Map(&Map { keys: &[&[key("if", CONDITION, CONDITION_TEXT), required("to", TEXT, "")]], ..CLOSED }))]),
         "The next node: a name, or the first rule whose condition is true.",
     ),
     key(
@@ -62,18 +59,10 @@ const NODE: &[Key] = &[
         Type::With(r#"{"examples":["while_loop","dynamic_parallel"]}"#, &TEXT),
         "`while_loop` or `dynamic_parallel`; others have no meaning.",
     ),
-    key(
-        "run",
-        Type::AnyOf(&[TEXT, CODE, EXPRESSION, NULL]),
-        "Code; default Python. The result of code with `return` is the returned value, that of other code is its new names.",
-    ),
-    key(
-        "script",
-        Type::AnyOf(&[TEXT, CODE, EXPRESSION]),
-        "Code; default Python. The result of code with `return` is the returned value, that of other code is its new names.",
-    ),
+    key("run", Type::AnyOf(&[TEXT, CODE, EXPRESSION, NULL]), CODE_TEXT),
+    key("script", Type::AnyOf(&[TEXT, CODE, EXPRESSION]), CODE_TEXT),
     key("language", LANGUAGES, ""),
-    key("uses", Type::Def("actionName"), "The name of an action."),
+    USES,
     key(
         "action",
         Type::AnyOf(&[
@@ -86,19 +75,18 @@ const NODE: &[Key] = &[
                         required("uses", Type::Def("actionName"), ""),
                         key("with", Type::Json(&["object", "null"]), ""),
                     ]],
-                    others: Others::Any,
-                    ..MAP
+                    ..OPEN
                 }),
             ),
         ]),
         "",
     ),
     key("with", OBJECT, ""),
-    key("output", Type::AnyOf(&[TEXT, OBJECT, NULL]), "A key of the state, or a map from keys to templates that see `result`."),
-    key("output_key", TEXT, "The same as output, for one key of the state."),
-    key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+    key("output", Type::AnyOf(&[TEXT, OBJECT, NULL]), RESULT_TEXT),
+    OUTPUT_KEY,
+    TIMEOUT,
     key("steps", Type::ListOf(&Type::Def("inner")), "Nodes one after the other, as one."),
-    key("condition", CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
+    key("condition", CONDITION, CONDITION_TEXT),
     key("max_iterations", Type::Integer(1, Some(1000)), "The most iterations; to reach them is not an error."),
     key("body", Type::With(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("inner"))), "The nodes of an iteration, in order."),
     key("items", Type::Any, "Of a dynamic_parallel: a list, or a template for one."),
@@ -133,21 +121,12 @@ const ROOT: Map = Map {
                     key("error_handling", OBJECT, "What on_error of a node leaves out."),
                     key(
                         "llm",
-                        Type::Map(&Map {
-                            keys: &[&[key(
-                                "shell_providers",
-                                OBJECT,
-                                "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}.",
-                            )]],
-                            others: Others::Any,
-                            ..MAP
-                        }),
+                        Type::Map(&Map { keys: &[&[key("shell_providers", OBJECT, PROVIDERS_TEXT)]], ..OPEN }),
                         "Defaults for calls of a model.",
                     ),
-                    key("shell_providers", OBJECT, "Commands that are models: {name: {command, args, stdin_mode, timeout, env}}."),
+                    key("shell_providers", OBJECT, PROVIDERS_TEXT),
                 ]],
-                others: Others::Any,
-                ..MAP
+                ..OPEN
             }),
             "",
         ),
@@ -164,19 +143,17 @@ const ROOT: Map = Map {
                     key("interrupt_before", Type::ListOrNull(&TEXT), "Nodes before which a run waits for the signal with their name."),
                     key("interrupt_after", Type::ListOrNull(&TEXT), "Nodes after which a run waits for the signal with their name."),
                 ]],
-                others: Others::Any,
-                ..MAP
+                ..OPEN
             }),
             "",
         ),
     ]],
-    others: Others::Any,
-    ..MAP
+    ..OPEN
 };
 /// What a node needs, by its type or its action.
 const CASES: &[Case] = &[
-    Case { key: "type", is: "while_loop", then: Map { required: &["condition", "max_iterations", "body"], others: Others::Any, ..MAP } },
-    Case { key: "type", is: "dynamic_parallel", then: Map { required: &["items", "fan_in"], others: Others::Any, ..MAP } },
+    Case { key: "type", is: "while_loop", then: Map { required: &["condition", "max_iterations", "body"], ..OPEN } },
+    Case { key: "type", is: "dynamic_parallel", then: Map { required: &["items", "fan_in"], ..OPEN } },
     Case { key: "uses", is: "retry.loop", then: RETRY_LOOP },
     Case { key: "uses", is: "reflection.loop", then: REFLECTION_LOOP },
     Case { key: "action", is: "retry.loop", then: RETRY_LOOP },
@@ -192,15 +169,13 @@ const RETRY_LOOP: Map = Map {
                 key("validate_args", OBJECT, ""),
                 required("correct", TEXT, "The name of a top-level node."),
                 key("max_retries", Type::AnyOf(&[Type::Integer(0, None), TEXT, Type::Exactly("true")]), "The most corrections; default 1."),
-                key("retry_delay", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                key("retry_delay", SECONDS, SECONDS_TEXT),
             ]],
-            others: Others::Any,
-            ..MAP
+            ..OPEN
         }),
         "",
     )]],
-    others: Others::Any,
-    ..MAP
+    ..OPEN
 };
 
 const REFLECTION_LOOP: Map = Map {
@@ -208,38 +183,8 @@ const REFLECTION_LOOP: Map = Map {
         "with",
         Type::Map(&Map {
             keys: &[&[
-                required(
-                    "generator",
-                    Type::Map(&Map {
-                        keys: &[&[
-                            key("action", Type::Def("actionName"), "The name of an action."),
-                            key("uses", Type::Def("actionName"), "The name of an action."),
-                            key("run", TEXT, ""),
-                            key("language", LANGUAGES, ""),
-                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                        ]],
-                        others: Others::Any,
-                        ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                        ..MAP
-                    }),
-                    "An action with its arguments next to it, or code that returns its value or sets `result`.",
-                ),
-                key(
-                    "corrector",
-                    Type::Map(&Map {
-                        keys: &[&[
-                            key("action", Type::Def("actionName"), "The name of an action."),
-                            key("uses", Type::Def("actionName"), "The name of an action."),
-                            key("run", TEXT, ""),
-                            key("language", LANGUAGES, ""),
-                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
-                        ]],
-                        others: Others::Any,
-                        ways: Ways::Any(&[&["action"], &["uses"], &["run"]]),
-                        ..MAP
-                    }),
-                    "An action with its arguments next to it, or code that returns its value or sets `result`.",
-                ),
+                required("generator", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`."),
+                key("corrector", WORK, "An action with its arguments next to it, or code that returns its value or sets `result`."),
                 required(
                     "evaluator",
                     Type::Map(&Map {
@@ -251,23 +196,20 @@ const REFLECTION_LOOP: Map = Map {
                             key("examples", LIST, ""),
                             key("run", TEXT, ""),
                             key("language", LANGUAGES, ""),
-                            key("timeout", SECONDS, "Seconds, an ISO 8601 duration, or a template for one."),
+                            TIMEOUT,
                         ]],
-                        others: Others::Any,
-                        ..MAP
+                        ..OPEN
                     }),
                     "",
                 ),
                 key("max_iterations", Type::AnyOf(&[Type::Integer(1, None), TEXT]), ""),
                 key("on_failure", Type::Words(&["return_best", "return_last", "raise"]), ""),
             ]],
-            others: Others::Any,
-            ..MAP
+            ..OPEN
         }),
         "",
     )]],
-    others: Others::Any,
-    ..MAP
+    ..OPEN
 };
 
 const DEFINITIONS: &[Definition] = &[
@@ -300,8 +242,7 @@ const DEFINITIONS: &[Definition] = &[
                                 ),
                                 key("retryable_errors", Type::ListOf(&TEXT), "The classes of errors that are tried again."),
                             ]],
-                            others: Others::Any,
-                            ..MAP
+                            ..OPEN
                         }),
                         "What is done when the node fails; without it that ends the run.",
                     ),
@@ -312,19 +253,13 @@ const DEFINITIONS: &[Definition] = &[
                     ),
                 ],
             ],
-            others: Others::Any,
             cases: CASES,
-            ..MAP
+            ..OPEN
         }),
     },
     Definition {
         name: "inner",
-        value: Type::Map(&Map {
-            keys: &[NODE, &[key("name", Type::Name, "Unique in the file, regardless of case.")]],
-            others: Others::Any,
-            cases: CASES,
-            ..MAP
-        }),
+        value: Type::Map(&Map { keys: &[NODE, &[key("name", Type::Name, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
     },
     Definition {
         name: "edge",
@@ -332,15 +267,10 @@ const DEFINITIONS: &[Definition] = &[
             keys: &[&[
                 required("from", TEXT, "A node's name, or __start__."),
                 required("to", TEXT, "A node's name, or __end__."),
-                key(
-                    "condition",
-                    EDGE_CONDITION,
-                    "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`.",
-                ),
-                key("when", EDGE_CONDITION, "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`."),
+                key("condition", EDGE_CONDITION, CONDITION_TEXT),
+                key("when", EDGE_CONDITION, CONDITION_TEXT),
             ]],
-            others: Others::Any,
-            ..MAP
+            ..OPEN
         }),
     },
 ];

@@ -1,12 +1,12 @@
 //! Panels of the nodes of a canvas: their ports, and the mappings of a loop.
 
 use super::mapping::{builtins, input_row, output_row, sources};
-use super::schema::schema;
 use super::{Section, View, section};
 use crate::edit::fields::{Choice, Field, FieldKind, Parts};
 use crate::edit::nodes::{escaped, word};
 use crate::edit::ports::{Port, connected_inputs, inputs, nodes_of, outputs, table_of};
 use crate::edit::value_of;
+use crate::schema::root;
 use serde_json::{Value, json};
 use windlass_engine::Dialect;
 use windlass_source::source;
@@ -182,11 +182,11 @@ impl View<'_> {
     }
 
     pub(super) fn canvas_node(&self) -> Vec<Section> {
-        let schema = schema(Dialect::Canvas);
+        let schema = root(Dialect::Canvas).unwrap_or(&Value::Null);
         let rule = schema.pointer(&format!("/$defs/{}/properties", escaped(&self.found.kind)));
         let data = self.own.get("data").and_then(Value::as_object);
         let skipped = ["inlineWorkflow", "inputMappings", "inputs", "outputs"];
-        let fields = self.by_schema(&schema, rule, data, "/data", &skipped);
+        let fields = self.by_schema(schema, rule, data, "/data", &skipped);
         // What only drawing tools know is shown where it is written.
         let drawn = |field: &Field| DRAWN.contains(&field.label.as_str()) && field.value.is_null();
         let fields = fields.into_iter().filter(|field| !drawn(field)).collect();

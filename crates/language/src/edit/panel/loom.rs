@@ -1,9 +1,10 @@
 //! Panels of the actions of Loom and of Logic Apps.
 
-use super::schema::{object_of, schema};
+use super::schema::object_of;
 use super::{Section, View, section};
 use crate::edit::fields::Field;
 use crate::edit::fields::FieldKind::{Choice, Code, Condition, Duration, Expression, Number};
+use crate::schema::root;
 use regex::Regex;
 use serde_json::Value;
 use windlass_engine::Dialect;
@@ -119,7 +120,7 @@ impl View<'_> {
     }
 
     pub(super) fn loom_action(&self) -> Vec<Section> {
-        let schema = schema(Dialect::Loom);
+        let schema = root(Dialect::Loom).unwrap_or(&Value::Null);
         let rules = schema
             .pointer("/$defs/action/allOf")
             .and_then(Value::as_array);
@@ -152,16 +153,16 @@ impl View<'_> {
             "branches",
         ];
         let own = self.own.as_object();
-        let fields = self.by_schema(&schema, rule, own, "", &skipped);
+        let fields = self.by_schema(schema, rule, own, "", &skipped);
         let under = rule.and_then(|rule| rule.get("inputs"));
         let under = under
-            .map(|under| object_of(&schema, under))
+            .map(|under| object_of(schema, under))
             .and_then(|under| under.get("properties"));
         let inputs = match self.own.get("inputs") {
             Some(Value::Object(inputs)) => {
-                self.by_schema(&schema, under, Some(inputs), "/inputs", &[])
+                self.by_schema(schema, under, Some(inputs), "/inputs", &[])
             }
-            None if under.is_some() => self.by_schema(&schema, under, None, "/inputs", &[]),
+            None if under.is_some() => self.by_schema(schema, under, None, "/inputs", &[]),
             _ => vec![self.field("inputs", "Inputs", Code, "/inputs")],
         };
         vec![

@@ -4,7 +4,6 @@ use super::View;
 use crate::edit::fields::{Choice, Field, FieldKind};
 use crate::edit::nodes::{escaped, word};
 use serde_json::{Map, Value};
-use windlass_engine::{Dialect, json_schema};
 
 impl View<'_> {
     /// Fields of a map: those that the schema knows, then all others.
@@ -51,11 +50,6 @@ impl View<'_> {
         });
         fields.collect()
     }
-}
-
-pub(super) fn schema(dialect: Dialect) -> Value {
-    let text = json_schema(dialect).unwrap_or_default();
-    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// What a reference leads to.

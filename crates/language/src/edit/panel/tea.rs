@@ -1,9 +1,9 @@
 //! Panels of the nodes of The Edge Agent.
 
-use super::schema::schema;
 use super::{Section, View, section};
 use crate::edit::fields::FieldKind::{self, Code, Expression, Number, Text};
 use crate::edit::fields::{Choice, Field};
+use crate::schema::root;
 use serde_json::Value;
 use windlass_engine::Dialect;
 
@@ -81,12 +81,12 @@ impl View<'_> {
     }
 
     pub(super) fn tea_node(&self) -> Vec<Section> {
-        let schema = schema(Dialect::Tea);
+        let schema = root(Dialect::Tea).unwrap_or(&Value::Null);
         let rule = schema.pointer("/$defs/node/properties");
         let own = self.own.as_object();
-        let own_fields = self.by_schema(&schema, rule, own, "", &["name", "with", "body", "steps"]);
+        let own_fields = self.by_schema(schema, rule, own, "", &["name", "with", "body", "steps"]);
         let with = self.own.get("with").and_then(Value::as_object);
-        let with = self.by_schema(&schema, None, with, "/with", &[]);
+        let with = self.by_schema(schema, None, with, "/with", &[]);
         vec![section("Node", own_fields), section("With", with)]
     }
 }
