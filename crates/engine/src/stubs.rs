@@ -255,15 +255,11 @@ fn answers(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
 
 /// What requests to the addresses of webhooks bring.
 fn callbacks(workflow: &hir::Workflow, shapes: &InferredSchemas) -> Object {
-    let mut signals = Object::new();
-    let mut open = workflow.blocks().to_vec();
-    while let Some(block) = open.pop() {
-        for step in block.steps() {
-            if let hir::StepKind::AwaitSignal(awaited) = &step.kind {
-                signals.insert(awaited.name.clone(), shapes.callback(&awaited.name));
-            }
-            open.extend(step.blocks());
-        }
-    }
-    signals
+    let steps = workflow.steps().into_iter();
+    let signals = steps.filter_map(|step| match &step.kind {
+        hir::StepKind::AwaitSignal(awaited) => Some(&awaited.name),
+        _ => None,
+    });
+    let signals = signals.map(|name| (name.clone(), shapes.callback(name)));
+    signals.collect()
 }

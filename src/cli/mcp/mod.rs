@@ -549,20 +549,17 @@ pub fn routes(api: InnerApi) -> Router {
             if begins && counted.sessions.read().await.len() >= MAX_SESSIONS {
                 return (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY).into_response();
             }
-            let (ends, listens) = match *request.method() {
-                Method::DELETE => (true, false),
-                Method::GET => (false, true),
-                _ => (false, false),
-            };
+            let method = request.method().clone();
             let mut response = next.run(request).await;
-            if listens {
-                response = api.until_stop(response);
+            match method {
+                Method::GET => api.until_stop(response),
+                // Clients take a 202 for a session that has not ended.
+                Method::DELETE if response.status() == StatusCode::ACCEPTED => {
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                    response
+                }
+                _ => response,
             }
-            // Clients take a 202 for a session that has not ended.
-            if ends && response.status() == StatusCode::ACCEPTED {
-                *response.status_mut() = StatusCode::NO_CONTENT;
-            }
-            response
         }
     });
     // The stream for GET has the notifications of a session.

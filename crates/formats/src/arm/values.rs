@@ -17,7 +17,7 @@ const TYPES: [&str; 7] = [
 const BOUNDS: [&str; 4] = ["minValue", "maxValue", "minLength", "maxLength"];
 
 impl Reader<'_> {
-    /// Reports a value that does not stand in `{value}`, where it would not be found.
+    /// Reports a value that is not under `value`, where it is looked for.
     pub(crate) fn check_member(&mut self, given: &Entry) {
         if gives(&given.value) || given.value.get_any_case("reference").is_some() {
             return;

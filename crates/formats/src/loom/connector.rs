@@ -11,7 +11,7 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES};
 use windlass_source::diagnostic::did_you_mean;
-use windlass_source::source::{Entry, Kind, Node};
+use windlass_source::source::{Entry, Kind, Node, Span};
 use windlass_value::words;
 
 /// The best known types whose work is done by something outside the definition. Others go the same
@@ -95,12 +95,7 @@ impl Loom<'_> {
 
     /// Reports an action whose connection is not among those of its kind.
     fn connection_exists(&mut self, act: &ActionFields<'_>, label: &str, inputs: Option<&Node>) {
-        let get = |path: &[&str]| {
-            let node = path
-                .iter()
-                .try_fold(inputs?, |node, key| node.get_any_case(key))?;
-            Some((node.as_str()?, node.span))
-        };
+        let get = |path: &[&str]| text_at(inputs?, path);
         let (kind, found) = match label {
             "ServiceProvider" => (
                 ConnectionKind::ServiceProvider,
@@ -148,12 +143,7 @@ impl Loom<'_> {
     }
 
     fn names(&self, label: &str, inputs: Option<&Node>) -> Names {
-        let get = |path: &[&str]| {
-            let node = path
-                .iter()
-                .try_fold(inputs?, |node, key| node.get_any_case(key))?;
-            node.as_str()
-        };
+        let get = |path: &[&str]| Some(text_at(inputs?, path)?.0);
         let method = get(&["method"]).unwrap_or_default().to_ascii_lowercase();
         let path = get(&["path"]).unwrap_or_default();
         let by_path = format!("{method} {path}").trim().to_owned();
@@ -229,7 +219,14 @@ fn join(connector: &str, operation: &str) -> String {
     }
 }
 
-/// The same, unless an expression computes the name.
+/// The text at a path, and where it is.
+fn text_at<'n>(node: &'n Node, path: &[&str]) -> Option<(&'n str, Span)> {
+    let mut path = path.iter();
+    let node = path.try_fold(node, |node, key| node.get_any_case(key))?;
+    Some((node.as_str()?, node.span))
+}
+
+/// [`connection`], unless an expression computes the name.
 fn written_connection(text: &str) -> Option<String> {
     let rest = text.split_once("$connections')")?.1;
     let rest = rest.trim_start_matches('?').strip_prefix("['")?;

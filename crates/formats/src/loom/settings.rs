@@ -19,20 +19,20 @@ pub(super) enum ConnectionKind {
     ApiManagement,
 }
 
-/// The kinds in the order of `CONNECTIONS`.
-const KINDS: [ConnectionKind; 4] = [
-    ConnectionKind::Managed,
-    ConnectionKind::Function,
-    ConnectionKind::ServiceProvider,
-    ConnectionKind::ApiManagement,
-];
-
-/// The parts of a connections file, and where the name of what is connected lies in each.
-const CONNECTIONS: [(&str, &str); 4] = [
-    ("managedApiConnections", "api"),
-    ("functionConnections", "function"),
-    ("serviceProviderConnections", "serviceProvider"),
-    ("apiManagementConnections", "apiId"),
+/// The parts of a connections file, where the name of what is connected lies in each, and its kind.
+const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
+    ("managedApiConnections", "api", ConnectionKind::Managed),
+    ("functionConnections", "function", ConnectionKind::Function),
+    (
+        "serviceProviderConnections",
+        "serviceProvider",
+        ConnectionKind::ServiceProvider,
+    ),
+    (
+        "apiManagementConnections",
+        "apiId",
+        ConnectionKind::ApiManagement,
+    ),
 ];
 
 /// The files next to a definition; of each kind, the first one counts.
@@ -51,7 +51,7 @@ impl<'n> Settings<'n> {
     pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
         let mut settings = Self::default();
         for (node, strict) in files {
-            let is_connections = CONNECTIONS.iter().any(|(key, _)| node.get(key).is_some());
+            let is_connections = CONNECTIONS.iter().any(|(key, ..)| node.get(key).is_some());
             if let Some(values) = node.get("Values") {
                 settings.values.push(values);
             } else if is_connections {
@@ -76,7 +76,7 @@ impl<'n> Settings<'n> {
     pub fn connected(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         for node in &self.connections {
-            for (part, inside) in CONNECTIONS {
+            for (part, inside, _) in CONNECTIONS {
                 let entries = node.get(part).and_then(Node::entries);
                 for entry in entries.unwrap_or_default() {
                     let led = entry.value.get_any_case(inside);
@@ -92,7 +92,7 @@ impl<'n> Settings<'n> {
     pub fn connections(&self) -> BTreeMap<ConnectionKind, BTreeSet<String>> {
         let mut found = BTreeMap::new();
         for node in &self.connections {
-            for ((part, _), kind) in CONNECTIONS.iter().zip(KINDS) {
+            for (part, _, kind) in CONNECTIONS {
                 let entries = node.get(part).and_then(Node::entries).unwrap_or_default();
                 let entries = entries
                     .iter()
@@ -113,7 +113,7 @@ impl<'n> Settings<'n> {
 
 /// A connections file with nothing but what each connection leads to.
 pub(crate) fn connections_only(node: &Node) -> Value {
-    let parts = CONNECTIONS.iter().filter_map(|(part, inside)| {
+    let parts = CONNECTIONS.iter().filter_map(|(part, inside, _)| {
         let entries = node.get(part)?.entries()?.iter();
         let kept = entries.filter_map(|entry| {
             // A connection without a value is none, and one that leads nowhere known is one all the same.

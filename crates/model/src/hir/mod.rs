@@ -182,14 +182,25 @@ impl Workflow {
     /// Its calls, at any depth, in the order of the file.
     #[must_use]
     pub fn calls(&self) -> Vec<(&Step, &Call)> {
+        let calls = self
+            .steps()
+            .into_iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::Call(call) => Some((step, call)),
+                _ => None,
+            });
+        calls.collect()
+    }
+
+    /// Its steps, at any depth, in the order of the file.
+    #[must_use]
+    pub fn steps(&self) -> Vec<&Step> {
         let mut found = Vec::new();
         let blocks = self.blocks().into_iter();
         let mut open: Vec<&Step> = blocks.flat_map(Block::steps).collect();
         open.reverse();
         while let Some(step) = open.pop() {
-            if let StepKind::Call(call) = &step.kind {
-                found.push((step, call));
-            }
+            found.push(step);
             let blocks = step.blocks().into_iter();
             let mut inner: Vec<&Step> = blocks.flat_map(Block::steps).collect();
             inner.reverse();
