@@ -5,7 +5,7 @@
 use super::Receipt;
 use super::codec;
 use super::header::{KnownHeader, Root, StoredHeader};
-use super::journal;
+use super::journal::EncodedCommit;
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
@@ -165,6 +165,7 @@ impl<K: Kv> Rows<K> {
         &self,
         writer: &mut Writer,
         commit: &Commit,
+        encoded: &EncodedCommit,
     ) -> Result<Committed, StoreError> {
         let run = &commit.header.id;
         check_id(run)?;
@@ -200,7 +201,7 @@ impl<K: Kv> Rows<K> {
             head,
             root: writer.root,
         };
-        let put = self.put_rows(&mut entry, commit, known);
+        let put = self.put_rows(&mut entry, commit, encoded, known);
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
         let committed = put.inspect_err(|_| writer.batch.rollback(mark))?;
@@ -217,12 +218,13 @@ impl<K: Kv> Rows<K> {
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
+        encoded: &EncodedCommit,
         program_is_known: bool,
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
             self.put_program(entry, commit)?;
         }
-        let committed = self.put_journal(entry, commit)?;
+        let committed = self.put_journal(entry, commit, encoded)?;
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step is not compacted all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
@@ -253,7 +255,12 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The commit's record, and with a snapshot the whole state instead of the last one.
-    fn put_journal(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<Committed, StoreError> {
+    fn put_journal(
+        &self,
+        entry: &mut Entry<'_>,
+        commit: &Commit,
+        encoded: &EncodedCommit,
+    ) -> Result<Committed, StoreError> {
         let (run, revision) = (entry.run, commit.header.revision);
         let mut committed = Committed {
             receipt: Receipt { revision },
@@ -267,18 +274,21 @@ impl<K: Kv> Rows<K> {
         entry.put(
             |key| keys::numbered_row(key, Family::Changes, run, revision),
             |out| {
-                committed.change_bytes = journal::encode(out, commit, events)?;
+                committed.change_bytes = encoded.write_record(out, events)?;
                 Ok(())
             },
         )?;
         for row in &commit.iterations {
             entry.head.ended(&row.path, row.iteration);
         }
-        if let Some(state) = &commit.snapshot {
+        if let Some(state) = &encoded.snapshot {
             self.remove_family(entry.batch, Family::Snapshot, run)?;
             let put = entry.put(
                 |key| keys::numbered_row(key, Family::Snapshot, run, revision),
-                |out| codec::encode(out, state),
+                |out| {
+                    out.extend_from_slice(state);
+                    Ok(())
+                },
             )?;
             entry.head.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
@@ -336,6 +346,12 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
         Placement::Idle => return false,
     }
     true
+}
+
+/// What a commit writes, as far as it does not depend on others.
+pub(super) fn encoded(commit: &Commit) -> Result<EncodedCommit, StoreError> {
+    let failed = |error| rejected(&commit.header.id, &RecordRejection::Encode(error));
+    EncodedCommit::of(commit).map_err(failed)
 }
 
 fn rejected(run: &Name, error: &RecordRejection) -> StoreError {

@@ -6,7 +6,8 @@
 //! checksum in the header, headers and indexes by a checksum in the store's root, and the root by the
 //! number of the last acknowledged group, which lies next to the database.
 
-use super::{Placement, RunHeader};
+use super::rows::corrupt;
+use super::{Placement, RunHeader, StoreError};
 use bincode::{Decode, Encode};
 
 /// By what the other rows of a run are checked.
@@ -31,6 +32,22 @@ pub struct StoredHeader {
     pub header: RunHeader,
     /// What the store adds.
     pub bounds: Bounds,
+}
+
+impl StoredHeader {
+    /// The revisions whose records are there, up to `last` or the newest.
+    ///
+    /// # Errors
+    /// When those up to `last` were let go.
+    pub fn revisions_to(&self, last: Option<u64>) -> Result<(u64, u64), StoreError> {
+        let (first, newest) = (self.bounds.first, self.header.revision);
+        let last = last.unwrap_or(newest);
+        if last < first && last < newest {
+            let run = &self.header.id;
+            return Err(corrupt(&format!("changes {last} of run {run} are missing")));
+        }
+        Ok((first, last))
+    }
 }
 
 /// What lies under the key `g`: by what headers and indexes are checked.

@@ -405,10 +405,8 @@ impl<K: Kv> Rows<K> {
         };
         let key =
             |key: &mut Vec<u8>| keys::numbered_row(key, Family::Iterations, run, chunk.number);
-        if self.crc_at(key)? != Some(chunk.crc) {
-            return Err(wrong());
-        }
-        self.read(key, decode)?.ok_or_else(wrong)
+        self.read_with_crc(key, chunk.crc, decode)?
+            .ok_or_else(wrong)
     }
 }
 

@@ -12,7 +12,7 @@ use super::iterations::{LastStatus, action_facts};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::pack;
-use super::rows::{Rows, corrupt};
+use super::rows::{Record, Rows, corrupt, unknown};
 use super::{Commit, RunHeader, StoreError, iteration_of};
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -83,8 +83,45 @@ struct SplitRecord {
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// Appends a commit's record; returns how many bytes its body has before it is compressed.
-pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
+/// What of a commit is encoded before its turn: other commits do not wait for it.
+pub(super) struct EncodedCommit {
+    /// Its record, without the number of its events.
+    record: Vec<u8>,
+    /// How many bytes the body of the record has before it is compressed.
+    body_bytes: u64,
+    pub snapshot: Option<Vec<u8>>,
+}
+
+impl EncodedCommit {
+    pub fn of(commit: &Commit) -> Result<Self, EncodeError> {
+        let mut record = Vec::new();
+        let body_bytes = encode(&mut record, commit)?;
+        let encode_state = |state: &RunState| {
+            let mut bytes = Vec::new();
+            codec::encode(&mut bytes, state).map(|()| bytes)
+        };
+        Ok(Self {
+            record,
+            body_bytes,
+            snapshot: commit.snapshot.as_ref().map(encode_state).transpose()?,
+        })
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Appends the record; returns how many bytes its body has before it is compressed.
+    pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<u64, EncodeError> {
+        codec::encode(out, &events)?;
+        out.extend_from_slice(&self.record);
+        Ok(self.body_bytes)
+    }
+}
+
+/// Appends the record of a commit without the number of its events; returns how many bytes its body has.
+fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     let mut told = Vec::new();
     codec::encode(&mut told, &(commit.loops.len() as u64))?;
     for row in &commit.loops {
@@ -99,20 +136,14 @@ pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, En
     // A snapshot has them too, but not what was before them: reports go back over it.
     let mut changes = Vec::new();
     codec::encode_all(&mut changes, &commit.changes)?;
-    write(out, events, &told, &changes)
+    write_body(out, &told, &changes)
 }
 
-/// Appends the record of a commit with these parts; returns how many bytes its body has.
-pub(super) fn write(
-    out: &mut Vec<u8>,
-    events: u64,
-    told: &[u8],
-    changes: &[u8],
-) -> Result<u64, EncodeError> {
+/// Appends the body of a record with these parts; returns how many bytes it has before it is compressed.
+fn write_body(out: &mut Vec<u8>, told: &[u8], changes: &[u8]) -> Result<u64, EncodeError> {
     let length = u32::try_from(told.len())
         .map_err(|_| EncodeError::Other("a commit has more data than a record can hold"))?;
     let body = [&length.to_le_bytes(), told, changes].concat();
-    codec::encode(out, &events)?;
     compress::write(out, &body)?;
     Ok(body.len() as u64)
 }
@@ -149,6 +180,11 @@ pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = SplitRecord::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;
     Ok((parts.whole.len() as u64, changes))
+}
+
+/// The loops that a commit changed.
+fn loops(bytes: &[u8]) -> Result<Vec<LoopState>, BadRecord> {
+    codec::decode_next(SplitRecord::read(bytes)?.report_bytes(), &mut 0)
 }
 
 /// The sequence number of the last event up to a commit.
@@ -246,9 +282,6 @@ impl LoopRows {
     }
 }
 
-/// A key and its value.
-type Row<K> = (<K as Kv>::Bytes, <K as Kv>::Bytes);
-
 /// Which way a journal is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -258,17 +291,148 @@ pub enum Order {
     NewestFirst,
 }
 
+/// So many bytes of a journal are copied at first before they are decoded, and so many at most: commits wait for
+/// copying, and not for decoding.
+const FIRST_SLICE: usize = 16 << 10;
+const MAX_SLICE: usize = 1 << 20;
+
+/// What was read of a row.
+struct ReadRow<T> {
+    /// The revision of its last record.
+    end: u64,
+    /// Its records that were not read yet, with their revisions.
+    records: Vec<(u64, T)>,
+}
+
+/// How far a journal was read: each record of some revisions must be there.
+struct JournalWalk<'a> {
+    run: &'a str,
+    first: u64,
+    last: u64,
+    order: Order,
+    /// The revision of the next record.
+    expected: u64,
+}
+
+impl<'a> JournalWalk<'a> {
+    fn new(run: &'a str, (first, last): (u64, u64), order: Order) -> Self {
+        let expected = match order {
+            Order::OldestFirst => first,
+            Order::NewestFirst => last,
+        };
+        Self {
+            run,
+            first,
+            last,
+            order,
+            expected,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        !(self.first..=self.last).contains(&self.expected)
+    }
+
+    fn missing(&self) -> StoreError {
+        missing_changes(self.run, self.expected)
+    }
+
+    /// Reads the next row. None: all of its records were read before.
+    fn read_row<T>(
+        &mut self,
+        row: &Record,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<ReadRow<T>>, StoreError> {
+        let end = keys::parse(&row.key).and_then(|parsed| parsed.number);
+        let end = end.ok_or_else(|| self.missing())?;
+        let records = row.decode(|bytes| pack::each(bytes, &decode))?;
+        let before = end.checked_sub(records.len() as u64);
+        let before = before.ok_or_else(|| self.missing())?;
+        if self.order == Order::NewestFirst && self.expected <= before {
+            // An older row of what is packed.
+            return Ok(None);
+        }
+        if self.expected <= before || end < self.expected {
+            return Err(self.missing());
+        }
+        let (wanted, next) = match self.order {
+            Order::OldestFirst => (self.expected..=self.last, end.saturating_add(1)),
+            Order::NewestFirst => (self.first..=self.expected, before),
+        };
+        self.expected = next;
+        let records = (before.saturating_add(1)..).zip(records);
+        let records = records.filter(|(revision, _)| wanted.contains(revision));
+        Ok(Some(ReadRow {
+            end,
+            records: records.collect(),
+        }))
+    }
+}
+
+fn missing_changes(run: &str, revision: u64) -> StoreError {
+    corrupt(&format!("changes {revision} of run {run} are missing"))
+}
+
+/// What the state of a run is made of, copied at one moment.
+pub(super) struct CopiedRun {
+    pub header: RunHeader,
+    snapshot: Option<Record>,
+    /// The rows since then.
+    tail: Vec<Record>,
+}
+
+impl CopiedRun {
+    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
+    pub fn start(&self) -> Result<(RunState, u64), StoreError> {
+        let header = &self.header;
+        let Some(snapshot) = &self.snapshot else {
+            return Ok((RunState::new(header.id.clone(), header.program), 0));
+        };
+        let state = snapshot.decode(codec::decode::<RunState>)?;
+        if state.id != header.id || state.program != header.program {
+            let run = &header.id;
+            return Err(corrupt(&format!(
+                "the snapshot of run {run} is another run's"
+            )));
+        }
+        Ok((state, snapshot.value.len() as u64))
+    }
+
+    /// The changes of every commit since the snapshot, in order; returns how many bytes those have.
+    pub fn tail(&self, mut take: impl FnMut(Vec<Change>)) -> Result<u64, StoreError> {
+        let (run, last) = (&self.header.id, self.header.revision);
+        let range = (self.header.snapshot.saturating_add(1), last);
+        let mut walk = JournalWalk::new(run, range, Order::OldestFirst);
+        let mut bytes = 0;
+        for row in &self.tail {
+            if walk.is_done() {
+                let what = format!("run {run} has more changes than its header says: {last}");
+                return Err(corrupt(&what));
+            }
+            let read = walk.read_row(row, changes)?.map(|read| read.records);
+            for (_, (size, changes)) in read.unwrap_or_default() {
+                bytes += size;
+                take(changes);
+            }
+        }
+        match walk.is_done() {
+            true => Ok(bytes),
+            false => Err(walk.missing()),
+        }
+    }
+}
+
 impl<K: Kv> Rows<K> {
     /// Reads the records of these revisions until `read` breaks; every one must be there.
     pub(super) fn walk<T>(
         &self,
         run: &str,
-        (first, last): (u64, u64),
+        revisions: (u64, u64),
         order: Order,
         decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
         mut read: impl FnMut(u64, T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.walk_rows(run, (first, last), order, decode, |_, mut records| {
+        self.walk_rows(run, revisions, order, decode, |_, mut records| {
             if order == Order::NewestFirst {
                 records.reverse();
             }
@@ -282,118 +446,117 @@ impl<K: Kv> Rows<K> {
     pub(super) fn walk_rows<T>(
         &self,
         run: &str,
-        (first, last): (u64, u64),
+        revisions: (u64, u64),
         order: Order,
         decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
         mut read: impl FnMut(u64, Vec<(u64, T)>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let missing =
-            |revision: u64| corrupt(&format!("changes {revision} of run {run} are missing"));
-        let mut expected = match order {
-            Order::OldestFirst => first,
-            Order::NewestFirst => last,
-        };
-        if first > last {
-            return Ok(());
-        }
-        let mut from = Vec::new();
-        keys::numbered_row(&mut from, Family::Changes, run, first);
-        let to = match order {
-            Order::OldestFirst => end_of_journal(run),
-            // The last one may be packed with later ones.
-            Order::NewestFirst => {
-                let row = self.row_with(run, last)?;
-                keys::after(row.ok_or_else(|| missing(last))?.0.as_ref())
-            }
-        };
-        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
-        while (first..=last).contains(&expected) {
-            let row = match order {
-                Order::OldestFirst => rows.next(),
-                Order::NewestFirst => rows.next_back(),
+        let mut walk = JournalWalk::new(run, revisions, order);
+        let (mut range, mut size) = (None, FIRST_SLICE);
+        while !walk.is_done() {
+            let (mut from, mut to) = match range.take() {
+                Some(range) => range,
+                None => self.journal_range(&walk)?,
             };
-            let (key, value) = row.transpose()?.ok_or_else(|| missing(expected))?;
-            let end = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
-            let end = end.ok_or_else(|| missing(expected))?;
-            let decoded = |bytes: &[u8]| pack::each(bytes, &decode);
-            let records = self.value(key.as_ref(), value.as_ref(), decoded)?;
-            let before = end.checked_sub(records.len() as u64);
-            let before = before.ok_or_else(|| missing(expected))?;
-            if order == Order::NewestFirst && expected <= before {
-                // An older row of what is packed.
-                continue;
-            }
-            if expected <= before || end < expected {
-                return Err(missing(expected));
-            }
-            let (wanted, next) = match order {
-                Order::OldestFirst => (expected..=last, end.saturating_add(1)),
-                Order::NewestFirst => (first..=expected, before),
+            let rows = {
+                let _reading = self.reading();
+                self.copy_rows((from.clone(), to.clone()), order, size)?
             };
-            expected = next;
-            let records = (before.saturating_add(1)..).zip(records);
-            let records = records.filter(|(revision, _)| wanted.contains(revision));
-            if read(end, records.collect()).is_break() {
-                break;
+            let last = rows.last().ok_or_else(|| walk.missing())?;
+            let after = Bound::Excluded(last.key.clone());
+            match order {
+                Order::OldestFirst => from = after,
+                Order::NewestFirst => to = after,
+            }
+            range = Some((from, to));
+            size = (size * 4).min(MAX_SLICE);
+            for row in &rows {
+                if walk.is_done() {
+                    break;
+                }
+                if let Some(row) = walk.read_row(row, &decode)?
+                    && read(row.end, row.records).is_break()
+                {
+                    return Ok(());
+                }
             }
         }
         Ok(())
     }
 
+    /// The keys of the rows that have the records of a walk.
+    fn journal_range(&self, walk: &JournalWalk<'_>) -> Result<super::kv::Range, StoreError> {
+        let run = walk.run;
+        let mut from = Vec::new();
+        keys::numbered_row(&mut from, Family::Changes, run, walk.first);
+        let to = match walk.order {
+            Order::OldestFirst => end_of_journal(run),
+            // The last one may be packed with later ones.
+            Order::NewestFirst => {
+                let row = self.row_with(run, walk.last)?;
+                keys::after(&row.ok_or_else(|| walk.missing())?.key)
+            }
+        };
+        Ok((Bound::Included(from), Bound::Excluded(to)))
+    }
+
+    /// Copies the first rows of a range in this order, until they have so many bytes.
+    fn copy_rows(
+        &self,
+        range: super::kv::Range,
+        order: Order,
+        bytes: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let mut rows = self.records(range);
+        let mut next = || match order {
+            Order::OldestFirst => rows.next(),
+            Order::NewestFirst => rows.next_back(),
+        };
+        let (mut copied, mut size) = (Vec::new(), 0);
+        while size < bytes
+            && let Some(row) = next()
+        {
+            let (key, first) = row?;
+            let record = self.record(key.as_ref(), first.as_ref())?;
+            size += record.value.len();
+            copied.push(record);
+        }
+        Ok(copied)
+    }
+
     /// The row that has the record of a revision, or else of the next one that is there.
-    fn row_with(&self, run: &str, revision: u64) -> Result<Option<Row<K>>, StoreError> {
+    fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
         let mut from = Vec::new();
         keys::numbered_row(&mut from, Family::Changes, run, revision);
-        let to = end_of_journal(run);
-        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
-        rows.next().transpose()
+        let range = (Bound::Included(from), Bound::Excluded(end_of_journal(run)));
+        let _reading = self.reading();
+        Ok(self.copy_rows(range, Order::OldestFirst, 1)?.pop())
     }
 
-    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
-    pub(super) fn start(&self, header: &RunHeader) -> Result<(RunState, u64), StoreError> {
-        let run = &header.id;
-        if header.snapshot == 0 {
-            return Ok((RunState::new(run.clone(), header.program), 0));
-        }
-        let key = |key: &mut Vec<u8>| {
-            keys::numbered_row(key, Family::Snapshot, run, header.snapshot);
+    /// Copies what the state of a run is made of.
+    pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
+        let _reading = self.reading();
+        let (head, _) = self.stored_header_held(run)?.ok_or_else(|| unknown(run))?;
+        let header = head.header;
+        let mut key = Vec::new();
+        let snapshot = match header.snapshot {
+            0 => None,
+            number => {
+                keys::numbered_row(&mut key, Family::Snapshot, run, number);
+                let missing = || corrupt(&format!("snapshot {number} of run {run} is missing"));
+                Some(self.record_at(&key)?.ok_or_else(missing)?)
+            }
         };
-        let sized = |bytes: &[u8]| Ok((codec::decode::<RunState>(bytes)?, bytes.len() as u64));
-        let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
-        let (state, bytes) = self.read(key, sized)?.ok_or_else(|| corrupt(&what()))?;
-        if state.id != header.id || state.program != header.program {
-            return Err(corrupt(&format!(
-                "the snapshot of run {run} is another run's"
-            )));
-        }
-        Ok((state, bytes))
-    }
-
-    /// The changes of every commit since the snapshot, in order; returns how many bytes those have.
-    pub(super) fn tail(
-        &self,
-        header: &RunHeader,
-        mut take: impl FnMut(Vec<Change>),
-    ) -> Result<u64, StoreError> {
-        let (run, last) = (&header.id, header.revision);
-        let mut all = 0;
-        let tail = (header.snapshot.saturating_add(1), last);
-        self.walk(
-            run,
+        key.clear();
+        let first = header.snapshot.saturating_add(1);
+        keys::numbered_row(&mut key, Family::Changes, run, first);
+        let range = (Bound::Included(key), Bound::Excluded(end_of_journal(run)));
+        let tail = self.copy_rows(range, Order::OldestFirst, usize::MAX)?;
+        Ok(CopiedRun {
+            header,
+            snapshot,
             tail,
-            Order::OldestFirst,
-            changes,
-            |_, (bytes, changes)| {
-                all += bytes;
-                take(changes);
-                ControlFlow::Continue(())
-            },
-        )?;
-        if self.row_with(run, last.saturating_add(1))?.is_some() {
-            let what = format!("run {run} has more changes than its header says: {last}");
-            return Err(corrupt(&what));
-        }
-        Ok(all)
+        })
     }
 
     /// What is stored of commits that were let go.
@@ -411,31 +574,34 @@ impl<K: Kv> Rows<K> {
             ))
         };
         let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
-        if self.crc_at(key)? != Some(bounds.retained) {
-            return Err(wrong());
-        }
-        self.read(key, RetainedRows::decode)?.ok_or_else(wrong)
+        self.read_with_crc(key, bounds.retained, RetainedRows::decode)?
+            .ok_or_else(wrong)
     }
 
-    /// The current row of every loop, in the order of their paths.
-    pub(super) fn loop_rows(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+    /// The row of every loop as of a commit, by default the newest, in the order of their paths.
+    pub(super) fn loop_rows(
+        &self,
+        run: &str,
+        last: Option<u64>,
+    ) -> Result<Vec<LoopState>, StoreError> {
         let header = self.known(run)?;
         let mut rows = LoopRows::default();
         rows.put(self.retained_rows(run, &header.bounds)?.loops);
-        let all = (header.bounds.first, header.header.revision);
-        self.walk(run, all, Order::OldestFirst, Line::decode, |_, line| {
-            rows.put(line.loops);
+        let all = header.revisions_to(last)?;
+        self.walk(run, all, Order::OldestFirst, loops, |_, loops| {
+            rows.put(loops);
             ControlFlow::Continue(())
         })?;
         Ok(rows.retained(self.retention.ended_loops))
     }
 
-    /// The last iterations, oldest first.
+    /// The last iterations as of a commit, by default the newest; the oldest first.
     pub(super) fn iteration_rows(
         &self,
         run: &str,
         path: Option<&str>,
         limit: usize,
+        last: Option<u64>,
     ) -> Result<Vec<IterationRow>, StoreError> {
         let header = self.known(run)?;
         let mut newest = NewestRows::new(self.retention.iterations);
@@ -451,7 +617,7 @@ impl<K: Kv> Rows<K> {
             }
             ControlFlow::Continue(())
         };
-        let all = (header.bounds.first, header.header.revision);
+        let all = header.revisions_to(last)?;
         let mut full = ControlFlow::Continue(());
         self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
             full = take(line.iterations);
@@ -524,9 +690,9 @@ impl<K: Kv> Rows<K> {
         let (mut low, mut high) = (bounds.first, last);
         while low < high {
             let middle = low + (high - low) / 2;
-            let missing = || corrupt(&format!("changes {middle} of run {run} are missing"));
-            let (key, value) = self.row_with(run, middle)?.ok_or_else(missing)?;
-            if self.value(key.as_ref(), value.as_ref(), last_event)? > after {
+            let row = self.row_with(run, middle)?;
+            let row = row.ok_or_else(|| missing_changes(run, middle))?;
+            if row.decode(last_event)? > after {
                 high = middle;
             } else {
                 low = middle + 1;

@@ -59,13 +59,17 @@ pub(super) fn each<T>(
     Ok(records)
 }
 
-/// The record of one commit without compression: only so do several become shorter together.
-fn plain(bytes: &[u8]) -> Result<Vec<u8>, BadRecord> {
+/// The record of one commit without compression: only so do several become shorter together. None of a long one.
+fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
+    // It is not shorter without compression.
+    if bytes.len() > LONG {
+        return Ok(None);
+    }
     let (_, used) = codec::decode_first::<u64>(bytes)?;
     let (events, body) = bytes.split_at_checked(used).ok_or(BadRecord::Short)?;
     let mut out = events.to_vec();
     compress::write_plain(&mut out, &compress::read(body)?);
-    Ok(out)
+    Ok(Some(out).filter(|out| out.len() <= LONG))
 }
 
 impl<K: Kv> Rows<K> {
@@ -78,8 +82,8 @@ impl<K: Kv> Rows<K> {
         self.walk_rows(run, all, Order::NewestFirst, plain, |_, mut row| {
             rows += 1;
             match (row.pop(), row.is_empty()) {
-                (Some(one), true) if one.1.len() <= LONG => records.push(one),
-                (Some(_), true) => {}
+                (Some((revision, Some(record))), true) => records.push((revision, record)),
+                (Some((_, None)), true) => {}
                 // It is packed, and so are all before it.
                 _ => return ControlFlow::Break(()),
             }

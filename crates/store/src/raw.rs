@@ -46,7 +46,7 @@ impl<K: Kv> Rows<K> {
             }
             let record = match &parsed {
                 Some(parsed) if !parsed.family.has_no_value() && parsed.piece == 0 => {
-                    Some(self.record(parsed.family, key, value))
+                    Some(self.describe_record(parsed.family, key, value))
                 }
                 _ => None,
             };
@@ -66,7 +66,12 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    fn record(&self, family: Family, key: &[u8], first: &[u8]) -> Result<String, StoreError> {
+    fn describe_record(
+        &self,
+        family: Family,
+        key: &[u8],
+        first: &[u8],
+    ) -> Result<String, StoreError> {
         if family.has_no_value() {
             return Ok(String::new());
         }

@@ -9,9 +9,10 @@ mod tests;
 pub(super) use root::{Meta, ends_too_early, older_mark};
 
 use super::codec::{self, BadRecord};
-use super::commit::Writer;
+use super::commit::{Writer, encoded};
 use super::feed::{Feed, Wake};
 use super::header::StoredHeader;
+use super::journal::EncodedCommit;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::row_changes::RowChanges;
@@ -60,14 +61,20 @@ impl Default for Retention {
     }
 }
 
+/// How often a run is read while commits are applied.
+const UNLOCKED_READS: usize = 3;
+
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) kv: K,
     pub(super) retention: Retention,
     pub(super) writer: Mutex<Writer>,
-    /// Shared by readers of several rows or of a record in several pieces, alone for a group that
-    /// is applied.
+    /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
     gate: RwLock<()>,
+    /// Held by the one that writes large groups: no more than one of them keeps small ones waiting.
+    large: Mutex<()>,
+    /// Held by the next one that writes: who writes several groups lets others between them.
+    next: Mutex<()>,
     /// The last group that can be read.
     applied: AtomicU64,
     /// The last group that is durable.
@@ -107,8 +114,29 @@ impl<K: Kv> Rows<K> {
         }
     }
 
+    /// No group is applied while it lives: only for copying rows. A second one on the same thread may wait for a
+    /// writer that waits for the first.
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what several records say of a run. Commits are applied meanwhile, and rows that are no longer needed
+    /// then are gone: what does not fit together is read again, at last while nothing is written.
+    fn read_run<T>(&self, fits: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
+        for _ in 0..UNLOCKED_READS {
+            let found = read();
+            if fits(&found) {
+                return found;
+            }
+        }
+        let _nothing_is_written = lock(&self.writer);
+        read()
+    }
+
+    /// The writer, in turn.
+    fn next_writer(&self) -> MutexGuard<'_, Writer> {
+        let _next = lock(&self.next);
+        lock(&self.writer)
     }
 
     /// While it lives, this thread seals and opens secure values.
@@ -127,12 +155,55 @@ impl<K: Kv> Rows<K> {
         key: impl FnOnce(&mut Vec<u8>),
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
     ) -> Result<Option<T>, StoreError> {
+        let record = self.copy_at(key)?;
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    /// The same for one who keeps groups from being applied.
+    pub(super) fn read_held<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let Some(first) = self.row(&name)? else {
+        let record = self.record_at(&name)?;
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    /// As [`Rows::read`], if it is the record with this checksum.
+    pub(super) fn read_with_crc<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        crc: u32,
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let record = self.copy_at(key)?.filter(|record| record.crc == crc);
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    fn copy_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<Record>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let _reading = self.reading();
+        self.record_at(&name)
+    }
+
+    /// Copies the record under a key, if there is one.
+    pub(super) fn record_at(&self, key: &[u8]) -> Result<Option<Record>, StoreError> {
+        let Some(first) = self.row(key)? else {
             return Ok(None);
         };
-        self.value(&name, first.as_ref(), |value| decode(value).map(Some))
+        self.record(key, first.as_ref()).map(Some)
+    }
+
+    /// Copies the record whose first piece is at hand.
+    pub(super) fn record(&self, key: &[u8], first: &[u8]) -> Result<Record, StoreError> {
+        Ok(Record {
+            key: key.to_vec(),
+            crc: codec::crc_of(first),
+            value: self.value(key, first, |value| Ok(value.to_vec()))?,
+        })
     }
 
     /// Decodes the record whose first piece is at hand.
@@ -219,6 +290,15 @@ impl<K: Kv> Rows<K> {
         &self,
         run: &str,
     ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
+        let _reading = self.reading();
+        self.stored_header_held(run)
+    }
+
+    /// The same for one who keeps groups from being applied.
+    pub(super) fn stored_header_held(
+        &self,
+        run: &str,
+    ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
         let mut name = Vec::with_capacity(64);
         keys::of_run(&mut name, Family::Header, run);
         let Some(first) = self.row(&name)? else {
@@ -229,10 +309,10 @@ impl<K: Kv> Rows<K> {
     }
 
     fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
-        let head = self.known(run)?;
-        let (mut state, snapshot_bytes) = self.start(&head.header)?;
+        let copied = self.copy_run(run)?;
+        let (mut state, snapshot_bytes) = copied.start()?;
         let mut folded = Ok(());
-        let tail_bytes = self.tail(&head.header, |changes| {
+        let tail_bytes = copied.tail(|changes| {
             let mut changes = changes.iter();
             if folded.is_ok() {
                 folded = changes.try_for_each(|change| state.apply(change));
@@ -240,7 +320,7 @@ impl<K: Kv> Rows<K> {
         })?;
         folded.map_err(|bug| StoreError::replay_failed(run, &bug))?;
         Ok(StoredRun {
-            header: head.header,
+            header: copied.header,
             state,
             tail_bytes,
             snapshot_bytes,
@@ -250,9 +330,31 @@ impl<K: Kv> Rows<K> {
     pub(super) fn known(&self, run: &str) -> Result<StoredHeader, StoreError> {
         match self.stored_header(run)? {
             Some((head, _)) => Ok(head),
-            None => Err(StoreError::UnknownRun(Name::from(run))),
+            None => Err(unknown(run)),
         }
     }
+}
+
+/// A record as it is stored, put together from its pieces.
+pub(super) struct Record {
+    pub key: Vec<u8>,
+    /// The checksum of its first piece.
+    crc: u32,
+    pub value: Vec<u8>,
+}
+
+impl Record {
+    pub fn decode<T>(
+        &self,
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        decode(&self.value).map_err(|error| damaged(&self.key, &error))
+    }
+}
+
+/// Whether what was read of a run fits together.
+fn fits<T>(read: &Result<T, StoreError>) -> bool {
+    !matches!(read, Err(StoreError::Corrupt { .. }))
 }
 
 impl<K: Kv> super::sealed::Store for Rows<K> {}
@@ -284,7 +386,6 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        let _reading = self.reading();
         Ok(self.known(run)?.header)
     }
 
@@ -296,36 +397,40 @@ impl<K: Kv> Store for Rows<K> {
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.check_writable()?;
         let _sealing = self.sealing();
-        let _reading = self.reading();
         self.stored_run(run)
     }
 
     fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
-        let _reading = self.reading();
-        ConsistentRun {
-            stored: self.stored_run(run),
-            loops: self.loop_rows(run),
-            iterations: self.iteration_rows(run, None, iterations),
-        }
+        let whole = |read: &ConsistentRun| {
+            fits(&read.stored) && fits(&read.loops) && fits(&read.iterations)
+        };
+        self.read_run(whole, || {
+            let stored = self.stored_run(run);
+            // The loops and iterations of the commits up to the one of the state.
+            let last = stored.as_ref().ok().map(|stored| stored.header.revision);
+            ConsistentRun {
+                stored,
+                loops: self.loop_rows(run, last),
+                iterations: self.iteration_rows(run, None, iterations, last),
+            }
+        })
     }
 
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
         let _sealing = self.sealing();
-        let _reading = self.reading();
-        let head = self.known(run)?;
+        let copied = self.copy_run(run)?;
         let mut changes = Vec::new();
-        let (start, _) = self.start(&head.header)?;
-        self.tail(&head.header, |more| changes.extend(more))?;
+        let (start, _) = copied.start()?;
+        copied.tail(|more| changes.extend(more))?;
         Ok(Journal {
-            header: head.header,
+            header: copied.header,
             start,
             changes,
         })
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
-        let _reading = self.reading();
         self.read(
             |key| keys::program(key, hash),
             codec::decode::<ProgramSource>,
@@ -338,15 +443,24 @@ impl<K: Kv> Store for Rows<K> {
         group: &[Commit],
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        // Others do not wait for this.
+        let encoded: Vec<Result<EncodedCommit, StoreError>> = {
+            let _sealing = self.sealing();
+            group.iter().map(encoded).collect()
+        };
+        let sizes = encoded.iter().flatten().map(EncodedCommit::bytes);
+        let large = (sizes.sum::<usize>() > K::MAX_UNSYNCED).then(|| lock(&self.large));
+        let mut encoded = encoded.into_iter();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.next_writer();
             self.check_writable()?;
             writer.begin();
             let before = outcomes.len();
             let sealing = self.sealing();
-            for commit in rest {
-                outcomes.push(self.put_commit(&mut writer, commit));
+            for (commit, encoded) in rest.iter().zip(encoded.by_ref()) {
+                let put = |encoded| self.put_commit(&mut writer, commit, &encoded);
+                outcomes.push(encoded.and_then(put));
                 if writer.batch.len() > K::MAX_UNSYNCED {
                     break;
                 }
@@ -362,6 +476,7 @@ impl<K: Kv> Store for Rows<K> {
                 })?;
             }
         }
+        drop(large);
         Ok(outcomes)
     }
 
@@ -431,8 +546,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        let _reading = self.reading();
-        self.loop_rows(run)
+        self.read_run(fits, || self.loop_rows(run, None))
     }
 
     fn iterations(
@@ -441,8 +555,7 @@ impl<K: Kv> Store for Rows<K> {
         path: Option<&str>,
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
-        let _reading = self.reading();
-        self.iteration_rows(run, path, limit)
+        self.read_run(fits, || self.iteration_rows(run, path, limit, None))
     }
 
     fn last_statuses(
@@ -452,13 +565,13 @@ impl<K: Kv> Store for Rows<K> {
         wanted: Range<u64>,
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError> {
-        let _reading = self.reading();
-        self.statuses_back(run, path, wanted, commits)
+        self.read_run(fits, || {
+            self.statuses_back(run, path, wanted.clone(), commits)
+        })
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
-        let _reading = self.reading();
-        self.gather_iterations(run, path)
+        self.read_run(fits, || self.gather_iterations(run, path))
     }
 
     fn whole_rows(
@@ -467,8 +580,7 @@ impl<K: Kv> Store for Rows<K> {
         path: &str,
         wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
-        let _reading = self.reading();
-        self.read_rows(run, path, wanted)
+        self.read_run(fits, || self.read_rows(run, path, wanted))
     }
 
     fn commits_between(
@@ -478,8 +590,7 @@ impl<K: Kv> Store for Rows<K> {
         last: Option<u64>,
         wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
-        let _reading = self.reading();
-        self.read_commits(run, since, last, wanted)
+        self.read_run(fits, || self.read_commits(run, since, last, wanted))
     }
 
     fn changes_back(
@@ -488,8 +599,7 @@ impl<K: Kv> Store for Rows<K> {
         last: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
-        let _reading = self.reading();
-        self.read_back(run, last, limit)
+        self.read_run(fits, || self.read_back(run, last, limit))
     }
 
     fn history(
@@ -498,8 +608,7 @@ impl<K: Kv> Store for Rows<K> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        let _reading = self.reading();
-        self.events(run, after, limit)
+        self.read_run(fits, || self.events(run, after, limit))
     }
 
     fn delete(&self, run: &str) -> Result<(), StoreError> {
@@ -529,7 +638,6 @@ impl<K: Kv> Store for Rows<K> {
         name: &str,
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError> {
-        let _reading = self.reading();
         self.read(
             |key| keys::former_workflow(key, name, version),
             codec::decode,
@@ -541,7 +649,6 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        let _reading = self.reading();
         self.read(|key| keys::workflow(key, name), codec::decode)
     }
 
@@ -614,6 +721,10 @@ pub(super) fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt {
         what: what.to_owned(),
     }
+}
+
+pub(super) fn unknown(run: &str) -> StoreError {
+    StoreError::UnknownRun(Name::from(run))
 }
 
 fn damaged(key: &[u8], why: &dyn std::fmt::Display) -> StoreError {

@@ -39,6 +39,8 @@ impl<K: Kv> Rows<K> {
             retention,
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
+            large: Mutex::new(()),
+            next: Mutex::new(()),
             applied: AtomicU64::new(0),
             synced: Mutex::new(0),
             durable_moved: Condvar::new(),
@@ -136,7 +138,7 @@ impl<K: Kv> Rows<K> {
     }
 
     fn meta(&self) -> Result<Option<Meta>, StoreError> {
-        self.read(|key| keys::single(key, Family::Meta), codec::decode)
+        self.read_held(|key| keys::single(key, Family::Meta), codec::decode)
     }
 
     /// The root of a store of this format; none in an empty map.
@@ -144,7 +146,7 @@ impl<K: Kv> Rows<K> {
         self.check_format()?;
         match self.meta()? {
             Some(_) => self
-                .read(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
+                .read_held(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
                 .ok_or_else(|| corrupt("the root is missing"))
                 .map(Some),
             None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
@@ -157,7 +159,7 @@ impl<K: Kv> Rows<K> {
 
     /// The last mark that was synced before the last group.
     pub(crate) fn last_marked(&self) -> Result<u64, StoreError> {
-        let marked = self.read(
+        let marked = self.read_held(
             |key| keys::single(key, Family::Marked),
             codec::decode::<u64>,
         )?;
