@@ -349,7 +349,7 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
 }
 
 /// What a commit writes, as far as it does not depend on others.
-pub(super) fn encoded(commit: &Commit) -> Result<EncodedCommit, StoreError> {
+pub(super) fn encode_commit(commit: &Commit) -> Result<EncodedCommit, StoreError> {
     let failed = |error| rejected(&commit.header.id, &RecordRejection::Encode(error));
     EncodedCommit::of(commit).map_err(failed)
 }

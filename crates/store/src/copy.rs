@@ -1,7 +1,7 @@
 //! Copies of a store: a backup, a store that is restored, and one without the room that rows left
 //! which are gone. A copy is a store of its own: made next to its place, read again, and put there when
 //! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
-//! that was at one moment, at the end. No commit waits for more than the last few rows.
+//! that was at one moment, at the beginning. No commit waits for it.
 
 use super::creation_lock::{lock, locked};
 use super::directory::{
@@ -14,13 +14,13 @@ use super::keys::{self, Family};
 use super::kind::StoreKind;
 use super::kv::{Kv, KvError, Range, prefixed};
 use super::rows::{Rows, corrupt};
+use super::snapshot::CopiedRows;
 use super::watermark::read_watermark;
 use super::write_batch::WriteBatch;
 #[cfg(feature = "fjall")]
 use super::{MemoryStore, memory::Memory};
 use super::{Store, StoreError};
 use nix::fcntl::FlockArg;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
@@ -41,12 +41,6 @@ const STEP: usize = 4 << 20;
 /// Maximum number of bytes read from one iterator: an open one keeps the database from being opened again.
 const SLICE: usize = 256 << 10;
 
-/// Maximum number of rows read while writes are blocked. More than one group writes, so that an end is reached.
-const FEW: usize = 4_096;
-
-/// What changed meanwhile is copied so often while others write.
-const ROUNDS: u32 = 16;
-
 /// Rows on their way to a copy.
 struct Copy<'a, T: Kv> {
     into: &'a T,
@@ -56,14 +50,6 @@ struct Copy<'a, T: Kv> {
 }
 
 impl<T: Kv> Copy<'_, T> {
-    /// A row as it is now; none: it is gone.
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
-        match value {
-            Some(value) => self.batch.copy(key, value),
-            None => self.batch.remove(|out| out.extend_from_slice(key)),
-        }
-    }
-
     fn flush(&mut self, above: usize) -> Result<(), KvError> {
         if self.batch.len() > above {
             self.into.apply(&self.batch)?;
@@ -85,87 +71,48 @@ fn is_copied(key: &[u8]) -> bool {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Copies all rows as they are at one moment, which is the end. Others write meanwhile: what they
-    /// changed is copied again, and again, until so little is left that they hardly wait for the rest.
+    /// Copies all rows as they are now. Others write meanwhile, and do not wait for it.
     pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
-        let changes = self.changes.track_changes();
+        let (snapshot, group) = {
+            let _reading = self.reading();
+            let group = self.root()?.map_or(0, |root| root.group);
+            (self.snapshots.open(), group)
+        };
         let mut copy = Copy {
             into,
             batch: WriteBatch::default(),
             unsynced: 0,
         };
-        let mut range = prefixed(&[]);
-        while let Some(last) = self.copy_slice(&range, &mut copy)? {
-            range.0 = Bound::Excluded(last);
-            copy.flush(FULL)?;
-            if changes.len() > FEW {
-                self.copy_changed(changes.take(usize::MAX), &mut copy)?;
+        let (mut range, mut is_done) = (prefixed(&[]), false);
+        while !is_done {
+            let (found, end) = self.slice(&range)?;
+            for (key, value) in snapshot.rows(found, end.as_deref())? {
+                if is_copied(&key) {
+                    copy.batch.copy(&key, &value);
+                    copy.flush(FULL)?;
+                }
             }
-        }
-        for _ in 0..ROUNDS {
-            if changes.len() <= FEW {
-                break;
-            }
-            self.copy_changed(changes.take(usize::MAX), &mut copy)?;
-        }
-        copy.flush(0)?;
-        let mut rest = BTreeMap::new();
-        let group = loop {
-            // Writes are blocked while this exists. A writer that waits for it writes before the next round.
-            let _reading = self.reading();
-            for key in changes.take(FEW) {
-                let value = self.row(&key)?.map(|value| value.as_ref().to_vec());
-                rest.insert(key, value);
-            }
-            if changes.len() == 0 {
-                break self.root()?.map_or(0, |root| root.group);
-            }
-        };
-        for (key, value) in &rest {
-            copy.put(key, value.as_deref());
-            copy.flush(FULL)?;
+            is_done = end.is_none();
+            range.0 = end.map_or(range.0, Bound::Excluded);
         }
         copy.flush(0)?;
         into.sync(group)?;
         Ok(())
     }
 
-    /// Copies the first rows of a range; returns the key of the last one.
-    fn copy_slice(
-        &self,
-        range: &Range,
-        copy: &mut Copy<'_, impl Kv>,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let (mut last, mut bytes) = (None, 0);
+    /// The first rows of a range, and the key of the last one; none: these are all.
+    fn slice(&self, range: &Range) -> Result<(CopiedRows, Option<Vec<u8>>), StoreError> {
+        let (mut found, mut bytes) = (CopiedRows::new(), 0);
         for row in self.rows(range.clone()) {
             let (key, value) = row?;
             let (key, value) = (key.as_ref(), value.as_ref());
-            if is_copied(key) {
-                copy.put(key, Some(value));
-            }
+            found.insert(key.to_vec(), value.to_vec());
             bytes += key.len() + value.len();
             if bytes > SLICE {
-                last = Some(key.to_vec());
-                break;
+                return Ok((found, Some(key.to_vec())));
             }
         }
-        Ok(last)
-    }
-
-    /// Copies the rows under these keys once more.
-    fn copy_changed(
-        &self,
-        keys: Vec<Vec<u8>>,
-        copy: &mut Copy<'_, impl Kv>,
-    ) -> Result<(), StoreError> {
-        // A database may not know which of two values of a key in one batch is the later one.
-        copy.flush(0)?;
-        for key in keys {
-            let value = self.row(&key)?;
-            copy.put(&key, value.as_ref().map(AsRef::as_ref));
-            copy.flush(FULL)?;
-        }
-        Ok(copy.flush(0)?)
+        Ok((found, None))
     }
 
     /// The same rows in memory, where nothing can change them.
@@ -521,7 +468,7 @@ mod tests {
     }
 
     /// However long the copy's disk takes, no writer waits for it; and what is copied is what was there
-    /// at one moment.
+    /// when it began.
     #[test]
     fn nobody_waits_for_the_disk_of_a_copy() {
         let store = Arc::new(MemoryStore::default());
@@ -531,6 +478,7 @@ mod tests {
             store: store.clone(),
             written: AtomicU64::new(0),
         };
+        let before = store.workflows(None, usize::MAX).unwrap();
         store.copy_into(&into).unwrap();
         let written = into.written.load(Ordering::SeqCst);
         assert!(written > 10, "{written}");
@@ -538,9 +486,8 @@ mod tests {
         let copy = MemoryStore::recover(into.copy, store.retention, "the copy").unwrap();
         assert_eq!(copy.check().unwrap().issues, []);
         let copied = copy.workflows(None, usize::MAX).unwrap();
-        let all = store.workflows(None, usize::MAX).unwrap();
-        let there = |one: &StoredWorkflow| all.contains(one);
-        assert!(copied.len() > 12 && copied.iter().all(there));
-        assert!(store.changes.is_quiet());
+        assert_eq!(copied, before);
+        assert_ne!(store.workflows(None, usize::MAX).unwrap(), before);
+        assert!(store.snapshots.is_empty());
     }
 }

@@ -86,6 +86,8 @@ impl<K: Kv> Rows<K> {
         found
             .begun
             .extend(begun.map(|(iteration, told)| (iteration, told.clone())));
+        // Before the walk: cells of another commit look like damaged ones, and the walk notices that commit.
+        let cells = self.archived_cells(run, &retained.ended, path)?;
         let all = (header.bounds.first, header.header.revision);
         self.walk(
             run,
@@ -99,7 +101,6 @@ impl<K: Kv> Rows<K> {
                 ControlFlow::Continue(())
             },
         )?;
-        let cells = self.archived_cells(run, &retained.ended, path)?;
         Ok(LoopIterations::new(
             path,
             found.state,

@@ -10,13 +10,14 @@ use super::header::Bounds;
 use super::iteration_archive::Chunks;
 use super::iterations::{LastStatus, action_facts};
 use super::keys::{self, Family, LoopPath};
-use super::kv::Kv;
+use super::kv::{Kv, Range};
 use super::pack;
 use super::rows::{Record, Rows, corrupt, unknown};
 use super::{Commit, RunHeader, StoreError, iteration_of};
 use bincode::error::EncodeError;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow};
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState, failed_actions};
 use windlass_value::time::Timestamp;
 
@@ -175,6 +176,13 @@ fn end_of_journal(run: &str) -> Vec<u8> {
     keys::after(&prefix)
 }
 
+/// The rows of a journal from the one that has the record of a revision, or of the next one that is there.
+fn journal_from(run: &str, revision: u64) -> Range {
+    let mut from = Vec::new();
+    keys::numbered_row(&mut from, Family::Changes, run, revision);
+    (Bound::Included(from), Bound::Excluded(end_of_journal(run)))
+}
+
 /// How many bytes a body has when it is not compressed, and its changes.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = SplitRecord::read(bytes)?;
@@ -291,8 +299,8 @@ pub enum Order {
     NewestFirst,
 }
 
-/// So many bytes of a journal are copied at first before they are decoded, and so many at most: commits wait for
-/// copying, and not for decoding.
+/// How many bytes of a journal are copied at first before they are decoded, and the maximum. Commits wait for the
+/// copying, not for the decoding.
 const FIRST_SLICE: usize = 16 << 10;
 const MAX_SLICE: usize = 1 << 20;
 
@@ -383,9 +391,9 @@ pub(super) struct CopiedRun {
 
 impl CopiedRun {
     /// The state at the last snapshot, or before the first step, and how large the snapshot is.
-    pub fn start(&self) -> Result<(RunState, u64), StoreError> {
+    pub fn start(&mut self) -> Result<(RunState, u64), StoreError> {
         let header = &self.header;
-        let Some(snapshot) = &self.snapshot else {
+        let Some(snapshot) = self.snapshot.take() else {
             return Ok((RunState::new(header.id.clone(), header.program), 0));
         };
         let state = snapshot.decode(codec::decode::<RunState>)?;
@@ -404,10 +412,13 @@ impl CopiedRun {
         let range = (self.header.snapshot.saturating_add(1), last);
         let mut walk = JournalWalk::new(run, range, Order::OldestFirst);
         let mut bytes = 0;
+        let has_more = || {
+            let what = format!("run {run} has more changes than its header says: {last}");
+            corrupt(&what)
+        };
         for row in &self.tail {
             if walk.is_done() {
-                let what = format!("run {run} has more changes than its header says: {last}");
-                return Err(corrupt(&what));
+                return Err(has_more());
             }
             let read = walk.read_row(row, changes)?.map(|read| read.records);
             for (_, (size, changes)) in read.unwrap_or_default() {
@@ -415,9 +426,11 @@ impl CopiedRun {
                 take(changes);
             }
         }
-        match walk.is_done() {
-            true => Ok(bytes),
-            false => Err(walk.missing()),
+        // The last row may be packed with later ones.
+        match walk.expected.cmp(&last.saturating_add(1)) {
+            Ordering::Less => Err(walk.missing()),
+            Ordering::Equal => Ok(bytes),
+            Ordering::Greater => Err(has_more()),
         }
     }
 }
@@ -460,7 +473,7 @@ impl<K: Kv> Rows<K> {
             };
             let rows = {
                 let _reading = self.reading();
-                self.copy_rows((from.clone(), to.clone()), order, size)?
+                self.copy_rows((from.clone(), to.clone()), &walk, size)?
             };
             let last = rows.last().ok_or_else(|| walk.missing())?;
             let after = Bound::Excluded(last.key.clone());
@@ -485,7 +498,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The keys of the rows that have the records of a walk.
-    fn journal_range(&self, walk: &JournalWalk<'_>) -> Result<super::kv::Range, StoreError> {
+    fn journal_range(&self, walk: &JournalWalk<'_>) -> Result<Range, StoreError> {
         let run = walk.run;
         let mut from = Vec::new();
         keys::numbered_row(&mut from, Family::Changes, run, walk.first);
@@ -493,22 +506,27 @@ impl<K: Kv> Rows<K> {
             Order::OldestFirst => end_of_journal(run),
             // The last one may be packed with later ones.
             Order::NewestFirst => {
-                let row = self.row_with(run, walk.last)?;
-                keys::after(&row.ok_or_else(|| walk.missing())?.key)
+                let _reading = self.reading();
+                let row = self
+                    .records(journal_from(run, walk.last))
+                    .next()
+                    .transpose()?;
+                keys::after(row.ok_or_else(|| walk.missing())?.0.as_ref())
             }
         };
         Ok((Bound::Included(from), Bound::Excluded(to)))
     }
 
-    /// Copies the first rows of a range in this order, until they have so many bytes.
+    /// Copies the next rows of a walk from a range, about `bytes` bytes of them. A row that cannot be read is an error
+    /// only if it is the first one: the walk may end before it.
     fn copy_rows(
         &self,
-        range: super::kv::Range,
-        order: Order,
+        range: Range,
+        walk: &JournalWalk<'_>,
         bytes: usize,
     ) -> Result<Vec<Record>, StoreError> {
         let mut rows = self.records(range);
-        let mut next = || match order {
+        let mut next = || match walk.order {
             Order::OldestFirst => rows.next(),
             Order::NewestFirst => rows.next_back(),
         };
@@ -516,46 +534,56 @@ impl<K: Kv> Rows<K> {
         while size < bytes
             && let Some(row) = next()
         {
-            let (key, first) = row?;
-            let record = self.record(key.as_ref(), first.as_ref())?;
+            let record = row.and_then(|(key, first)| self.record(key.as_ref(), first.as_ref()));
+            let record = match record {
+                Ok(record) => record,
+                Err(error) if copied.is_empty() => return Err(error),
+                Err(_) => break,
+            };
             size += record.value.len();
+            let number = keys::parse(&record.key).and_then(|parsed| parsed.number);
             copied.push(record);
+            if walk.order == Order::OldestFirst && number >= Some(walk.last) {
+                break;
+            }
         }
         Ok(copied)
     }
 
     /// The row that has the record of a revision, or else of the next one that is there.
     fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
-        let mut from = Vec::new();
-        keys::numbered_row(&mut from, Family::Changes, run, revision);
-        let range = (Bound::Included(from), Bound::Excluded(end_of_journal(run)));
         let _reading = self.reading();
-        Ok(self.copy_rows(range, Order::OldestFirst, 1)?.pop())
+        let row = self.records(journal_from(run, revision)).next();
+        let row = row.transpose()?;
+        row.map(|(key, first)| self.record(key.as_ref(), first.as_ref()))
+            .transpose()
     }
 
     /// Copies what the state of a run is made of.
     pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
         let _reading = self.reading();
-        let (head, _) = self.stored_header_held(run)?.ok_or_else(|| unknown(run))?;
+        let (head, _) = self
+            .stored_header_locked(run)?
+            .ok_or_else(|| unknown(run))?;
         let header = head.header;
-        let mut key = Vec::new();
         let snapshot = match header.snapshot {
             0 => None,
             number => {
+                let mut key = Vec::new();
                 keys::numbered_row(&mut key, Family::Snapshot, run, number);
                 let missing = || corrupt(&format!("snapshot {number} of run {run} is missing"));
                 Some(self.record_at(&key)?.ok_or_else(missing)?)
             }
         };
-        key.clear();
-        let first = header.snapshot.saturating_add(1);
-        keys::numbered_row(&mut key, Family::Changes, run, first);
-        let range = (Bound::Included(key), Bound::Excluded(end_of_journal(run)));
-        let tail = self.copy_rows(range, Order::OldestFirst, usize::MAX)?;
+        let tail = self.records(journal_from(run, header.snapshot.saturating_add(1)));
+        let tail = tail.map(|row| {
+            let (key, first) = row?;
+            self.record(key.as_ref(), first.as_ref())
+        });
         Ok(CopiedRun {
-            header,
             snapshot,
-            tail,
+            tail: tail.collect::<Result<_, StoreError>>()?,
+            header,
         })
     }
 
@@ -636,7 +664,7 @@ impl<K: Kv> Rows<K> {
         &self,
         run: &str,
         path: &str,
-        wanted: Range<u64>,
+        wanted: std::ops::Range<u64>,
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError> {
         let header = self.known(run)?;

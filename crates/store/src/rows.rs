@@ -9,19 +9,20 @@ mod tests;
 pub(super) use root::{Meta, ends_too_early, older_mark};
 
 use super::codec::{self, BadRecord};
-use super::commit::{Writer, encoded};
+use super::commit::{Writer, encode_commit};
 use super::feed::{Feed, Wake};
 use super::header::StoredHeader;
 use super::journal::EncodedCommit;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
-use super::row_changes::RowChanges;
+use super::snapshot::Snapshots;
 use super::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LastStatus,
     LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry,
     StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
     WorkflowVersion,
 };
+use std::borrow::Cow;
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -64,6 +65,9 @@ impl Default for Retention {
 /// How often a run is read while commits are applied.
 const UNLOCKED_READS: usize = 3;
 
+/// Groups with more bytes are written one after the other. A hundred usual commits have about 100 KB.
+const LARGE_GROUP: usize = 1 << 20;
+
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) kv: K,
@@ -71,10 +75,10 @@ pub struct Rows<K: Kv> {
     pub(super) writer: Mutex<Writer>,
     /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
     gate: RwLock<()>,
-    /// Held by the one that writes large groups: no more than one of them keeps small ones waiting.
-    large: Mutex<()>,
-    /// Held by the next one that writes: who writes several groups lets others between them.
-    next: Mutex<()>,
+    /// Held while a large group is written: a small one waits for one of them at most.
+    large_group: Mutex<()>,
+    /// Held while a thread waits for the writer, so that one that writes several groups queues for each.
+    writer_queue: Mutex<()>,
     /// The last group that can be read.
     applied: AtomicU64,
     /// The last group that is durable.
@@ -91,8 +95,8 @@ pub struct Rows<K: Kv> {
     key: OnceLock<Arc<dyn Sealer>>,
     /// Which runs changed.
     feed: Feed,
-    /// Which rows changed.
-    pub(super) changes: RowChanges,
+    /// What is being copied.
+    pub(super) snapshots: Snapshots,
     /// How often it was opened again: a group that is in flight meanwhile is not known to be
     /// durable.
     epoch: AtomicU64,
@@ -114,28 +118,39 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// No group is applied while it lives: only for copying rows. A second one on the same thread may wait for a
-    /// writer that waits for the first.
+    /// No group is applied while the guard lives. Only for copying rows. A second guard on the same thread could
+    /// deadlock with a writer that waits for the first.
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what several records say of a run. Commits are applied meanwhile, and rows that are no longer needed
-    /// then are gone: what does not fit together is read again, at last while nothing is written.
-    fn read_run<T>(&self, fits: impl Fn(&T) -> bool, read: impl Fn() -> T) -> T {
+    /// Reads several records of a run. A commit that is applied meanwhile may remove some of them: an inconsistent
+    /// result is read again, and the last time no commit is applied.
+    fn read_run<T>(
+        &self,
+        run: &str,
+        is_consistent: impl Fn(&T) -> bool,
+        read: impl Fn() -> T,
+    ) -> T {
+        // Each commit of a run changes its header.
+        let header = || {
+            self.crc_at(|key| keys::of_run(key, Family::Header, run))
+                .ok()
+        };
         for _ in 0..UNLOCKED_READS {
+            let before = header();
             let found = read();
-            if fits(&found) {
+            if is_consistent(&found) || header() == before {
                 return found;
             }
         }
-        let _nothing_is_written = lock(&self.writer);
+        let _writer = lock(&self.writer);
         read()
     }
 
     /// The writer, in turn.
     fn next_writer(&self) -> MutexGuard<'_, Writer> {
-        let _next = lock(&self.next);
+        let _queue = lock(&self.writer_queue);
         lock(&self.writer)
     }
 
@@ -159,8 +174,8 @@ impl<K: Kv> Rows<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// The same for one who keeps groups from being applied.
-    pub(super) fn read_held<T>(
+    /// The same for a caller that keeps groups from being applied.
+    pub(super) fn read_locked<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
@@ -202,7 +217,7 @@ impl<K: Kv> Rows<K> {
         Ok(Record {
             key: key.to_vec(),
             crc: codec::crc_of(first),
-            value: self.value(key, first, |value| Ok(value.to_vec()))?,
+            value: self.whole(key, first)?.into_owned(),
         })
     }
 
@@ -213,11 +228,17 @@ impl<K: Kv> Rows<K> {
         first: &[u8],
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
     ) -> Result<T, StoreError> {
+        let whole = self.whole(key, first)?;
+        decode(&whole).map_err(|error| damaged(key, &error))
+    }
+
+    /// The bytes of the record whose first piece is at hand.
+    fn whole<'a>(&self, key: &[u8], first: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
         let bad = |error: BadRecord| damaged(key, &error);
         let piece = codec::check(key, first).map_err(bad)?;
         let body = first.get(piece.body).unwrap_or_default();
         let Some((further, crc)) = piece.further else {
-            return decode(body).map_err(bad);
+            return Ok(Cow::Borrowed(body));
         };
         let mut whole = Vec::with_capacity((usize::from(further) + 1) * codec::MAX_PIECE);
         whole.extend_from_slice(body);
@@ -231,7 +252,7 @@ impl<K: Kv> Rows<K> {
             whole.extend_from_slice(piece.get(checked.body).unwrap_or_default());
         }
         codec::check_whole(&whole, crc).map_err(bad)?;
-        decode(&whole).map_err(bad)
+        Ok(Cow::Owned(whole))
     }
 
     /// The first pieces of the records in a range, in order.
@@ -291,11 +312,11 @@ impl<K: Kv> Rows<K> {
         run: &str,
     ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
         let _reading = self.reading();
-        self.stored_header_held(run)
+        self.stored_header_locked(run)
     }
 
-    /// The same for one who keeps groups from being applied.
-    pub(super) fn stored_header_held(
+    /// The same for a caller that keeps groups from being applied.
+    pub(super) fn stored_header_locked(
         &self,
         run: &str,
     ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
@@ -309,7 +330,7 @@ impl<K: Kv> Rows<K> {
     }
 
     fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
-        let copied = self.copy_run(run)?;
+        let mut copied = self.copy_run(run)?;
         let (mut state, snapshot_bytes) = copied.start()?;
         let mut folded = Ok(());
         let tail_bytes = copied.tail(|changes| {
@@ -352,9 +373,13 @@ impl Record {
     }
 }
 
-/// Whether what was read of a run fits together.
-fn fits<T>(read: &Result<T, StoreError>) -> bool {
+/// Whether no record was missing or of another commit.
+fn is_consistent<T>(read: &Result<T, StoreError>) -> bool {
     !matches!(read, Err(StoreError::Corrupt { .. }))
+}
+
+fn is_unknown<T>(read: &Result<T, StoreError>) -> bool {
+    matches!(read, Err(StoreError::UnknownRun(_)))
 }
 
 impl<K: Kv> super::sealed::Store for Rows<K> {}
@@ -402,9 +427,15 @@ impl<K: Kv> Store for Rows<K> {
 
     fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
         let whole = |read: &ConsistentRun| {
-            fits(&read.stored) && fits(&read.loops) && fits(&read.iterations)
+            // The run may be deleted in between.
+            let unknown = is_unknown(&read.stored);
+            is_consistent(&read.stored)
+                && is_consistent(&read.loops)
+                && is_consistent(&read.iterations)
+                && is_unknown(&read.loops) == unknown
+                && is_unknown(&read.iterations) == unknown
         };
-        self.read_run(whole, || {
+        self.read_run(run, whole, || {
             let stored = self.stored_run(run);
             // The loops and iterations of the commits up to the one of the state.
             let last = stored.as_ref().ok().map(|stored| stored.header.revision);
@@ -419,7 +450,7 @@ impl<K: Kv> Store for Rows<K> {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
         let _sealing = self.sealing();
-        let copied = self.copy_run(run)?;
+        let mut copied = self.copy_run(run)?;
         let mut changes = Vec::new();
         let (start, _) = copied.start()?;
         copied.tail(|more| changes.extend(more))?;
@@ -443,13 +474,13 @@ impl<K: Kv> Store for Rows<K> {
         group: &[Commit],
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        // Others do not wait for this.
+        // Before the writer is locked: other commits do not wait for it.
         let encoded: Vec<Result<EncodedCommit, StoreError>> = {
             let _sealing = self.sealing();
-            group.iter().map(encoded).collect()
+            group.iter().map(encode_commit).collect()
         };
         let sizes = encoded.iter().flatten().map(EncodedCommit::bytes);
-        let large = (sizes.sum::<usize>() > K::MAX_UNSYNCED).then(|| lock(&self.large));
+        let large = (sizes.sum::<usize>() > LARGE_GROUP).then(|| lock(&self.large_group));
         let mut encoded = encoded.into_iter();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
@@ -546,7 +577,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        self.read_run(fits, || self.loop_rows(run, None))
+        self.read_run(run, is_consistent, || self.loop_rows(run, None))
     }
 
     fn iterations(
@@ -555,7 +586,9 @@ impl<K: Kv> Store for Rows<K> {
         path: Option<&str>,
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
-        self.read_run(fits, || self.iteration_rows(run, path, limit, None))
+        self.read_run(run, is_consistent, || {
+            self.iteration_rows(run, path, limit, None)
+        })
     }
 
     fn last_statuses(
@@ -565,13 +598,13 @@ impl<K: Kv> Store for Rows<K> {
         wanted: Range<u64>,
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError> {
-        self.read_run(fits, || {
+        self.read_run(run, is_consistent, || {
             self.statuses_back(run, path, wanted.clone(), commits)
         })
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
-        self.read_run(fits, || self.gather_iterations(run, path))
+        self.read_run(run, is_consistent, || self.gather_iterations(run, path))
     }
 
     fn whole_rows(
@@ -580,7 +613,7 @@ impl<K: Kv> Store for Rows<K> {
         path: &str,
         wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
-        self.read_run(fits, || self.read_rows(run, path, wanted))
+        self.read_run(run, is_consistent, || self.read_rows(run, path, wanted))
     }
 
     fn commits_between(
@@ -590,7 +623,9 @@ impl<K: Kv> Store for Rows<K> {
         last: Option<u64>,
         wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
-        self.read_run(fits, || self.read_commits(run, since, last, wanted))
+        self.read_run(run, is_consistent, || {
+            self.read_commits(run, since, last, wanted)
+        })
     }
 
     fn changes_back(
@@ -599,7 +634,7 @@ impl<K: Kv> Store for Rows<K> {
         last: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
-        self.read_run(fits, || self.read_back(run, last, limit))
+        self.read_run(run, is_consistent, || self.read_back(run, last, limit))
     }
 
     fn history(
@@ -608,7 +643,7 @@ impl<K: Kv> Store for Rows<K> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        self.read_run(fits, || self.events(run, after, limit))
+        self.read_run(run, is_consistent, || self.events(run, after, limit))
     }
 
     fn delete(&self, run: &str) -> Result<(), StoreError> {

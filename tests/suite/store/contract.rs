@@ -3,8 +3,9 @@
 use crate::support::alone;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::Duration;
 use windlass_expression::Value;
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{
@@ -91,6 +92,7 @@ contract!(
     programs_stay_while_a_run_pins_them,
     runs_with_similar_ids_are_kept_apart,
     two_writers_at_once,
+    commits_do_not_wait_for_a_run_that_is_decoded,
     what_is_in_several_pieces_is_read_whole_while_it_changes,
     workflows_are_kept_under_their_names,
 );
@@ -1008,6 +1010,31 @@ fn two_writers_at_once(bench: &Bench) {
     let runs = store_revisions(&*bench.store);
     assert_eq!(runs.len(), 20);
     assert!(runs.values().all(|revision| *revision == ROUNDS));
+}
+
+fn commits_do_not_wait_for_a_run_that_is_decoded(bench: &Bench) {
+    const COMMITS: u64 = 5;
+    for revision in 0..COMMITS {
+        let mut commit = commit("a", revision);
+        commit.history = vec![signalled(revision)];
+        ok(&*bench.store, commit);
+    }
+    let others = AtomicU64::new(0);
+    let found = bench
+        .store
+        .commits_between("a", Timestamp(i64::MIN), None, &|_| {
+            let revision = others.fetch_add(1, Ordering::SeqCst);
+            let (store, (done, written)) = (Arc::clone(&bench.store), mpsc::channel());
+            std::thread::spawn(move || {
+                ok(&*store, commit("b", revision));
+                done.send(()).unwrap();
+            });
+            let written = written.recv_timeout(Duration::from_secs(60));
+            written.expect("the commit waits for the reader");
+            true
+        });
+    assert_eq!(found.unwrap().len() as u64, COMMITS);
+    assert_eq!(others.into_inner(), COMMITS);
 }
 
 fn what_is_in_several_pieces_is_read_whole_while_it_changes(bench: &Bench) {

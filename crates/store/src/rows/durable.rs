@@ -81,8 +81,11 @@ impl<K: Kv> Rows<K> {
         let epoch = self.epoch.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            self.snapshots.save(&writer.batch, |key| {
+                let row = self.kv.get(key)?;
+                Ok(row.map(|row| row.as_ref().to_vec()))
+            });
             self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
-            self.changes.applied(&writer.batch);
             self.applied.store(group, Ordering::SeqCst);
         }
         self.feed.changed(writer.touched.drain(..));

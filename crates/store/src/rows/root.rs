@@ -8,7 +8,7 @@ use crate::feed::Feed;
 use crate::header::Root;
 use crate::keys::{self, Family};
 use crate::kv::{Kv, prefixed};
-use crate::row_changes::RowChanges;
+use crate::snapshot::Snapshots;
 use bincode::{Decode, Encode};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Condvar, Mutex, OnceLock, RwLock};
@@ -39,8 +39,8 @@ impl<K: Kv> Rows<K> {
             retention,
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
-            large: Mutex::new(()),
-            next: Mutex::new(()),
+            large_group: Mutex::new(()),
+            writer_queue: Mutex::new(()),
             applied: AtomicU64::new(0),
             synced: Mutex::new(0),
             durable_moved: Condvar::new(),
@@ -49,7 +49,7 @@ impl<K: Kv> Rows<K> {
             failed: Mutex::new(None),
             key: OnceLock::new(),
             feed: Feed::default(),
-            changes: RowChanges::default(),
+            snapshots: Snapshots::default(),
             epoch: AtomicU64::new(0),
             name: name.to_owned(),
         }
@@ -138,7 +138,7 @@ impl<K: Kv> Rows<K> {
     }
 
     fn meta(&self) -> Result<Option<Meta>, StoreError> {
-        self.read_held(|key| keys::single(key, Family::Meta), codec::decode)
+        self.read_locked(|key| keys::single(key, Family::Meta), codec::decode)
     }
 
     /// The root of a store of this format; none in an empty map.
@@ -146,7 +146,7 @@ impl<K: Kv> Rows<K> {
         self.check_format()?;
         match self.meta()? {
             Some(_) => self
-                .read_held(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
+                .read_locked(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
                 .ok_or_else(|| corrupt("the root is missing"))
                 .map(Some),
             None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
@@ -159,7 +159,7 @@ impl<K: Kv> Rows<K> {
 
     /// The last mark that was synced before the last group.
     pub(crate) fn last_marked(&self) -> Result<u64, StoreError> {
-        let marked = self.read_held(
+        let marked = self.read_locked(
             |key| keys::single(key, Family::Marked),
             codec::decode::<u64>,
         )?;
