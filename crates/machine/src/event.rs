@@ -51,6 +51,33 @@ pub enum Event {
     Continued,
 }
 
+impl Event {
+    /// Whether what it brings has no more than about this many bytes.
+    #[must_use]
+    pub fn fits_in_bytes(&self, bytes: usize) -> bool {
+        match self {
+            Self::Started { input, .. } => input.fits_in_bytes(bytes),
+            Self::EffectCompleted {
+                result: Ok(given), ..
+            } => given.fits_in_bytes(bytes),
+            Self::EffectCompleted {
+                result: Err(fault), ..
+            } => {
+                let output = fault.output.as_ref();
+                output.is_none_or(|output| output.fits_in_bytes(bytes))
+            }
+            Self::Restored(_) => false,
+            Self::TimerFired { .. }
+            | Self::Signalled(_)
+            | Self::PauseRequested
+            | Self::Resumed
+            | Self::CancelRequested
+            | Self::StateTooLarge { .. }
+            | Self::Continued => true,
+        }
+    }
+}
+
 /// Something a driver must do, once the step that asks for it is durable. Only a safe request may leave before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {

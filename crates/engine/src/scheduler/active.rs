@@ -22,6 +22,9 @@ const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 /// little faster.
 const SNAPSHOT_RATIO: u64 = 3;
 
+/// A commit with more bytes takes long to encode.
+pub(super) const LARGE_COMMIT: usize = 256 << 10;
+
 /// A step whose only effects are safe requests, which have left.
 pub(super) struct HeldStep {
     pub step: Transition,
@@ -71,6 +74,8 @@ pub(super) struct ActiveRun {
     pub computed: Option<Box<Advance>>,
     /// Its last step took long: the next one is computed elsewhere from the start.
     pub heavy: bool,
+    /// Its last commit was large, or its next one is: a thread of its own writes it.
+    pub large: bool,
     /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
     pub missing: Option<String>,
     /// A step that is stored with the next one, or soon.
@@ -138,6 +143,7 @@ impl ActiveRun {
             computing: None,
             computed: None,
             heavy: false,
+            large: false,
             missing: None,
             held: None,
             source,
@@ -204,6 +210,8 @@ impl ActiveRun {
     }
 
     pub fn on_committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
+        let bytes = change_bytes.max(snapshot_bytes.unwrap_or(0));
+        self.large = bytes > LARGE_COMMIT as u64;
         match snapshot_bytes {
             Some(bytes) => {
                 self.hosted.set_snapshot_bytes(bytes);

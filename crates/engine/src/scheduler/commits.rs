@@ -3,7 +3,7 @@
 //! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
 //! one led to it, it leaves while the disk syncs the step.
 
-use super::active::{ActiveRun, Advance, HeldStep, PendingComputation};
+use super::active::{ActiveRun, Advance, HeldStep, LARGE_COMMIT, PendingComputation};
 use super::buffers::BATCH;
 use super::compute::{ComputedStep, Job, panic_message};
 use super::driver::{Driver, refused_signal, reply_all};
@@ -60,7 +60,7 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
-    /// Whether a step of it took long: it may be large.
+    /// Whether a step of it took long, or is large.
     heavy: bool,
 }
 
@@ -184,9 +184,9 @@ impl Driver {
         self.allowance = BATCH_WORK;
         let mut heavy = false;
         for run in runs {
-            let active = self.runs.get(run);
-            heavy |= active.is_some_and(|active| active.computed.is_some());
             if let Some((commit, step)) = self.advance(run) {
+                let active = self.runs.get(run);
+                heavy |= active.is_some_and(|active| active.large);
                 group.extend(commit);
                 waiting.push(step);
             }
@@ -235,6 +235,7 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         active.queued = false;
         if let Some(computed) = active.computed.take() {
+            active.large = true;
             return self.commit_of_step(run, *computed);
         }
         let now = active.hosted.event_time(clock);
@@ -262,6 +263,7 @@ impl Driver {
                 break;
             }
             let (event, reply) = *next;
+            active.large |= !event.fits_in_bytes(LARGE_COMMIT);
             // What came before it may have answered the question, or ended the run.
             let refused = match &event {
                 Event::Signalled(signal) => refused_signal(run, active, signal),

@@ -1,7 +1,8 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 //!
 //! An effect that only waits, and is the only one in flight of a few runs, runs on the driver's thread: to wake two
-//! threads costs more than most calls. Everything else runs on the workers, which may be busy for long.
+//! threads costs more than most calls. Everything else runs on the workers, which may be busy for long. Guests have
+//! workers of their own: what their calls compute, as when a large answer is read, delays no request to the API.
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};
@@ -13,6 +14,7 @@ use super::queue::Queue;
 use super::rates::Rates;
 use super::traces::Traces;
 use futures_util::FutureExt;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
@@ -24,7 +26,7 @@ use tokio::task::AbortHandle;
 use windlass_actions::{Listener, Registry};
 use windlass_expression::Value;
 use windlass_machine::EffectId;
-use windlass_model::model::{Fault, Name, Request};
+use windlass_model::model::{Fault, Name, Origin, Request};
 
 /// With more runs in memory, the driver's thread has enough to do.
 const FEW_RUNS: usize = 8;
@@ -32,6 +34,7 @@ const FEW_RUNS: usize = 8;
 /// Where effects are carried out.
 pub(super) struct EffectRuntime {
     pub handle: Handle,
+    pub guests: GuestRuntime,
     /// On the driver's thread; none where a caller starts its rounds.
     pub own: Option<OwnRuntime>,
     /// A clone for each effect in flight.
@@ -51,10 +54,38 @@ pub(super) struct EffectRuntime {
 
 impl EffectRuntime {
     /// Where the next effect of a run is carried out. `runs` is the number of runs in memory.
-    fn place(&self, runs: usize, only_waits: bool) -> &Handle {
+    fn place(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
-        let own = self.own.as_ref().filter(|_| alone);
-        own.map_or(&self.handle, |own| own.0.handle())
+        match (&self.own, origin) {
+            (Some(own), _) if alone => own.0.handle(),
+            (Some(_), Origin::Guest) => self.guests.handle().unwrap_or(&self.handle),
+            (Some(_), Origin::Operator) | (None, _) => &self.handle,
+        }
+    }
+}
+
+/// The runtime of the guests' calls, made for the first one. Without threads for it, they share the others.
+#[derive(Default)]
+pub(super) struct GuestRuntime(OnceCell<Option<Runtime>>);
+
+impl GuestRuntime {
+    fn handle(&self) -> Option<&Handle> {
+        let runtime = self.0.get_or_init(|| {
+            let mut threads = Builder::new_multi_thread();
+            let made = threads.thread_name("windlass-guest").enable_all().build();
+            let made = made.inspect_err(|error| tracing::warn!(%error, "guests have no threads"));
+            made.ok()
+        });
+        runtime.as_ref().map(Runtime::handle)
+    }
+}
+
+impl Drop for GuestRuntime {
+    fn drop(&mut self) {
+        // Without waiting for a name that is looked up.
+        if let Some(runtime) = self.0.take().flatten() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -230,7 +261,7 @@ impl Tasks {
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();
-        let place = on.place(of.runs, only_waits);
+        let place = on.place(origin, of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
             let mut permit = pin!(limiter.acquire(origin, &workflow, host, turn.as_ref()));

@@ -3,7 +3,7 @@
 
 use super::clock::Clock;
 use super::driver::Driver;
-use super::effects::EffectRuntime;
+use super::effects::{EffectRuntime, GuestRuntime};
 use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
 use super::printed::OutputLog;
@@ -44,6 +44,7 @@ impl ManualDriver {
         let runtime = EffectRuntime {
             handle: tasks,
             own: None,
+            guests: GuestRuntime::default(),
             in_flight: Arc::default(),
             limiter: Limiter::new(limits),
             rates: Rates::default(),

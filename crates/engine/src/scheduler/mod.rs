@@ -53,7 +53,7 @@ pub use rates::{RateLimitWait, Rates, remove_old_rates};
 pub use traces::{SpanSink, TraceSpan};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
-use effects::{EffectRuntime, OwnRuntime};
+use effects::{EffectRuntime, GuestRuntime, OwnRuntime};
 use limiter::Limiter;
 use pulse::Pulse;
 use traces::Traces;
@@ -302,6 +302,7 @@ impl Scheduler {
         let runtime = EffectRuntime {
             handle: tasks,
             own: Some(OwnRuntime::new()?),
+            guests: GuestRuntime::default(),
             in_flight: Arc::default(),
             limiter: Limiter::new(limits),
             rates,
