@@ -108,11 +108,6 @@ impl EncodedCommit {
         })
     }
 
-    /// How many bytes it has.
-    pub fn bytes(&self) -> usize {
-        self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
-    }
-
     /// Appends the record; returns how many bytes its body has before it is compressed.
     pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<u64, EncodeError> {
         codec::encode(out, &events)?;

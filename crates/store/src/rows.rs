@@ -65,9 +65,6 @@ impl Default for Retention {
 /// How often a run is read while commits are applied.
 const UNLOCKED_READS: usize = 3;
 
-/// Groups with more bytes are written one after the other. A hundred usual commits have about 100 KB.
-const LARGE_GROUP: usize = 1 << 20;
-
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) kv: K,
@@ -75,8 +72,6 @@ pub struct Rows<K: Kv> {
     pub(super) writer: Mutex<Writer>,
     /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
     gate: RwLock<()>,
-    /// Held while a large group is written: a small one waits for one of them at most.
-    large_group: Mutex<()>,
     /// Held while a thread waits for the writer, so that one that writes several groups queues for each.
     writer_queue: Mutex<()>,
     /// The last group that can be read.
@@ -479,8 +474,6 @@ impl<K: Kv> Store for Rows<K> {
             let _sealing = self.sealing();
             group.iter().map(encode_commit).collect()
         };
-        let sizes = encoded.iter().flatten().map(EncodedCommit::bytes);
-        let large = (sizes.sum::<usize>() > LARGE_GROUP).then(|| lock(&self.large_group));
         let mut encoded = encoded.into_iter();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
@@ -507,7 +500,6 @@ impl<K: Kv> Store for Rows<K> {
                 })?;
             }
         }
-        drop(large);
         Ok(outcomes)
     }
 

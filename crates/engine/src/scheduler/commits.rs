@@ -60,11 +60,24 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
-    /// Whether a step of it took long, or is large.
-    heavy: bool,
+    /// Whether its steps took long, or are large.
+    large: bool,
 }
 
 impl Batch {
+    fn new(large: bool) -> Self {
+        Self {
+            group: Vec::new(),
+            waiting: Vec::new(),
+            large,
+        }
+    }
+
+    /// Whether it takes long to encode.
+    pub fn is_large(&self) -> bool {
+        self.large
+    }
+
     /// Makes it durable.
     pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
         write(&self.group, store, metrics, &mut || ())
@@ -84,15 +97,16 @@ fn write(
 }
 
 impl Driver {
-    /// Advances busy runs, stores their steps and releases the effects. Of more than a few runs, one batch is
-    /// advanced while others are written; not where a caller starts the rounds.
+    /// Advances busy runs, stores their steps and releases the effects. Of more than a few runs, and of large steps, one
+    /// batch is advanced while others are written; not where a caller starts the rounds.
     pub(super) fn run_commits(&mut self) {
         if self.runtime.own.is_none() {
             let mut left = self.busy.len();
             while left > 0 && self.outage.is_none() {
                 let size = left.min(BATCH);
-                let batch = self.next_batch(size);
-                self.write_here(batch);
+                for batch in self.next_batches(size) {
+                    self.write_here(batch);
+                }
                 left -= size;
             }
             return;
@@ -100,23 +114,27 @@ impl Driver {
         while self.can_commit() {
             let size = self.busy.len().min(BATCH);
             let few = size <= FEW_RUNS && self.writers.in_flight() == 0;
-            let batch = self.next_batch(size);
-            if batch.waiting.is_empty() {
+            let [usual, large] = self.next_batches(size);
+            if !large.waiting.is_empty() {
+                self.hand_over(large);
+            }
+            if usual.waiting.is_empty() {
                 continue;
             }
-            if few && !batch.heavy {
-                return self.write_here(batch);
+            if few {
+                return self.write_here(usual);
             }
-            let heavy = usize::from(batch.heavy);
-            let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
-            let handed = self.writers.write(batch, &self.store, metrics, messages);
-            match handed {
-                Ok(()) => self.heavy_writes += heavy,
-                Err((batch, error)) => {
-                    tracing::warn!(%error, "steps are stored one batch after the other");
-                    self.write_here(batch);
-                }
-            }
+            self.hand_over(usual);
+        }
+    }
+
+    /// Has a batch written by another thread.
+    fn hand_over(&mut self, batch: Batch) {
+        let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
+        let handed = self.writers.write(batch, &self.store, metrics, messages);
+        if let Err((batch, error)) = handed {
+            tracing::warn!(%error, "steps are stored one batch after the other");
+            self.write_here(batch);
         }
     }
 
@@ -137,11 +155,7 @@ impl Driver {
     /// Whether the busy runs are worth a batch now. A small one waits for those in flight, which may make more
     /// runs busy: each sync costs as much as many steps.
     pub(super) fn can_commit(&self) -> bool {
-        // A batch that may take long is not waited for.
-        let under_way = self.writers.in_flight();
-        let quick = under_way.saturating_sub(self.heavy_writes);
-        let enough = match quick {
-            _ if under_way >= MAX_IN_FLIGHT => return false,
+        let enough = match self.writers.in_flight() {
             0 => 1,
             1..WRITERS => SMALL_BATCH,
             WRITERS..MAX_IN_FLIGHT => BATCH,
@@ -165,37 +179,31 @@ impl Driver {
     }
 
     fn on_batch_written(&mut self, (batch, outcome): WrittenBatch) {
-        let heavy = usize::from(batch.heavy);
-        self.heavy_writes = self.heavy_writes.saturating_sub(heavy);
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    /// The next `size` busy runs, advanced in the order of their ids.
-    fn next_batch(&mut self, size: usize) -> Batch {
+    /// The steps of the next `size` busy runs, advanced in the order of their ids: the usual ones, and the large ones.
+    fn next_batches(&mut self, size: usize) -> [Batch; 2] {
         let size = size.min(self.busy.len());
         let mut runs: Vec<Name> = self.busy.drain(..size).collect();
         runs.sort_unstable();
         self.advance_all(&runs)
     }
 
-    fn advance_all(&mut self, runs: &[Name]) -> Batch {
-        let mut group = Vec::with_capacity(runs.len());
-        let mut waiting = Vec::with_capacity(runs.len());
+    fn advance_all(&mut self, runs: &[Name]) -> [Batch; 2] {
+        let [mut usual, mut large] = [false, true].map(Batch::new);
+        usual.group.reserve(runs.len());
+        usual.waiting.reserve(runs.len());
         self.allowance = BATCH_WORK;
-        let mut heavy = false;
         for run in runs {
             if let Some((commit, step)) = self.advance(run) {
-                let active = self.runs.get(run);
-                heavy |= active.is_some_and(|active| active.large);
-                group.extend(commit);
-                waiting.push(step);
+                let is_large = self.runs.get(run).is_some_and(|active| active.large);
+                let batch = if is_large { &mut large } else { &mut usual };
+                batch.group.extend(commit);
+                batch.waiting.push(step);
             }
         }
-        Batch {
-            group,
-            waiting,
-            heavy,
-        }
+        [usual, large]
     }
 
     fn complete(&mut self, batch: Batch, outcome: Outcomes) {

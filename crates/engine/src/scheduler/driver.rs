@@ -50,8 +50,6 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
-    /// Number of batches in flight that may take long.
-    pub(super) heavy_writes: usize,
     /// The runs with a step that is held, and until when.
     pub(super) held: VecDeque<(Timestamp, Name)>,
     /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
@@ -105,7 +103,6 @@ impl Driver {
             stored_due: None,
             busy: VecDeque::new(),
             writers: Writers::default(),
-            heavy_writes: 0,
             held: VecDeque::new(),
             holds: true,
             deferred: HashMap::new(),
@@ -216,7 +213,7 @@ impl Driver {
     /// Answers callers that wait until nothing is in flight.
     fn reply_to_drained(&mut self) {
         let waiting = !self.draining.is_empty();
-        let idle = self.busy.is_empty() && self.writers.in_flight() == 0;
+        let idle = self.busy.is_empty() && self.writers.are_idle();
         if waiting && idle && self.in_flight() == 0 {
             self.draining.drain(..).for_each(|reply| {
                 let _ = reply.send(());

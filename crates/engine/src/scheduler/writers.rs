@@ -15,7 +15,7 @@ use windlass_store::Store;
 
 /// Number of batches written at a time: the database takes one while the disk syncs another.
 pub(super) const WRITERS: usize = 2;
-/// Maximum number of batches in flight: those that are written, and one that waits.
+/// Maximum number of batches in flight: those that are written, and one that waits. Large ones are not counted.
 pub(super) const MAX_IN_FLIGHT: usize = WRITERS + 1;
 
 /// A batch that came back, and what became of it: an outcome, or what the store panicked with.
@@ -24,6 +24,14 @@ pub(super) type WrittenBatch = (Batch, Result<Outcomes, Box<dyn Any + Send>>);
 /// The threads, and the batches that they have.
 #[derive(Default)]
 pub(super) struct Writers {
+    usual: Lane,
+    /// One thread writes the large batches: the others do not wait for them.
+    large: Lane,
+}
+
+/// Threads that take the next batch in turn.
+#[derive(Default)]
+struct Lane {
     threads: Option<Threads>,
     under_way: usize,
 }
@@ -36,9 +44,14 @@ struct Threads {
 }
 
 impl Writers {
-    /// How many batches are on their way.
+    /// How many batches are on their way, without the large ones.
     pub fn in_flight(&self) -> usize {
-        self.under_way
+        self.usual.under_way
+    }
+
+    /// Whether no batch is on its way.
+    pub fn are_idle(&self) -> bool {
+        self.usual.under_way + self.large.under_way == 0
     }
 
     /// Hands a batch over. [`Message::Written`] says when one is back.
@@ -52,9 +65,37 @@ impl Writers {
         metrics: &Metrics,
         messages: &UnboundedSender<Message>,
     ) -> Result<(), (Batch, io::Error)> {
+        match batch.is_large() {
+            true => self.large.write(batch, 1, store, metrics, messages),
+            false => self.usual.write(batch, WRITERS, store, metrics, messages),
+        }
+    }
+
+    /// A batch that is back, if one is.
+    pub fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
+        let usual = self.usual.try_recv_batch();
+        usual.or_else(|| self.large.try_recv_batch())
+    }
+
+    /// Waits for a batch; none when none is in flight.
+    pub fn recv_batch(&mut self) -> Option<WrittenBatch> {
+        let usual = self.usual.recv_batch();
+        usual.or_else(|| self.large.recv_batch())
+    }
+}
+
+impl Lane {
+    fn write(
+        &mut self,
+        batch: Batch,
+        count: usize,
+        store: &Arc<dyn Store>,
+        metrics: &Metrics,
+        messages: &UnboundedSender<Message>,
+    ) -> Result<(), (Batch, io::Error)> {
         let threads = match &mut self.threads {
             Some(threads) => threads,
-            none => match Threads::new(store, metrics, messages) {
+            none => match Threads::new(count, store, metrics, messages) {
                 Ok(threads) => none.insert(threads),
                 Err(error) => return Err((batch, error)),
             },
@@ -69,15 +110,13 @@ impl Writers {
         Ok(())
     }
 
-    /// A batch that is back, if one is.
-    pub fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
+    fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
         let written = self.threads.as_ref()?.written.try_recv().ok()?;
         self.under_way -= 1;
         Some(written)
     }
 
-    /// Waits for a batch; none when none is in flight.
-    pub fn recv_batch(&mut self) -> Option<WrittenBatch> {
+    fn recv_batch(&mut self) -> Option<WrittenBatch> {
         if self.under_way == 0 {
             return None;
         }
@@ -89,6 +128,7 @@ impl Writers {
 
 impl Threads {
     fn new(
+        count: usize,
         store: &Arc<dyn Store>,
         metrics: &Metrics,
         messages: &UnboundedSender<Message>,
@@ -99,9 +139,9 @@ impl Threads {
         let mut threads = Self {
             batches: Some(batches),
             written,
-            handles: Vec::with_capacity(WRITERS),
+            handles: Vec::with_capacity(count),
         };
-        for _ in 0..WRITERS {
+        for _ in 0..count {
             let (store, metrics, messages) = (store.clone(), metrics.clone(), messages.clone());
             let (to_write, done) = (to_write.clone(), done.clone());
             let next = move || {

@@ -39,7 +39,6 @@ impl<K: Kv> Rows<K> {
             retention,
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
-            large_group: Mutex::new(()),
             writer_queue: Mutex::new(()),
             applied: AtomicU64::new(0),
             synced: Mutex::new(0),
