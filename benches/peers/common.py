@@ -117,12 +117,16 @@ def memory(roots: Iterable[int]) -> int:
 
 
 def disk(folder: Path) -> int:
-    """Bytes that the files of a folder occupy. Files may disappear meanwhile."""
+    """Bytes that the files of a folder occupy, without what was only reserved behind their ends.
+
+    Files may disappear meanwhile.
+    """
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+                status = os.lstat(os.path.join(place, name))
+                total += min(status.st_blocks * 512, status.st_size)
             except FileNotFoundError:
                 pass
     return total

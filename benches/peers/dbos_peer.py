@@ -70,7 +70,7 @@ class DbosPython(Peer):
 
     def is_ready(self) -> bool:
         """Whether PostgreSQL accepts connections: it listens before its recovery has ended."""
-        command = [self.programs / "pg_isready", "-q", "-h", self.data, "-p", str(self.port)]
+        command = [self.programs / "pg_isready", "-q", "-U", "postgres", "-h", self.data, "-p", str(self.port)]
         try:
             run(command)
         except Unavailable:
@@ -84,4 +84,4 @@ class DbosRust(Peer):
     name = "DBOS (Rust)"
 
     def install(self) -> None:
-        raise Unavailable("the crate `dbos` exists, but this command compiles nothing")
+        raise Unavailable("the crate `dbos` exists, but it has to be compiled, and this command compiles nothing")

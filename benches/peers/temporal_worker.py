@@ -112,6 +112,8 @@ class Works:
             workflows=[Loop, Polls, Sleeper, Pages],
             activities=[step, poll, fetch],
             workflow_runner=UnsandboxedWorkflowRunner(),
+            # A workflow that a killed worker had in its cache waits for so long after a restart.
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
             max_cached_workflows=2000,
             max_concurrent_workflow_tasks=200,
             max_concurrent_activities=200,
