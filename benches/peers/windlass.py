@@ -10,8 +10,6 @@ from peer import Peer
 CONNECTIONS = 32
 """Connections of the client that starts many runs."""
 
-HOURS = "12h"
-
 LOOP = """
 inputs: {count: {type: integer}}
 variables: {n: 0}
