@@ -44,14 +44,16 @@ impl<'a> Stepper<'a> {
         self.close_frames(cursor, 1, Status::Succeeded)?;
         let (parent, index) = self.branch_of(cursor)?;
         let (depth, frame) = self.top_frame(parent)?;
-        self.emit(match frame.scope == target {
-            true => Change::BranchEnded {
-                cursor: parent,
-                depth: depth_to_u32(depth),
-                index,
-                outcome: branch_outcome(Status::Succeeded, None),
-            },
-            false => Change::CursorDropped(cursor),
+        if frame.scope != target {
+            self.emit(Change::CursorDropped(cursor))?;
+            return Ok(parent);
+        }
+        self.item_row(parent, cursor, Status::Succeeded)?;
+        self.emit(Change::BranchEnded {
+            cursor: parent,
+            depth: depth_to_u32(depth),
+            index,
+            outcome: branch_outcome(Status::Succeeded, None),
         })?;
         Ok(parent)
     }

@@ -349,3 +349,15 @@ fn a_fault_in_a_break_condition_has_the_place_of_its_action() {
         "{error}"
     );
 }
+
+#[test]
+fn the_item_that_breaks_a_foreach_has_a_row() {
+    let body = "
+      a: { type: compose, inputs: \"@item()\", break_when: \"@equals(item(), 1)\" }";
+    let played = each("", body).play();
+    let rows = [
+        r#"each#0 Succeeded - {"a":0}"#,
+        r#"each#1 Succeeded - {"a":1}"#,
+    ];
+    assert_eq!(played.rows(), rows);
+}
