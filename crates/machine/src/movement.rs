@@ -338,7 +338,7 @@ impl<'a> Stepper<'a> {
                 node_name,
                 status,
                 error: error.map(|fault| fault.message.clone()),
-                attempt: self.attempt(cursor)?,
+                attempt: self.view(cursor).current_attempt(),
                 path,
                 iteration,
             });
