@@ -361,3 +361,28 @@ fn the_item_that_breaks_a_foreach_has_a_row() {
     ];
     assert_eq!(played.rows(), rows);
 }
+
+/// What waits for an action whose jump cannot be computed sees a failure, and may handle it.
+#[test]
+fn a_break_that_cannot_be_computed_fails_its_graph() {
+    let graph = |status: &str| {
+        five(&format!(
+            "
+      a: {{ type: compose, inputs: x, break_when: \"@greater(outputs('a'), 1)\" }}
+      b: {{ type: compose, inputs: y, runAfter: {{ a: [{status}] }} }}"
+        ))
+        .play()
+    };
+    let error = graph("Succeeded").error();
+    assert!(error.starts_with("expression: "), "{error}");
+    let place = "; action a; iteration 0 of five; line 9";
+    assert!(error.ends_with(place), "{error}");
+    let handled = graph("Failed");
+    assert_eq!(handled.status(), RunStatus::Succeeded);
+    let count = handled
+        .story()
+        .iter()
+        .filter(|line| line.contains("\"b\""))
+        .count();
+    assert_eq!(count, 5);
+}
