@@ -3,35 +3,21 @@
 use super::clock::Branch;
 use super::records::{Around, Place, Record};
 use super::steps::{Running, error_object};
-use super::{Failure, Flow, Row, Run};
+use super::view::wrong;
+use super::{Failure, Flow, OnDrop, Run, Stop};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::Poll;
 use windlass_expression::Value;
 use windlass_model::hir::{Block, DagStep, ForEach, Step};
-use windlass_model::model::{Fault, Name, OnError, Status, fault_kind};
-use windlass_value::time::Timestamp;
+use windlass_model::model::{Fault, Name, OnError, Status};
 
+#[derive(Default)]
 enum State<'s> {
+    #[default]
     Pending,
-    Runs {
-        branch: Branch,
-        place: Place,
-        since: Timestamp,
-        block: Running<'s>,
-    },
-    Ended {
-        status: Status,
-        failure: Option<Failure>,
-        place: Place,
-    },
-}
-
-/// What a fork is, for its results.
-enum Kind<'s> {
-    /// A foreach: its path and the actions of an item.
-    Items(String, &'s Block),
-    Parallel(&'s [(Name, Block)]),
-    Graph,
+    Runs(Place, Running<'s>),
+    Ended(Status, Option<Failure>, Place),
 }
 
 /// Branches that run side by side. Dropped, it aborts those that still run.
@@ -39,82 +25,99 @@ struct Fork<'s> {
     run: &'s Run<'s>,
     /// The branch that waits for these.
     owner: Branch,
-    kind: Kind<'s>,
-    branches: Vec<State<'s>>,
-    /// A branch that has just ended.
-    ended: Option<(usize, Flow)>,
+    branches: RefCell<Vec<State<'s>>>,
+    /// Of a foreach, its path and the actions of an item: items have rows.
+    items: Option<(String, &'s Block)>,
 }
 
 impl<'s> Fork<'s> {
-    fn new(run: &'s Run<'s>, place: &Place, kind: Kind<'s>, count: usize) -> Self {
+    fn new(run: &'s Run<'s>, place: &Place, count: usize) -> Self {
+        let branches = (0..count).map(|_| State::Pending).collect();
+        let (owner, branches, items) = (place.branch, RefCell::new(branches), None);
         Self {
             run,
-            owner: place.branch,
-            kind,
-            branches: (0..count).map(|_| State::Pending).collect(),
-            ended: None,
+            owner,
+            branches,
+            items,
         }
     }
 
-    fn start(&mut self, index: usize, place: Place, block: Running<'s>) {
-        let (branch, since) = (place.branch, self.run.clock.now());
-        if let Some(state) = self.branches.get_mut(index) {
-            *state = State::Runs {
-                branch,
-                place,
-                since,
-                block,
-            };
+    fn set(&self, index: usize, state: State<'s>) {
+        let mut branches = self.branches.borrow_mut();
+        branches
+            .iter_mut()
+            .skip(index)
+            .take(1)
+            .for_each(|known| *known = State::Pending);
+        if let Some(known) = branches.get_mut(index) {
+            *known = state;
         }
     }
 
-    fn next_pending(&self) -> Option<usize> {
-        let mut all = self.branches.iter();
-        all.position(|state| matches!(state, State::Pending))
+    fn pending(&self) -> Option<usize> {
+        let branches = self.branches.borrow();
+        branches
+            .iter()
+            .position(|state| matches!(state, State::Pending))
+    }
+
+    fn is_pending(&self, index: usize) -> bool {
+        matches!(self.branches.borrow().get(index), Some(State::Pending))
     }
 
     fn running(&self) -> usize {
-        let all = self.branches.iter();
-        all.filter(|state| matches!(state, State::Runs { .. }))
+        let branches = self.branches.borrow();
+        branches
+            .iter()
+            .filter(|state| matches!(state, State::Runs(..)))
             .count()
     }
 
-    /// How a branch ended, if it has.
+    /// How the branches ended that have, in order.
+    fn ended(&self) -> Vec<(usize, Status, Option<Failure>, Place)> {
+        let branches = self.branches.borrow();
+        let ended = branches
+            .iter()
+            .enumerate()
+            .filter_map(|(index, state)| match state {
+                State::Ended(status, failure, place) => {
+                    Some((index, *status, failure.clone(), place.clone()))
+                }
+                State::Pending | State::Runs(..) => None,
+            });
+        ended.collect()
+    }
+
     fn status(&self, index: usize) -> Option<Status> {
-        match self.branches.get(index)? {
-            State::Ended { status, .. } => Some(*status),
-            State::Pending | State::Runs { .. } => None,
-        }
+        let mut ended = self.ended().into_iter();
+        ended
+            .find(|(at, ..)| *at == index)
+            .map(|(_, status, ..)| status)
     }
 
-    fn failure(&self, index: usize) -> Option<&Failure> {
-        match self.branches.get(index)? {
-            State::Ended { failure, .. } => failure.as_ref(),
-            State::Pending | State::Runs { .. } => None,
-        }
-    }
-
-    /// The first fault, in the order of the items.
+    /// "The first fault in the order of the items."
     fn first_failure(&self) -> Option<Failure> {
-        let mut all = (0..self.branches.len()).filter_map(|index| self.failure(index));
-        all.next().cloned()
+        self.ended()
+            .into_iter()
+            .find_map(|(_, _, failure, _)| failure)
     }
 
     /// Waits until a branch ends. The branch that runs now may be deep in one of these.
-    async fn next_end(&mut self) -> (usize, Flow) {
+    async fn next_end(&self) -> (usize, Flow) {
+        let (clock, mut has_ended) = (&self.run.clock, None);
         poll_fn(|context| {
-            let clock = &self.run.clock;
             if clock.is_current(self.owner) {
-                return self.ended.take().map_or(Poll::Pending, Poll::Ready);
+                return has_ended.take().map_or(Poll::Pending, Poll::Ready);
             }
-            for (index, state) in self.branches.iter_mut().enumerate() {
-                if let State::Runs { branch, block, .. } = state
-                    && clock.runs_in(*branch)
+            let mut branches = self.branches.borrow_mut();
+            for (index, state) in branches.iter_mut().enumerate() {
+                if let State::Runs(place, block) = state
+                    && clock.runs_in(place.branch)
                     && let Poll::Ready(flow) = block.as_mut().poll(context)
                 {
-                    clock.end_branch(*branch);
+                    clock.end_branch(place.branch);
                     clock.wake(self.owner);
-                    self.ended = Some((index, flow));
+                    has_ended = Some((index, flow));
                     break;
                 }
             }
@@ -123,49 +126,39 @@ impl<'s> Fork<'s> {
         .await
     }
 
-    /// The end of a branch; `status` and `failure` as they count for its fork.
-    fn end(&mut self, index: usize, status: Status, failure: Option<Failure>) {
-        self.row(index, status);
-        let Some(state) = self.branches.get_mut(index) else {
-            return;
-        };
-        let place = match state {
-            State::Runs { place, .. } | State::Ended { place, .. } => place.clone(),
-            State::Pending => return,
-        };
-        *state = State::Ended {
-            status,
-            failure,
-            place,
-        };
+    /// The end of a branch, as it counts for its fork.
+    fn end(&self, index: usize, status: Status, failure: Option<Failure>) {
+        if let Some(place) = self.row(index, status) {
+            self.set(index, State::Ended(status, failure, place));
+        }
     }
 
-    /// The row of an item.
-    fn row(&self, index: usize, status: Status) {
-        let (Kind::Items(path, body), Some(State::Runs { place, .. })) =
-            (&self.kind, self.branches.get(index))
-        else {
-            return;
+    /// The row of an item that runs, and its place.
+    fn row(&self, index: usize, status: Status) -> Option<Place> {
+        let place = match self.branches.borrow().get(index) {
+            Some(State::Runs(place, _)) => place.clone(),
+            Some(State::Pending | State::Ended(..)) | None => return None,
         };
-        let row = Row {
-            iteration: format!("{path}#{index}"),
-            status,
-            condition: None,
-            result: place.outputs(body.steps()),
-        };
-        self.run.story.borrow_mut().rows.push(row);
+        if let Some((path, body)) = &self.items {
+            let result = place.outputs(body.steps());
+            self.run
+                .row(format!("{path}#{index}"), status, None, result);
+        }
+        Some(place)
     }
 
     /// Aborts the branches that still run: they are Cancelled.
-    fn abort(&mut self) {
-        for index in 0..self.branches.len() {
-            self.row(index, Status::Cancelled);
-            let Some(state) = self.branches.get_mut(index) else {
-                continue;
-            };
-            if let State::Runs { branch, .. } = state {
-                self.run.clock.end_branch(*branch);
-                *state = State::Pending;
+    fn abort(&self) {
+        let count = self.branches.borrow().len();
+        for index in 0..count {
+            if let Some(place) = self.row(index, Status::Cancelled) {
+                self.run.clock.end_branch(place.branch);
+                let branch = self
+                    .branches
+                    .borrow_mut()
+                    .get_mut(index)
+                    .map(std::mem::take);
+                drop(branch);
             }
         }
     }
@@ -177,181 +170,111 @@ impl Drop for Fork<'_> {
     }
 }
 
-/// The step of a fork: dropped before its end, it is Cancelled.
-struct OpenFork<'s, 'p> {
-    fork: Fork<'s>,
-    place: &'p Place,
-    step: &'s Step,
-    has_ended: bool,
-}
-
-impl OpenFork<'_, '_> {
-    /// The results of the items that have ended, in their order.
-    fn results(&self, body: &Block) -> Value {
-        let ended = self.fork.branches.iter().filter_map(|state| match state {
-            State::Ended { place, .. } => Some(place.outputs(body.steps())),
-            State::Pending | State::Runs { .. } => None,
-        });
-        Value::array(ended.collect())
-    }
-
-    /// `on_error: continue` makes a value of the results; else the record refers to those of the items.
-    fn record(&mut self, status: Status, output: Value, is_nested: bool) {
-        self.has_ended = true;
-        let record = Record {
-            is_nested,
-            ..Record::new(status, output)
-        };
-        self.fork.run.record(self.place, &self.step.name, record);
-    }
-}
-
-impl Drop for OpenFork<'_, '_> {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.fork.abort();
-            let output = match self.fork.kind {
-                Kind::Items(_, body) => self.results(body),
-                Kind::Parallel(branches) => branch_results(self.place, branches),
-                Kind::Graph => Value::Null,
-            };
-            self.record(Status::Cancelled, output, true);
-        }
-    }
-}
-
 impl<'s> Run<'s> {
     /// "foreach": starts items in order, `concurrency` at a time. After a failure it starts no further item, unless
     /// `on_error` says so.
     pub async fn each(&'s self, place: &'s Place, step: &'s Step, spec: &'s ForEach) -> Flow {
-        let items = match self.items(place, step, spec) {
+        let items = match self.items(place, spec) {
             Ok(items) => items,
-            Err(fault) => return self.fail(place, step, fault),
+            Err(fault) => {
+                self.record(place, Record::of(&Err(fault.clone())));
+                return Err(self.failed(place, fault));
+            }
         };
-        let concurrency = usize::try_from(spec.concurrency.max(1)).unwrap_or(usize::MAX);
-        let kind = Kind::Items(place.path_of(&step.name), &spec.body);
-        let mut open = OpenFork {
-            fork: Fork::new(self, place, kind, items.len()),
-            place,
-            step,
-            has_ended: false,
+        let concurrency = usize::try_from(spec.concurrency).unwrap_or(usize::MAX);
+        let mut fork = Fork::new(self, place, items.len());
+        fork.items = Some((place.path_of(&step.name), &spec.body));
+        let (fork, continues) = (fork, spec.on_error == OnError::Continue);
+        let end = |status| {
+            fork.abort();
+            let ended = fork.ended().into_iter();
+            let results = ended.map(|(.., place)| place.outputs(spec.body.steps()));
+            let output = match continues && status != Status::Cancelled {
+                true => results_and_failed(&fork, &items, &spec.body),
+                false => Value::array(results.collect()),
+            };
+            let is_nested = !continues || status == Status::Cancelled;
+            self.record(
+                place,
+                Record {
+                    is_nested,
+                    ..Record::new(status, output)
+                },
+            );
         };
+        let open = OnDrop(Some(|| end(Status::Cancelled)));
         let (mut is_closed, mut has_broken) = (false, false);
-        loop {
-            let fork = &mut open.fork;
+        while !has_broken {
             while !is_closed
-                && fork.running() < concurrency
-                && let Some(index) = fork.next_pending()
+                && fork.running() < concurrency.max(1)
+                && let Some(index) = fork.pending()
             {
                 let item = items.get(index).cloned().unwrap_or_default();
-                let inside = self.item_place(place, step, index, item);
-                let block = self.item(place.branch, inside.clone(), &spec.body);
-                fork.start(index, inside, block);
+                self.start_item(&fork, index, item, place, &spec.body);
             }
             if fork.running() == 0 {
                 break;
             }
             match fork.next_end().await {
-                (index, Flow::Failed(failure)) => {
+                (index, Err(Stop::Failed(failure))) => {
                     is_closed |= spec.on_error == OnError::Stop;
                     fork.end(index, failure.fault.status(), Some(failure));
                 }
-                (index, Flow::Break) => {
-                    fork.end(index, Status::Succeeded, None);
-                    fork.abort();
-                    has_broken = true;
-                    break;
-                }
-                (index, Flow::Next | Flow::Continue) => {
+                (index, ended) => {
+                    has_broken = matches!(ended, Err(Stop::Break));
                     fork.end(index, Status::Succeeded, None);
                 }
             }
         }
-        let failure = open.fork.first_failure();
-        let continues = spec.on_error == OnError::Continue;
-        let output = match continues {
-            true => self.results_and_failed(&open, &items, &spec.body),
-            false => open.results(&spec.body),
-        };
-        match failure.filter(|_| !continues && !has_broken) {
+        open.over();
+        match fork.first_failure().filter(|_| !continues && !has_broken) {
             None => {
-                open.record(Status::Succeeded, output, !continues);
-                Flow::Next
+                end(Status::Succeeded);
+                Ok(())
             }
             Some(failure) => {
-                open.record(Status::Failed, output, true);
-                let through = true;
-                Flow::Failed(Failure { through, ..failure })
+                end(Status::Failed);
+                Err(Stop::Failed(failure).through())
             }
         }
     }
 
-    fn items(&self, place: &Place, step: &Step, spec: &ForEach) -> Result<Vec<Value>, Fault> {
+    fn items(&self, place: &Place, spec: &ForEach) -> Result<Vec<Value>, Fault> {
         let items = self.eval(place, &spec.items)?;
-        let wrong = || Fault::new(fault_kind::EXPRESSION, "a foreach needs an array");
-        let mut items = items.as_array().cloned().ok_or_else(wrong)?;
-        if let Some(count) = &spec.count {
-            let count = self.whole(place, count)?;
-            let count = usize::try_from(count).unwrap_or(usize::MAX);
-            if items.len() > count {
-                self.note(format!("limit {} count", place.path_of(&step.name)));
-                items.truncate(count);
-            }
-        }
-        Ok(items)
+        items
+            .as_array()
+            .cloned()
+            .ok_or_else(|| wrong("a foreach needs an array"))
     }
 
-    fn item_place(&self, place: &Place, step: &Step, index: usize, item: Value) -> Place {
-        let around = Around::Item {
-            name: step.name.clone(),
-            index: u64::try_from(index).unwrap_or(u64::MAX),
-            item,
-            since: self.clock.now(),
-        };
+    /// Starts an item; its end is a boundary of its foreach.
+    fn start_item(
+        &'s self,
+        fork: &Fork<'s>,
+        index: usize,
+        item: Value,
+        place: &'s Place,
+        body: &'s Block,
+    ) {
+        let (at, now) = (
+            u64::try_from(index).unwrap_or(u64::MAX),
+            self.clock.now.get(),
+        );
+        let around = Around::Item(place.step.clone(), at, item, now);
         let branch = self.clock.start_branch(place.branch);
-        let inside = place.in_step(step).in_loop(around).with_own_records();
-        Place { branch, ..inside }
-    }
-
-    /// An item; its end is a boundary of its foreach.
-    fn item(&'s self, owner: Branch, place: Place, body: &'s Block) -> Running<'s> {
-        Box::pin(async move {
-            let flow = self.block(&place, body).await;
-            let alone = match flow {
-                Flow::Break => return flow,
-                Flow::Failed(_) => true,
-                Flow::Next | Flow::Continue => !place.is_light(),
+        let inside = place.within_loop(around).with_own_records(branch);
+        let here = inside.clone();
+        let running = Box::pin(async move {
+            let ended = self.block(&here, body).await;
+            let alone = match ended {
+                Err(Stop::Break) => return ended,
+                Err(Stop::Failed(_)) => true,
+                Ok(()) | Err(Stop::Continue) => !here.is_light(),
             };
-            self.clock.boundary(owner, place.branch, alone).await;
-            flow
-        })
-    }
-
-    /// "`foreach` with `on_error: continue`".
-    fn results_and_failed(&self, open: &OpenFork<'_, '_>, items: &[Value], body: &Block) -> Value {
-        let (mut results, mut failed) = (Vec::new(), Vec::new());
-        for (index, state) in open.fork.branches.iter().enumerate() {
-            let State::Ended { failure, place, .. } = state else {
-                continue;
-            };
-            let Some(failure) = failure else {
-                results.push(place.outputs(body.steps()));
-                continue;
-            };
-            results.push(Value::Null);
-            failed.push(Value::from_pairs([
-                (
-                    "index",
-                    Value::from(i64::try_from(index).unwrap_or(i64::MAX)),
-                ),
-                ("item", items.get(index).cloned().unwrap_or_default()),
-                ("error", Value::object(error_object(failure))),
-            ]));
-        }
-        Value::from_pairs([
-            ("results", Value::array(results)),
-            ("failed", Value::array(failed)),
-        ])
+            self.clock.boundary(place.branch, branch, alone).await;
+            ended
+        });
+        fork.set(index, State::Runs(inside, running));
     }
 
     /// "parallel": all branches run to their ends; then it fails. A jump out of it aborts the others.
@@ -361,135 +284,154 @@ impl<'s> Run<'s> {
         step: &'s Step,
         branches: &'s [(Name, Block)],
     ) -> Flow {
-        place.take_inside(&self.tree, step);
-        let mut open = OpenFork {
-            fork: Fork::new(self, place, Kind::Parallel(branches), branches.len()),
-            place,
-            step,
-            has_ended: false,
+        place.take_inside(step);
+        let fork = Fork::new(self, place, branches.len());
+        let end = |status| {
+            fork.abort();
+            let record = Record::new(status, branch_results(place, branches));
+            self.record(
+                place,
+                Record {
+                    is_nested: true,
+                    ..record
+                },
+            );
         };
+        let open = OnDrop(Some(|| end(Status::Cancelled)));
         for (index, (_, block)) in branches.iter().enumerate() {
             let branch = self.clock.start_branch(place.branch);
-            let inside = place.in_step(step);
-            let inside = Place { branch, ..inside };
-            let block = self.branch(inside.clone(), block);
-            open.fork.start(index, inside, block);
+            let inside = Place {
+                branch,
+                ..place.within()
+            };
+            let here = inside.clone();
+            let running = Box::pin(async move { self.block(&here, block).await });
+            fork.set(index, State::Runs(inside, running));
         }
-        let mut flow = Flow::Next;
-        while open.fork.running() > 0 {
-            match open.fork.next_end().await {
-                (index, Flow::Next) => open.fork.end(index, Status::Succeeded, None),
-                (index, Flow::Failed(failure)) => {
-                    open.fork.end(index, failure.fault.status(), Some(failure));
+        let mut jump = None;
+        while fork.running() > 0 && jump.is_none() {
+            match fork.next_end().await {
+                (index, Err(Stop::Failed(failure))) => {
+                    fork.end(index, failure.fault.status(), Some(failure));
                 }
-                (index, jump) => {
-                    open.fork.end(index, Status::Succeeded, None);
-                    open.fork.abort();
-                    flow = jump;
-                    break;
+                (index, ended) => {
+                    fork.end(index, Status::Succeeded, None);
+                    jump = ended.err();
                 }
             }
         }
-        let output = branch_results(place, branches);
-        let failure = open.fork.first_failure();
-        match (flow, failure) {
-            (Flow::Next, Some(failure)) => {
-                open.record(Status::Failed, output, true);
-                let through = true;
-                Flow::Failed(Failure { through, ..failure })
-            }
-            (flow, _) => {
-                open.record(Status::Succeeded, output, true);
-                flow
-            }
+        open.over();
+        let failure = fork.first_failure().filter(|_| jump.is_none());
+        end(failure
+            .as_ref()
+            .map_or(Status::Succeeded, |_| Status::Failed));
+        match failure.map(Stop::Failed).or(jump) {
+            None => Ok(()),
+            Some(stop) => Err(stop.through()),
         }
-    }
-
-    fn branch(&'s self, place: Place, block: &'s Block) -> Running<'s> {
-        Box::pin(async move { self.block(&place, block).await })
     }
 
     /// "runAfter graph": a step starts when all before it have ended in a status that it accepts, and is Skipped
     /// when one ended in another.
     pub async fn dag(&'s self, place: &'s Place, steps: &'s [DagStep]) -> Flow {
-        let mut fork = Fork::new(self, place, Kind::Graph, steps.len());
+        let fork = Fork::new(self, place, steps.len());
         loop {
-            self.start_ready(place, steps, &mut fork);
+            while let Some((index, runs)) = next_step(&fork, steps) {
+                self.start_or_skip(&fork, index, place, steps, runs);
+            }
             if fork.running() == 0 {
                 break;
             }
             match fork.next_end().await {
-                (index, Flow::Next) => fork.end(index, Status::Succeeded, None),
+                (index, Ok(())) => fork.end(index, Status::Succeeded, None),
                 // What waits for an action asks how that ended: its record says it. One that succeeded and whose jump
                 // cannot be computed counts as Failed.
-                (index, Flow::Failed(failure)) => {
-                    let name = steps.get(index).map(|step| &step.step.name);
-                    let record = name.and_then(|name| place.find(name));
+                (index, Err(Stop::Failed(failure))) => {
+                    let record = steps
+                        .get(index)
+                        .and_then(|step| place.find(&step.step.name));
                     let ended = record.map(|record| record.status);
                     let ended = ended.filter(|status| *status != Status::Succeeded);
                     let status = ended.unwrap_or(failure.fault.status());
                     fork.end(index, status, Some(failure));
                 }
-                (_, jump) => {
-                    fork.abort();
-                    return jump;
-                }
+                (_, jump) => return jump,
             }
         }
-        match dag_failure(steps, &fork) {
-            None => Flow::Next,
-            Some(failure) => Flow::Failed(failure),
-        }
+        dag_failure(steps, &fork).map_or(Ok(()), |failure| Err(Stop::Failed(failure)))
     }
 
-    fn start_ready(&'s self, place: &'s Place, steps: &'s [DagStep], fork: &mut Fork<'s>) {
-        let mut has_changed = true;
-        while std::mem::take(&mut has_changed) {
-            for (index, step) in steps.iter().enumerate() {
-                if !matches!(fork.branches.get(index), Some(State::Pending)) {
-                    continue;
-                }
-                let before = step.after.iter().map(|after| {
-                    let at = position(steps, &after.name);
-                    let ended = at.and_then(|at| fork.status(at))?;
-                    Some(after.statuses.contains(&ended))
-                });
-                let Some(accepted) = before.collect::<Option<Vec<bool>>>() else {
-                    continue;
-                };
-                has_changed = true;
-                if accepted.into_iter().all(|accepted| accepted) {
-                    let branch = self.clock.start_branch(place.branch);
-                    let inside = Place {
-                        branch,
-                        ..place.clone()
-                    };
-                    let block = self.single(inside.clone(), &step.step);
-                    fork.start(index, inside, block);
-                } else {
-                    let record = Record::new(Status::Skipped, Value::Null);
-                    self.record(place, &step.step.name, record);
-                    fork.skip(index, place);
-                }
-            }
+    fn start_or_skip(
+        &'s self,
+        fork: &Fork<'s>,
+        index: usize,
+        place: &'s Place,
+        steps: &'s [DagStep],
+        runs: bool,
+    ) {
+        let Some(step) = steps.get(index).map(|step| &step.step) else {
+            return;
+        };
+        if !runs {
+            let here = place.of(step);
+            self.record(&here, Record::new(Status::Skipped, Value::Null));
+            return fork.set(index, State::Ended(Status::Skipped, None, here));
         }
-    }
-
-    fn single(&'s self, place: Place, step: &'s Step) -> Running<'s> {
-        Box::pin(async move { self.step(&place, step).await })
+        let branch = self.clock.start_branch(place.branch);
+        let inside = Place {
+            branch,
+            ..place.clone()
+        };
+        let here = inside.clone();
+        let running = Box::pin(async move { self.step(&here, step).await });
+        fork.set(index, State::Runs(inside, running));
     }
 }
 
-impl Fork<'_> {
-    fn skip(&mut self, index: usize, place: &Place) {
-        if let Some(state) = self.branches.get_mut(index) {
-            *state = State::Ended {
-                status: Status::Skipped,
-                failure: None,
-                place: place.clone(),
-            };
-        }
+/// The first step in the order of the file that can start, or has to be skipped.
+fn next_step(fork: &Fork<'_>, steps: &[DagStep]) -> Option<(usize, bool)> {
+    let verdict = |(index, step): (usize, &DagStep)| {
+        let before = step.after.iter().map(|after| {
+            let ended = fork.status(position(steps, &after.name)?)?;
+            Some(after.statuses.contains(&ended))
+        });
+        let accepted = before.collect::<Option<Vec<bool>>>();
+        let accepted = accepted.filter(|_| fork.is_pending(index))?;
+        Some((index, accepted.into_iter().all(|accepted| accepted)))
+    };
+    steps.iter().enumerate().find_map(verdict)
+}
+
+fn position(steps: &[DagStep], name: &str) -> Option<usize> {
+    let mut all = steps.iter();
+    all.position(|step| step.step.name.eq_ignore_ascii_case(name))
+}
+
+/// "A graph fails if one of its last actions failed. If one was skipped, the actions before it count instead."
+fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Failure> {
+    let is_last = |index: &usize| {
+        let mut waits = steps.iter().flat_map(|step| &step.after);
+        !waits.any(|after| position(steps, &after.name) == Some(*index))
+    };
+    let mut counted: Vec<usize> = (0..steps.len()).filter(is_last).collect();
+    let mut at = 0;
+    while let Some(index) = counted.get(at).copied() {
+        let skipped = fork.status(index) == Some(Status::Skipped);
+        let before = steps.iter().skip(index).take(usize::from(skipped));
+        let before = before.flat_map(|step| &step.after);
+        let before: Vec<_> = before
+            .filter_map(|after| position(steps, &after.name))
+            .collect();
+        counted.extend(
+            before
+                .into_iter()
+                .filter(|one| !counted.contains(one))
+                .collect::<Vec<_>>(),
+        );
+        at += 1;
     }
+    let mut ended = fork.ended().into_iter();
+    ended.find_map(|(index, _, failure, _)| failure.filter(|_| counted.contains(&index)))
 }
 
 /// A map of the branches' results. Of a branch that is one action under its own name, that action's output.
@@ -503,32 +445,26 @@ fn branch_results(place: &Place, branches: &[(Name, Block)]) -> Value {
     Value::from_pairs(results)
 }
 
-fn position(steps: &[DagStep], name: &str) -> Option<usize> {
-    let mut all = steps.iter();
-    all.position(|step| step.step.name.eq_ignore_ascii_case(name))
-}
-
-/// "A graph fails if one of its last actions failed. If one was skipped, the actions before it count instead."
-fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Failure> {
-    let is_last = |index: &usize| {
-        let name = steps.get(*index).map(|step| &step.step.name);
-        let waits = |step: &DagStep| step.after.iter().any(|after| Some(&after.name) == name);
-        !steps.iter().any(waits)
-    };
-    let mut open: Vec<usize> = (0..steps.len()).filter(is_last).collect();
-    let mut counted = Vec::new();
-    while let Some(index) = open.pop() {
-        if counted.contains(&index) {
+/// "`foreach` with `on_error: continue`": the results, null for an item that failed, and what failed.
+fn results_and_failed(fork: &Fork<'_>, items: &[Value], body: &Block) -> Value {
+    let (mut results, mut failed) = (Vec::new(), Vec::new());
+    for (index, _, failure, place) in fork.ended() {
+        let Some(failure) = failure else {
+            results.push(place.outputs(body.steps()));
             continue;
-        }
-        counted.push(index);
-        if fork.status(index) == Some(Status::Skipped) {
-            let after = steps.get(index).map(|step| &step.after);
-            let before = after.into_iter().flatten();
-            open.extend(before.filter_map(|after| position(steps, &after.name)));
-        }
+        };
+        results.push(Value::Null);
+        failed.push(Value::from_pairs([
+            (
+                "index",
+                Value::from(i64::try_from(index).unwrap_or(i64::MAX)),
+            ),
+            ("item", items.get(index).cloned().unwrap_or_default()),
+            ("error", Value::object(error_object(&failure))),
+        ]));
     }
-    counted.sort_unstable();
-    let mut failures = counted.into_iter().filter_map(|index| fork.failure(index));
-    failures.next().cloned()
+    Value::from_pairs([
+        ("results", Value::array(results)),
+        ("failed", Value::array(failed)),
+    ])
 }

@@ -4,8 +4,8 @@
 //! started first runs first. Only at the end of the step its requests are sent.
 
 use super::loops::LoopState;
-use super::records::Place;
-use super::{Ended, Run, Story};
+use super::records::{Place, Record};
+use super::{Ended, OnDrop, Run, Story};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::poll_fn;
@@ -19,8 +19,7 @@ use windlass_value::time::Timestamp;
 
 /// A branch of the run, numbered by its start. The run itself is 0.
 pub type Branch = usize;
-pub type TimerId = usize;
-pub type CallId = usize;
+pub type WaitId = usize;
 
 /// The items of a foreach that leave little may end in one step, up to so many.
 const LIGHT_ITEMS: u32 = 50;
@@ -34,50 +33,46 @@ pub enum Arrival {
     Signal(Name, Value),
 }
 
+type Answer = Result<Value, Fault>;
+
 /// What the world does with a request: it answers after some time, or never.
-pub type Reply = Option<(Duration, Result<Value, Fault>)>;
+pub type Reply = Option<(Duration, Answer)>;
 
-struct Timer {
-    branch: Branch,
-    due: Timestamp,
-    fired: bool,
-}
-
-/// A request and what is known of it.
-pub struct Call {
-    pub name: Name,
-    pub place: Place,
-    kind: CallKind,
-    /// The answer and when it arrives, once the request was sent.
-    reply: Option<(Timestamp, Result<Value, Fault>)>,
-    answer: Option<Result<Value, Fault>>,
-}
-
-/// What an action waits for.
-enum CallKind {
-    /// An answer to this request, which is sent at the end of the step.
-    Request(String),
-    /// An answer to a request that was sent.
-    Sent,
+/// What a branch waits for.
+#[derive(PartialEq)]
+pub enum For {
+    /// The end of a delay, a wait between attempts, or a deadline.
+    Timer,
+    /// The end of a `wait` action.
+    Sleep,
+    /// The answer to a request, whose line is here until it is sent.
+    Request(Option<String>),
     Signal(Name),
+}
+
+struct Wait {
+    place: Place,
+    what: For,
+    due: Option<Timestamp>,
+    answer: Answer,
+    is_over: bool,
 }
 
 #[derive(Default)]
 pub struct Clock {
-    now: Cell<Timestamp>,
+    pub now: Cell<Timestamp>,
     last_id: Cell<usize>,
-    timers: RefCell<BTreeMap<TimerId, Timer>>,
-    calls: RefCell<BTreeMap<CallId, Call>>,
+    waits: RefCell<BTreeMap<WaitId, Wait>>,
     /// How many requests of an action were sent.
     sent: RefCell<HashMap<Name, usize>>,
     /// The branch that each branch was started by.
     parents: RefCell<BTreeMap<Branch, Branch>>,
     ready: RefCell<BTreeSet<Branch>>,
+    /// The branch of a loop that was granted its limits: that one begins its iteration first.
+    granted: Cell<Option<Branch>>,
     /// The branch that runs now.
     current: Cell<Branch>,
-    /// The branch of a loop that was granted its limits: that begins its iteration first.
-    granted: Cell<Option<Branch>>,
-    /// How many boundaries each branch crossed in this step, and which wait for the next one.
+    /// How many boundaries each branch crossed in this step, and which branches wait for the next one.
     crossed: RefCell<BTreeMap<Branch, u32>>,
     deferred: RefCell<BTreeSet<Branch>>,
     /// Since when it is paused, and at the limit of which loop.
@@ -85,15 +80,7 @@ pub struct Clock {
     /// Signals that nothing waited for yet.
     signals: RefCell<Vec<(Name, Value)>>,
     /// A `terminate` ended the run.
-    terminated: RefCell<Option<Ended>>,
-}
-
-enum Next {
-    /// What is left of the step before.
-    Rest,
-    Arrival(usize),
-    Answer(CallId),
-    Timer(TimerId),
+    pub terminated: RefCell<Option<Ended>>,
 }
 
 impl Clock {
@@ -104,16 +91,10 @@ impl Clock {
         clock
     }
 
-    pub fn now(&self) -> Timestamp {
-        self.now.get()
-    }
-
     fn next_id(&self) -> usize {
         self.last_id.set(self.last_id.get() + 1);
         self.last_id.get()
     }
-
-    // ── branches ────────────────────────────────────────────────────────────────────────────
 
     /// A new branch, which can run at once.
     pub fn start_branch(&self, parent: Branch) -> Branch {
@@ -140,28 +121,16 @@ impl Clock {
     /// Whether the branch that runs now is this one or in it.
     pub fn runs_in(&self, branch: Branch) -> bool {
         let parents = self.parents.borrow();
-        let mut at = Some(self.current.get());
-        while let Some(current) = at {
-            if current == branch {
-                return true;
-            }
-            at = parents.get(&current).copied();
-        }
-        false
+        let current = Some(self.current.get());
+        let mut line = std::iter::successors(current, |at| parents.get(at).copied());
+        line.any(|at| at == branch)
     }
 
     /// The branch that runs next in this step.
     fn next_branch(&self) -> Option<Branch> {
-        if let Some(granted) = self.granted.take() {
-            self.ready.borrow_mut().remove(&granted);
-            return Some(granted);
-        }
-        let deferred = self.deferred.borrow();
-        let mut ready = self.ready.borrow_mut();
-        let next = ready
-            .iter()
-            .find(|branch| !deferred.contains(branch))
-            .copied()?;
+        let (deferred, mut ready) = (self.deferred.borrow(), self.ready.borrow_mut());
+        let first = || ready.iter().find(|one| !deferred.contains(one)).copied();
+        let next = self.granted.take().or_else(first)?;
         ready.remove(&next);
         Some(next)
     }
@@ -200,77 +169,36 @@ impl Clock {
         .await;
     }
 
-    // ── time ────────────────────────────────────────────────────────────────────────────────
-
-    pub fn arm(&self, branch: Branch, due: Timestamp) -> TimerId {
-        let timer = self.next_id();
-        let fired = false;
-        let entry = Timer { branch, due, fired };
-        self.timers.borrow_mut().insert(timer, entry);
-        timer
-    }
-
-    pub fn disarm(&self, timer: TimerId) {
-        self.timers.borrow_mut().remove(&timer);
-    }
-
-    pub fn has_fired(&self, timer: TimerId) -> bool {
-        self.timers
-            .borrow()
-            .get(&timer)
-            .is_some_and(|timer| timer.fired)
-    }
-
-    /// Whether a timer is due, fired or not.
-    pub fn is_due(&self, timer: TimerId) -> bool {
-        let timers = self.timers.borrow();
-        timers
-            .get(&timer)
-            .is_some_and(|timer| timer.due <= self.now())
-    }
-
-    /// Waits until an instant. Whatever ends the wait early disarms the timer.
-    pub async fn wait_until(&self, branch: Branch, due: Timestamp) {
-        let timer = Armed(self, self.arm(branch, due));
-        poll_fn(|_| match self.has_fired(timer.1) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
-    }
-
-    // ── requests ────────────────────────────────────────────────────────────────────────────
-
-    pub fn request(&self, name: &Name, place: &Place, line: String) -> CallId {
-        self.await_answer(name, place, CallKind::Request(line))
-    }
-
-    pub fn await_signal(&self, name: &Name, place: &Place, signal: &Name) -> CallId {
-        self.await_answer(name, place, CallKind::Signal(signal.clone()))
-    }
-
-    fn await_answer(&self, name: &Name, place: &Place, kind: CallKind) -> CallId {
-        let id = self.next_id();
-        let call = Call {
-            name: name.clone(),
-            place: place.clone(),
-            kind,
-            reply: None,
-            answer: None,
+    pub fn wait_for(&self, place: &Place, what: For, after: Option<Duration>) -> WaitId {
+        let (id, place) = (self.next_id(), place.clone());
+        let due = after.map(|after| self.now.get().plus(after));
+        let (answer, is_over) = (Ok(Value::Null), false);
+        let wait = Wait {
+            place,
+            what,
+            due,
+            answer,
+            is_over,
         };
-        self.calls.borrow_mut().insert(id, call);
+        self.waits.borrow_mut().insert(id, wait);
         id
     }
 
-    /// The answer of a request, once it arrived.
-    pub fn answer(&self, id: CallId) -> Option<Result<Value, Fault>> {
-        self.calls.borrow().get(&id)?.answer.clone()
+    pub fn forget(&self, wait: WaitId) {
+        self.waits.borrow_mut().remove(&wait);
     }
 
-    /// Forgets a request. Returns it if its answer was still awaited.
-    pub fn drop_call(&self, id: CallId) -> Option<Call> {
-        let call = self.calls.borrow_mut().remove(&id);
-        call.filter(|call| call.answer.is_none())
+    pub fn is_over(&self, wait: WaitId) -> bool {
+        self.waits
+            .borrow()
+            .get(&wait)
+            .is_some_and(|wait| wait.is_over)
+    }
+
+    /// Whether a deadline has passed, also if its timer has not fired yet.
+    pub fn is_due(&self, wait: WaitId) -> bool {
+        let due = self.waits.borrow().get(&wait).and_then(|wait| wait.due);
+        due.is_some_and(|due| due <= self.now.get())
     }
 
     /// A signal that arrived before anything waited for it.
@@ -280,58 +208,78 @@ impl Clock {
         Some(signals.remove(at).1)
     }
 
-    /// The action that waits for a signal: in the branch that started first.
-    fn waits_for(&self, name: &Name) -> Option<CallId> {
-        let calls = self.calls.borrow();
-        let waits = calls.iter().filter(|(_, call)| {
-            let awaited = matches!(&call.kind, CallKind::Signal(awaited) if awaited == name);
-            awaited && call.answer.is_none()
+    /// What waits for a signal: in the branch that started first.
+    fn listener(&self, name: &Name) -> Option<WaitId> {
+        let waits = self.waits.borrow();
+        let listen = waits.iter().filter(|(_, wait)| {
+            !wait.is_over && matches!(&wait.what, For::Signal(known) if known == name)
         });
-        let first = waits.min_by_key(|(_, call)| call.place.branch);
-        first.map(|(id, _)| *id)
+        listen
+            .min_by_key(|(_, wait)| wait.place.branch)
+            .map(|(id, _)| *id)
     }
 
     pub fn is_paused(&self) -> bool {
         self.paused.borrow().is_some()
     }
-
-    pub fn terminate(&self, ended: Ended) {
-        *self.terminated.borrow_mut() = Some(ended);
-    }
-}
-
-/// A timer that is disarmed when its wait is over, however that ends.
-struct Armed<'a>(&'a Clock, TimerId);
-
-impl Drop for Armed<'_> {
-    fn drop(&mut self) {
-        self.0.disarm(self.1);
-    }
 }
 
 impl Run<'_> {
+    /// Waits for something. Dropped before that, it is aborted, and its action Cancelled.
+    pub async fn answer(&self, id: WaitId) -> Answer {
+        let waits = &self.clock.waits;
+        let _abort = OnDrop(Some(|| {
+            let wait = waits.borrow_mut().remove(&id);
+            let open = wait.filter(|wait| !wait.is_over && wait.what != For::Timer);
+            if let Some(wait) = open {
+                self.record(&wait.place, Record::new(Status::Cancelled, Value::Null));
+            }
+        }));
+        poll_fn(|_| match waits.borrow().get(&id) {
+            Some(wait) if wait.is_over => Poll::Ready(wait.answer.clone()),
+            Some(_) | None => Poll::Pending,
+        })
+        .await
+    }
+
+    pub async fn sleep(&self, place: &Place, time: Duration) {
+        let timer = self.clock.wait_for(place, For::Timer, Some(time));
+        // A timer has no answer.
+        let _ = self.answer(timer).await;
+    }
+
+    /// The end of a wait. What an action waited for is recorded at once, also in a pause; what follows from it waits
+    /// for the resume.
+    fn end_wait(&self, id: WaitId, answer: Option<Answer>) {
+        if let Some(wait) = self.clock.waits.borrow_mut().get_mut(&id) {
+            wait.answer = answer.unwrap_or(wait.answer.clone());
+            wait.is_over = true;
+            self.clock.wake(wait.place.branch);
+            if wait.what != For::Timer {
+                self.record(&wait.place, Record::of(&wait.answer));
+            }
+        }
+    }
+
     pub fn play(
         &self,
         world: &dyn Fn(&str, usize) -> Reply,
         arrivals: &[(Timestamp, Arrival)],
     ) -> Story {
-        let mut body: Pin<Box<dyn Future<Output = Ended> + '_>> = Box::pin(self.body());
         let mut arrivals = arrivals.to_vec();
+        let mut body: Pin<Box<dyn Future<Output = Ended> + '_>> = Box::pin(self.body());
         let ended = loop {
             if let Some(ended) = self.run_step(&mut body) {
-                break Some(ended);
+                break ended;
             }
             self.send(world);
-            let Some(next) = self.next(&arrivals) else {
-                break None;
-            };
-            if let Some(ended) = self.handle(next, &mut arrivals) {
-                break Some(ended);
+            match self.next_event(&mut arrivals) {
+                // What it did up to here: no end of the run cancels what still waits.
+                None => return self.story.take(),
+                Some(Some(Arrival::Cancel)) => break Ended::new(Status::Cancelled, None),
+                Some(Some(arrival)) => self.arrived(arrival),
+                Some(None) => {}
             }
-        };
-        let Some(ended) = ended else {
-            // What it did up to here: no end of the run cancels what still waits.
-            return self.story.take();
         };
         // Whatever still runs is Cancelled.
         drop(body);
@@ -353,11 +301,9 @@ impl Run<'_> {
         {
             clock.current.set(branch);
             let polled = body.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            if let Some(ended) = clock.terminated.take() {
-                return Some(ended);
-            }
-            if let Poll::Ready(ended) = polled {
-                return Some(ended);
+            match (clock.terminated.take(), polled) {
+                (Some(ended), _) | (None, Poll::Ready(ended)) => return Some(ended),
+                (None, Poll::Pending) => {}
             }
         }
         None
@@ -365,96 +311,67 @@ impl Run<'_> {
 
     /// Sends the requests of the step.
     fn send(&self, world: &dyn Fn(&str, usize) -> Reply) {
-        let now = self.clock.now();
-        let mut calls = self.clock.calls.borrow_mut();
-        for call in calls.values_mut() {
-            let CallKind::Request(line) = &call.kind else {
+        let now = self.clock.now.get();
+        for wait in self.clock.waits.borrow_mut().values_mut() {
+            let For::Request(line) = &mut wait.what else {
                 continue;
             };
+            let Some(line) = line.take() else { continue };
             let line = format!("{} {line}", now.0);
             self.story.borrow_mut().requests.push(line);
-            call.kind = CallKind::Sent;
             let mut sent = self.clock.sent.borrow_mut();
-            let before = sent.entry(call.name.clone()).or_default();
-            let reply = world(&call.name, *before);
+            let before = sent.entry(wait.place.step.clone()).or_default();
+            if let Some((after, answer)) = world(&wait.place.step, *before) {
+                (wait.due, wait.answer) = (Some(now.plus(after)), answer);
+            }
             *before += 1;
-            call.reply = reply.map(|(after, answer)| (now.plus(after), answer));
         }
     }
 
-    /// The next event. Of several at the same time: what is from outside, then answers, then timers; in a pause no
-    /// timer fires.
-    fn next(&self, arrivals: &[(Timestamp, Arrival)]) -> Option<Next> {
-        let clock = &self.clock;
-        let is_paused = clock.is_paused();
+    /// The next event, if there is one: what is from outside is returned. Of several at the same time: what is from
+    /// outside, then answers, then timers. In a pause no timer fires. What is left of a step is next in any case.
+    fn next_event(&self, arrivals: &mut Vec<(Timestamp, Arrival)>) -> Option<Option<Arrival>> {
+        let (clock, is_paused) = (&self.clock, self.clock.is_paused());
         if !is_paused && !clock.ready.borrow().is_empty() {
-            return Some(Next::Rest);
+            return Some(None);
         }
-        let (calls, timers) = (clock.calls.borrow(), clock.timers.borrow());
-        let arrivals = arrivals.iter().enumerate();
-        let arrivals = arrivals.map(|(at, (due, _))| (*due, 0, Next::Arrival(at)));
-        let awaited = calls.iter().filter(|(_, call)| call.answer.is_none());
-        let answers = awaited.filter_map(|(id, call)| {
-            let (due, _) = call.reply.as_ref()?;
-            Some((*due, 1, Next::Answer(*id)))
-        });
-        let timers = timers
+        let outside = arrivals
             .iter()
-            .filter(|(_, timer)| !timer.fired && !is_paused);
-        let timers = timers.map(|(id, timer)| (timer.due, 2, Next::Timer(*id)));
-        let all = arrivals.chain(answers).chain(timers);
-        let (due, _, next) = all.min_by_key(|(due, kind, _)| (*due, *kind))?;
-        clock.now.set(clock.now().max(due));
-        Some(next)
-    }
-
-    /// What an event does at once, before its step. Returns the end of the run, if it is one.
-    fn handle(&self, next: Next, arrivals: &mut Vec<(Timestamp, Arrival)>) -> Option<Ended> {
-        match next {
-            Next::Rest => {}
-            Next::Answer(id) => {
-                let mut calls = self.clock.calls.borrow_mut();
-                let reply = calls.get_mut(&id).and_then(|call| call.reply.take());
-                drop(calls);
-                if let Some((_, answer)) = reply {
-                    self.answered(id, answer);
-                }
-            }
-            Next::Timer(id) => {
-                if let Some(timer) = self.clock.timers.borrow_mut().get_mut(&id) {
-                    timer.fired = true;
-                    self.clock.wake(timer.branch);
-                }
-            }
-            Next::Arrival(at) => match arrivals.remove(at).1 {
-                Arrival::Pause => self.pause(None),
-                Arrival::Resume => self.resume(),
-                Arrival::Signal(name, payload) => {
-                    self.note(format!("signal {name}"));
-                    match self.clock.waits_for(&name) {
-                        Some(id) => self.answered(id, Ok(payload)),
-                        None => self.clock.signals.borrow_mut().push((name, payload)),
-                    }
-                }
-                Arrival::Cancel => {
-                    return Some(Ended {
-                        status: Status::Cancelled,
-                        output: Value::Null,
-                        error: None,
-                    });
-                }
-            },
+            .enumerate()
+            .map(|(at, (due, _))| (*due, 0, at));
+        let (due, rank, at) = {
+            let waits = clock.waits.borrow();
+            let waits = waits.iter().filter_map(|(id, wait)| {
+                let rank = if let For::Request(_) = wait.what {
+                    1
+                } else {
+                    2
+                };
+                let can_end = !wait.is_over && !(is_paused && rank == 2);
+                wait.due.filter(|_| can_end).map(|due| (due, rank, *id))
+            });
+            outside.chain(waits).min()?
+        };
+        clock.now.set(clock.now.get().max(due));
+        if rank == 0 {
+            return Some(Some(arrivals.remove(at).1));
         }
-        None
+        self.end_wait(at, None);
+        Some(None)
     }
 
-    /// An answer is recorded when it arrives, also in a pause; what follows from it waits for the resume.
-    fn answered(&self, id: CallId, answer: Result<Value, Fault>) {
-        let mut calls = self.clock.calls.borrow_mut();
-        if let Some(call) = calls.get_mut(&id) {
-            self.record_answer(call, &answer);
-            call.answer = Some(answer);
-            self.clock.wake(call.place.branch);
+    fn arrived(&self, arrival: Arrival) {
+        match arrival {
+            Arrival::Pause => self.pause(None),
+            Arrival::Resume => self.resume(),
+            Arrival::Cancel => {}
+            Arrival::Signal(name, payload) => {
+                self.note(format!("signal {name}"));
+                match self.clock.listener(&name) {
+                    None => self.clock.signals.borrow_mut().push((name, payload)),
+                    Some(id) => self.end_wait(id, Some(Ok(payload))),
+                }
+            }
         }
     }
 
@@ -462,23 +379,23 @@ impl Run<'_> {
     pub fn pause(&self, limit: Option<Rc<LoopState>>) {
         if !self.clock.is_paused() {
             self.note("paused");
-            *self.clock.paused.borrow_mut() = Some((self.clock.now(), limit));
+            *self.clock.paused.borrow_mut() = Some((self.clock.now.get(), limit));
         }
     }
 
     /// A resume moves due times and deadlines by the length of the pause, and grants a loop that reached a limit
-    /// the same again.
+    /// the same again. Answers arrive when they arrive.
     fn resume(&self) {
         let Some((since, limit)) = self.clock.paused.take() else {
             return;
         };
-        let length = self.clock.now().since(since);
-        for timer in self.clock.timers.borrow_mut().values_mut() {
-            timer.due = timer.due.plus(length);
+        let length = self.clock.now.get().since(since);
+        for wait in self.clock.waits.borrow_mut().values_mut() {
+            if matches!(wait.what, For::Timer | For::Sleep) {
+                wait.due = wait.due.map(|due| due.plus(length));
+            }
         }
         self.note("resumed");
-        if let Some(state) = limit {
-            self.grant(&state);
-        }
+        limit.into_iter().for_each(|state| self.grant(&state));
     }
 }

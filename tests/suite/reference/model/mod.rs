@@ -2,13 +2,13 @@
 //!
 //! It interprets the tree that a format made of its file. A loop of the workflow is a loop of Rust here, a step an
 //! `async` function, and whatever ends a block early drops the function that runs it. It has no store, no speed and
-//! no code of `crates/machine`, so what both do alike is what the page says.
+//! no code of `crates/machine`: what both do alike is what the page says.
 //!
-//! - `loops`: "One iteration", "Limits", "What a loop returns"
-//! - `steps`: "Failures in the body", "Retries", "break_when and continue_when"
+//! - `loops`: "One iteration", "What a loop returns", "Limits"
+//! - `steps`: "Failures in the body", "break_when and continue_when", "Retries"
 //! - `branches`: "foreach, parallel, runAfter"
-//! - `clock`: "Checkpoints", "Pause, resume, cancel": events, steps, and time
-//! - `records`, `view`: "Variables of a loop", and what expressions read
+//! - `clock`: "Checkpoints", "Pause, resume, cancel": events, steps and time
+//! - `records`, `view`: "Variables of a loop", and what else expressions read
 //! - `subset`: what the model does not have, and refuses
 
 mod branches;
@@ -21,16 +21,18 @@ mod view;
 
 use clock::Clock;
 pub use clock::{Arrival, Reply};
-use records::Tree;
+use records::Place;
 use std::cell::RefCell;
 use windlass_expression::Value;
 use windlass_model::hir::{Outputs, Workflow};
 use windlass_model::model::{Fault, Name, Status};
 use windlass_value::time::Timestamp;
 
-/// How a step or a block ended, for what is around it.
-pub(super) enum Flow {
-    Next,
+/// How a step or a block ended.
+type Flow = Result<(), Stop>;
+
+/// Why it ended early.
+enum Stop {
     /// `break_when` was true: for the innermost loop or foreach.
     Break,
     /// `continue_when` was true: the same.
@@ -40,18 +42,18 @@ pub(super) enum Flow {
 
 /// A fault on its way out.
 #[derive(Clone)]
-pub(super) struct Failure {
-    pub fault: Fault,
+struct Failure {
+    fault: Fault,
     /// The innermost action that it is from, with its line, and the iteration of the innermost loop around that.
-    pub action: Name,
-    pub line: u32,
-    pub iteration: Option<(String, u64)>,
+    action: Name,
+    line: u32,
+    iteration: Option<(String, u64)>,
     /// It left a block, a loop or a retry: a retry of a block repeats any failure.
-    pub through: bool,
+    through: bool,
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Ended {
     pub status: Status,
     pub output: Value,
@@ -72,10 +74,10 @@ pub struct Row {
 /// All that a run did.
 #[derive(Debug, Default)]
 pub struct Story {
-    /// What happened, in order, a line each.
+    /// What happened, in order.
     pub lines: Vec<String>,
     pub rows: Vec<Row>,
-    /// The requests that were sent: when, key, attempt.
+    /// The requests that were sent: when, key, attempt, inputs.
     pub requests: Vec<String>,
     pub variables: Value,
     /// None: it waits for something that never arrives.
@@ -83,9 +85,8 @@ pub struct Story {
 }
 
 /// A run of a workflow.
-pub(super) struct Run<'a> {
-    workflow: &'a Workflow,
-    tree: Tree<'a>,
+struct Run<'s> {
+    workflow: &'s Workflow,
     clock: Clock,
     variables: RefCell<Value>,
     story: RefCell<Story>,
@@ -105,9 +106,8 @@ pub fn play(
     subset::check(workflow)?;
     let run = Run {
         workflow,
-        tree: Tree::of(workflow),
         clock: Clock::new(start),
-        variables: RefCell::new(Value::object(Default::default())),
+        variables: RefCell::new(Value::from_pairs::<&str>([])),
         story: RefCell::default(),
     };
     let story = run.play(world, arrivals);
@@ -116,68 +116,89 @@ pub fn play(
 }
 
 impl Run<'_> {
-    /// The whole run, as a step of its own would be.
     async fn body(&self) -> Ended {
-        let place = records::Place::root();
+        let place = Place::root();
         self.note("run");
         for (name, initial) in &self.workflow.variables {
             match self.eval(&place, initial) {
                 Ok(value) => self.set_variable(name, value),
-                Err(fault) => return Ended::unplaced(&fault),
+                Err(fault) => return Ended::new(Status::Failed, Some(fault.kind.to_string())),
             }
         }
         match self.block(&place, &self.workflow.body).await {
-            Flow::Failed(failure) => Ended::failed(&failure, failure.fault.status()),
-            Flow::Next | Flow::Break | Flow::Continue => self.succeed(&place, false),
+            Err(Stop::Failed(failure)) => Ended::failed(failure.fault.status(), &failure),
+            Ok(()) | Err(Stop::Break | Stop::Continue) => self.succeed(&place, false),
         }
     }
 
     /// What the run returns. `early`: a `terminate` ends it, and what has not run reads as null.
-    fn succeed(&self, place: &records::Place, early: bool) -> Ended {
+    fn succeed(&self, place: &Place, early: bool) -> Ended {
         let output = match &self.workflow.outputs {
             Outputs::Template(template) => self.eval_with(place, template, early),
-            Outputs::Actions | Outputs::State => Ok(self.tree.top_outputs(self.workflow, place)),
+            Outputs::Actions | Outputs::State => {
+                Ok(place.outermost().outputs(self.workflow.body.steps()))
+            }
         };
         match output {
             Ok(output) => Ended {
-                status: Status::Succeeded,
                 output,
-                error: None,
+                ..Ended::new(Status::Succeeded, None)
             },
-            Err(fault) => Ended::unplaced(&fault),
+            Err(fault) => Ended::new(Status::Failed, Some(fault.kind.to_string())),
         }
     }
 
     /// A line of the story.
     fn note(&self, what: impl AsRef<str>) {
-        let line = format!("{} {}", self.clock.now().0, what.as_ref());
+        let line = format!("{} {}", self.clock.now.get().0, what.as_ref());
         self.story.borrow_mut().lines.push(line);
+    }
+
+    fn row(&self, iteration: String, status: Status, condition: Option<bool>, result: Value) {
+        let row = Row {
+            iteration,
+            status,
+            condition,
+            result,
+        };
+        self.story.borrow_mut().rows.push(row);
     }
 }
 
 impl Ended {
-    fn failed(failure: &Failure, status: Status) -> Self {
-        let iteration = failure.iteration.as_ref();
-        let iteration = iteration.map(|(path, at)| format!(" in {path}#{at}"));
-        let Failure { fault, action, .. } = failure;
-        let line = failure.line;
+    fn new(status: Status, error: Option<String>) -> Self {
+        let output = Value::Null;
         Self {
             status,
-            output: Value::Null,
-            error: Some(format!(
-                "{} of {action}{} at line {line}",
-                fault.kind,
-                iteration.unwrap_or_default()
-            )),
+            output,
+            error,
         }
     }
 
-    /// A variable or an output that cannot be computed: no action is at fault.
-    fn unplaced(fault: &Fault) -> Self {
-        Self {
-            status: Status::Failed,
-            output: Value::Null,
-            error: Some(fault.kind.to_string()),
-        }
+    fn failed(status: Status, failure: &Failure) -> Self {
+        let Failure {
+            fault,
+            action,
+            line,
+            ..
+        } = failure;
+        let within = records::within(failure.iteration.as_ref());
+        let error = format!("{} of {action}{within} at line {line}", fault.kind);
+        Self::new(status, Some(error))
+    }
+}
+
+/// Does something when it is dropped, unless that is over.
+struct OnDrop<F: FnMut()>(Option<F>);
+
+impl<F: FnMut()> OnDrop<F> {
+    fn over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|act| act());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a branch is, what its actions left, and what blocks return: "Variables of a loop".
+//! Where a branch is, and what its actions left: "Variables of a loop".
 
 use super::clock::Branch;
 use super::loops::LoopState;
@@ -6,31 +6,40 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use windlass_expression::Value;
-use windlass_model::hir::{Block, Step, StepKind, Workflow};
-use windlass_model::model::{Name, Status, path_part};
+use windlass_model::hir::{Block, Step};
+use windlass_model::model::{Fault, Name, Status, path_part};
 use windlass_value::time::Timestamp;
 
 /// An item of a foreach may share a checkpoint when each of its actions left no more than this.
 const LIGHT_BYTES: usize = 1 << 10;
 
 /// What an action left.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Record {
     pub status: Status,
     pub output: Value,
     /// A timeout ended it: what has not run in it reads as null.
     pub is_cut: bool,
-    /// Whether its output is made of that of others, as a loop's.
+    /// Its output is made of those of others, as a loop's.
     pub is_nested: bool,
 }
 
 impl Record {
     pub fn new(status: Status, output: Value) -> Self {
+        let (is_cut, is_nested) = (status == Status::TimedOut, false);
         Self {
             status,
             output,
-            is_cut: status == Status::TimedOut,
-            is_nested: false,
+            is_cut,
+            is_nested,
+        }
+    }
+
+    /// Of what an action returned.
+    pub fn of(returned: &Result<Value, Fault>) -> Self {
+        match returned {
+            Ok(output) => Self::new(Status::Succeeded, output.clone()),
+            Err(fault) => Self::new(fault.status(), fault.output.clone().unwrap_or_default()),
         }
     }
 }
@@ -45,17 +54,12 @@ pub struct Records {
 /// A loop or an item of a foreach around a place.
 pub enum Around {
     Loop(Rc<LoopState>),
-    Item {
-        name: Name,
-        index: u64,
-        item: Value,
-        since: Timestamp,
-    },
+    /// Its name, index and value, and since when it runs.
+    Item(Name, u64, Value, Timestamp),
 }
 
-/// The enclosing loops, innermost first.
 pub struct Enclosing {
-    pub what: Around,
+    what: Around,
     outer: Option<Rc<Enclosing>>,
 }
 
@@ -63,6 +67,9 @@ pub struct Enclosing {
 #[derive(Clone)]
 pub struct Place {
     pub branch: Branch,
+    /// The step, and its line.
+    pub step: Name,
+    pub line: u32,
     pub records: Rc<Records>,
     pub around: Option<Rc<Enclosing>>,
     /// The steps that it is inside of.
@@ -75,6 +82,8 @@ impl Place {
     pub fn root() -> Self {
         Self {
             branch: 0,
+            step: Name::from(""),
+            line: 0,
             records: Rc::default(),
             around: None,
             inside: Vec::new(),
@@ -82,38 +91,61 @@ impl Place {
         }
     }
 
-    pub fn in_step(&self, step: &Step) -> Self {
-        let mut place = self.clone();
-        place.inside.push(step.name.clone());
-        place
-    }
-
-    pub fn in_loop(&self, what: Around) -> Self {
-        let outer = self.around.clone();
+    /// The place of a step in the block here.
+    pub fn of(&self, step: &Step) -> Self {
+        let (step, line) = (step.name.clone(), step.span.line);
         Self {
-            around: Some(Rc::new(Enclosing { what, outer })),
+            step,
+            line,
             ..self.clone()
         }
     }
 
-    /// An item has records of its own.
-    pub fn with_own_records(self) -> Self {
-        let outer = Some(self.records.clone());
-        let own = RefCell::default();
+    /// The inside of the step here.
+    pub fn within(&self) -> Self {
+        let mut place = self.clone();
+        place.inside.push(self.step.clone());
+        place
+    }
+
+    pub fn within_loop(&self, what: Around) -> Self {
+        let outer = self.around.clone();
+        let around = Some(Rc::new(Enclosing { what, outer }));
         Self {
-            records: Rc::new(Records { own, outer }),
+            around,
+            ..self.within()
+        }
+    }
+
+    /// An item is a branch with records of its own.
+    pub fn with_own_records(self, branch: Branch) -> Self {
+        let (own, outer) = (RefCell::default(), Some(self.records.clone()));
+        let records = Rc::new(Records { own, outer });
+        Self {
+            branch,
+            records,
             ..self
         }
     }
 
+    pub fn outermost(&self) -> Self {
+        let mut place = self.clone();
+        while let Some(outer) = place.records.outer.clone() {
+            place.records = outer;
+        }
+        place
+    }
+
     /// The enclosing loops, innermost first.
     pub fn enclosing(&self) -> impl Iterator<Item = &Around> {
-        let mut next = self.around.as_deref();
-        std::iter::from_fn(move || {
-            let here = next?;
-            next = here.outer.as_deref();
-            Some(&here.what)
-        })
+        let all = std::iter::successors(self.around.as_deref(), |here| here.outer.as_deref());
+        all.map(|here| &here.what)
+    }
+
+    /// The loop of this name around here.
+    pub fn named(&self, name: &str) -> Option<&Around> {
+        self.enclosing()
+            .find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
     /// The path of a loop or an action here, such as `outer#2/inner`.
@@ -136,15 +168,10 @@ impl Place {
     }
 
     /// A record that can be read from here.
-    pub fn find(&self, name: &Name) -> Option<Record> {
-        let mut next = Some(&self.records);
-        while let Some(records) = next {
-            if let Some(record) = records.own.borrow().get(name) {
-                return Some(record.clone());
-            }
-            next = records.outer.as_ref();
-        }
-        None
+    pub fn find(&self, name: &str) -> Option<Record> {
+        let all = std::iter::successors(Some(&self.records), |here| here.outer.as_ref());
+        all.into_iter()
+            .find_map(|here| here.own.borrow().get(name).cloned())
     }
 
     /// What these steps returned: a map of the outputs of those that ran to an end. Of a single one that has no name
@@ -157,30 +184,30 @@ impl Place {
             ran.then(|| (step, record.output.clone()))
         });
         let ran: Vec<(&Step, Value)> = ran.collect();
-        if let [(step, output)] = ran.as_slice()
-            && step.anonymous
-        {
-            return output.clone();
+        match ran.as_slice() {
+            [(step, output)] if step.anonymous => output.clone(),
+            _ => Value::from_pairs(
+                ran.into_iter()
+                    .map(|(step, output)| (step.name.clone(), output)),
+            ),
         }
-        Value::from_pairs(
-            ran.into_iter()
-                .map(|(step, output)| (step.name.clone(), output)),
-        )
     }
 
-    /// Whether all that happened here fits into a checkpoint with that of others.
+    /// Whether all that happened here fits into a checkpoint with that of other items.
     pub fn is_light(&self) -> bool {
         let own = self.records.own.borrow();
-        own.values()
-            .all(|record| !record.is_nested && record.output.fits_in_bytes(LIGHT_BYTES))
+        let mut all = own.values();
+        all.all(|record| !record.is_nested && record.output.fits_in_bytes(LIGHT_BYTES))
     }
 
     /// Takes the records of all steps inside of a step.
-    pub fn take_inside(&self, tree: &Tree<'_>, step: &Step) -> BTreeMap<Name, Record> {
+    pub fn take_inside(&self, step: &Step) -> BTreeMap<Name, Record> {
         let mut own = self.records.own.borrow_mut();
-        let inside = tree.inside(&step.name);
-        let taken = inside.iter().filter_map(|name| own.remove_entry(name));
-        taken.collect()
+        let inside = inside(step);
+        inside
+            .iter()
+            .filter_map(|step| own.remove_entry(&step.name))
+            .collect()
     }
 }
 
@@ -188,7 +215,7 @@ impl Around {
     pub fn name(&self) -> &Name {
         match self {
             Self::Loop(state) => &state.name,
-            Self::Item { name, .. } => name,
+            Self::Item(name, ..) => name,
         }
     }
 
@@ -196,7 +223,7 @@ impl Around {
     pub fn index(&self) -> u64 {
         match self {
             Self::Loop(state) => state.index(),
-            Self::Item { index, .. } => *index,
+            Self::Item(_, index, ..) => *index,
         }
     }
 
@@ -204,81 +231,25 @@ impl Around {
     fn part(&self) -> String {
         let at = match self {
             Self::Loop(state) => state.iteration.get(),
-            Self::Item { index, .. } => *index,
+            Self::Item(_, index, ..) => *index,
         };
         format!("{}#{at}", path_part(self.name()))
     }
 }
 
-/// The steps of a workflow and what is inside of each.
-pub struct Tree<'a> {
-    steps: BTreeMap<Name, Node<'a>>,
+/// All steps inside of a step, also those that handle its failure.
+pub fn inside(step: &Step) -> Vec<&Step> {
+    let mut found: Vec<&Step> = step.blocks().into_iter().flat_map(Block::steps).collect();
+    let mut at = 0;
+    while let Some(inner) = found.get(at) {
+        let more: Vec<&Step> = inner.blocks().into_iter().flat_map(Block::steps).collect();
+        found.extend(more);
+        at += 1;
+    }
+    found
 }
 
-struct Node<'a> {
-    step: &'a Step,
-    inside: Vec<Name>,
-}
-
-impl<'a> Tree<'a> {
-    pub fn of(workflow: &'a Workflow) -> Self {
-        let steps = workflow.steps().into_iter().map(|step| {
-            let mut inside = Vec::new();
-            let mut open: Vec<&Step> = children(step).collect();
-            while let Some(inner) = open.pop() {
-                inside.push(inner.name.clone());
-                open.extend(children(inner));
-            }
-            (step.name.clone(), Node { step, inside })
-        });
-        Self {
-            steps: steps.collect(),
-        }
-    }
-
-    fn inside(&self, name: &Name) -> &[Name] {
-        self.steps.get(name).map_or(&[], |node| &node.inside)
-    }
-
-    /// The step of this name, without case.
-    pub fn find(&self, name: &str) -> Option<&'a Step> {
-        let mut nodes = self.steps.values();
-        let found = nodes.find(|node| node.step.name.eq_ignore_ascii_case(name));
-        found.map(|node| node.step)
-    }
-
-    pub fn names(&self) -> Vec<String> {
-        self.steps.keys().map(ToString::to_string).collect()
-    }
-
-    /// Whether a timeout ended a block around this action, so that it never ran there and reads as null. An action
-    /// of a foreach belongs to its item.
-    pub fn was_cut(&self, name: &Name, place: &Place) -> bool {
-        let around = self
-            .steps
-            .values()
-            .filter(|node| node.inside.contains(name));
-        let mut outside = around.filter(|node| {
-            let each = matches!(node.step.kind, StepKind::ForEach(_));
-            !each && !place.inside.contains(&node.step.name)
-        });
-        outside.any(|node| {
-            let record = place.find(&node.step.name);
-            record.is_some_and(|record| record.is_cut)
-        })
-    }
-
-    /// What a run without `outputs` returns.
-    pub fn top_outputs(&self, workflow: &Workflow, place: &Place) -> Value {
-        let mut root = place.clone();
-        while let Some(outer) = root.records.outer.clone() {
-            root.records = outer;
-        }
-        root.outputs(workflow.body.steps())
-    }
-}
-
-/// The steps directly in a step, also those that handle its failure.
-fn children(step: &Step) -> impl Iterator<Item = &Step> {
-    step.blocks().into_iter().flat_map(Block::steps)
+/// The words for an iteration that something is in.
+pub fn within(iteration: Option<&(String, u64)>) -> String {
+    iteration.map_or_else(String::new, |(path, at)| format!(" in {path}#{at}"))
 }

@@ -1,28 +1,29 @@
 //! What an expression reads: "Variables of a loop".
 
 use super::Run;
-use super::records::{Around, Place};
+use super::records::{Around, Place, Record, inside};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use windlass_expression::{
     ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Template, Value,
 };
-use windlass_model::model::{Fault, Name, Status, fault_kind};
+use windlass_model::hir::StepKind;
+use windlass_model::model::{Fault, Status, fault_kind};
 use windlass_value::time::parse_duration;
 
-struct View<'a> {
-    run: &'a Run<'a>,
-    place: &'a Place,
+struct View<'s> {
+    run: &'s Run<'s>,
+    place: &'s Place,
     /// In a loop's own condition, an action of the body that has not run is null.
     missing_as_null: bool,
     budget: Budget,
 }
 
-impl Run<'_> {
-    fn view<'a>(&'a self, place: &'a Place, missing_as_null: bool) -> View<'a> {
-        let budget = Budget::default();
+impl<'s> Run<'s> {
+    fn view(&'s self, place: &'s Place, missing_as_null: bool) -> View<'s> {
+        let (run, budget) = (self, Budget::default());
         View {
-            run: self,
+            run,
             place,
             missing_as_null,
             budget,
@@ -33,49 +34,33 @@ impl Run<'_> {
         self.eval_with(place, template, false)
     }
 
-    pub fn eval_with(
-        &self,
-        place: &Place,
-        template: &Template,
-        missing_as_null: bool,
-    ) -> Result<Value, Fault> {
-        let value = template.eval(&self.view(place, missing_as_null));
-        value.map_err(|error| fault(&error))
+    pub fn eval_with(&self, place: &Place, what: &Template, null: bool) -> Result<Value, Fault> {
+        what.eval(&self.view(place, null)).map_err(fault)
     }
 
-    pub fn holds(
-        &self,
-        place: &Place,
-        condition: &Condition,
-        missing_as_null: bool,
-    ) -> Result<bool, Fault> {
-        let holds = condition.holds(&self.view(place, missing_as_null));
-        holds.map_err(|error| fault(&error))
+    pub fn holds(&self, place: &Place, what: &Condition, null: bool) -> Result<bool, Fault> {
+        what.holds(&self.view(place, null)).map_err(fault)
     }
 
     pub fn duration(&self, place: &Place, template: &Template) -> Result<Duration, Fault> {
         let value = self.eval(place, template)?;
-        let text = value.as_str().map(parse_duration);
-        match text {
-            Some(Ok(duration)) => Ok(duration),
-            Some(Err(_)) | None => Err(wrong("a duration", &value)),
-        }
+        let duration = value.as_str().and_then(|text| parse_duration(text).ok());
+        duration.ok_or_else(|| wrong("not a duration"))
     }
 
     /// A limit or a number of retries.
     pub fn whole(&self, place: &Place, template: &Template) -> Result<u64, Fault> {
-        let value = self.eval(place, template)?;
-        let whole = value.as_whole().and_then(|whole| u64::try_from(whole).ok());
-        whole.ok_or_else(|| wrong("a whole number", &value))
+        let whole = self.eval(place, template)?.as_whole();
+        let whole = whole.and_then(|whole| u64::try_from(whole).ok());
+        whole.ok_or_else(|| wrong("not a whole number"))
     }
 }
 
-fn fault(error: &EvalError) -> Fault {
-    Fault::new(fault_kind::EXPRESSION, error.message.clone())
+fn fault(error: EvalError) -> Fault {
+    wrong(&error.message)
 }
 
-fn wrong(wanted: &str, value: &Value) -> Fault {
-    let message = format!("{} is not {wanted}", value.to_json());
+pub fn wrong(message: &str) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
@@ -86,36 +71,32 @@ impl View<'_> {
         let lower = name.to_ascii_lowercase();
         let which = NAMES.into_iter().find(|known| lower.ends_with(known))?;
         let of = name.get(..name.len() - which.len())?;
-        let mut enclosing = self.place.enclosing();
         let around = match of.strip_suffix('_') {
-            Some(of) => enclosing.find(|one| one.name().eq_ignore_ascii_case(of))?,
-            None if of.is_empty() => enclosing.next()?,
+            Some(of) => self.place.named(of)?,
+            None if of.is_empty() => self.place.enclosing().next()?,
             None => return None,
         };
         let index = i64::try_from(around.index()).ok()?;
         Some(match (which, around) {
             ("loopindex", _) => Value::Int(index),
             ("loopcount", _) => Value::Int(index + 1),
-            ("loopresult", Around::Loop(state)) => state.last_result(),
-            ("loopresult", Around::Item { .. }) => Value::Null,
+            ("loopresult", Around::Loop(state)) => state.last_result.borrow().clone(),
+            ("loopresult", Around::Item(..)) => Value::Null,
             (_, Around::Loop(state)) => Value::text(state.started_at.to_string()),
-            (_, Around::Item { since, .. }) => Value::text(since.to_string()),
+            (_, Around::Item(.., since)) => Value::text(since.to_string()),
         })
     }
 
-    fn record(&self, name: &str) -> Lookup<(Name, Status, Value)> {
-        let tree = &self.run.tree;
-        let Some(step) = tree.find(name) else {
-            return Lookup::Unknown(tree.names());
-        };
-        let name = step.name.clone();
-        match self.place.find(&name) {
-            Some(record) => Lookup::Found((name, record.status, record.output)),
-            None if tree.was_cut(&name, self.place) => {
-                Lookup::Found((name, Status::Cancelled, Value::Null))
-            }
-            None => Lookup::NotRun,
-        }
+    /// Whether a timeout ended a block around an action, which did not run there, so that it reads as null. An
+    /// action of a foreach belongs to its item.
+    fn was_cut(&self, action: &str) -> bool {
+        self.run.workflow.steps().into_iter().any(|step| {
+            let is_around = inside(step).iter().any(|inner| *inner.name == *action);
+            let each = matches!(step.kind, StepKind::ForEach(_));
+            let is_over = !each && !self.place.inside.contains(&step.name);
+            let record = self.place.find(&step.name).filter(|_| is_around && is_over);
+            record.is_some_and(|record| record.is_cut)
+        })
     }
 }
 
@@ -125,34 +106,32 @@ impl Env for View<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<Value> {
-        let variables = self.run.variables.borrow();
-        let known = variables.as_object()?;
-        if let Some(value) = known.get(name) {
-            return Some(value.clone());
-        }
-        self.loop_variable(name).or_else(|| {
-            let mut all = known.iter();
-            let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
-            found.map(|(_, value)| value.clone())
-        })
+        let known = self.run.variables.borrow().get(name).cloned();
+        known.or_else(|| self.loop_variable(name))
     }
 
     fn action(&self, name: &str) -> Lookup<ActionView> {
-        match self.record(name) {
-            Lookup::Found((name, status, outputs)) => Lookup::Found(ActionView {
+        let steps = self.run.workflow.steps();
+        let mut steps = steps.iter().map(|step| &step.name);
+        let Some(name) = steps.find(|known| known.eq_ignore_ascii_case(name)) else {
+            return Lookup::Unknown(Vec::new());
+        };
+        let cut =
+            || Some(Record::new(Status::Cancelled, Value::Null)).filter(|_| self.was_cut(name));
+        match self.place.find(name).or_else(cut) {
+            None => Lookup::NotRun,
+            Some(record) => Lookup::Found(ActionView {
                 name: name.to_string(),
-                status: status.as_str().to_owned(),
-                outputs,
+                status: record.status.as_str().to_owned(),
+                outputs: record.output,
                 ..ActionView::default()
             }),
-            Lookup::NotRun => Lookup::NotRun,
-            Lookup::Unknown(names) => Lookup::Unknown(names),
         }
     }
 
     fn item(&self, of: Option<&str>) -> Option<Value> {
         self.place.enclosing().find_map(|one| match one {
-            Around::Item { name, item, .. } => {
+            Around::Item(name, _, item, _) => {
                 let wanted = of.is_none_or(|of| name.eq_ignore_ascii_case(of));
                 wanted.then(|| item.clone())
             }
@@ -161,13 +140,7 @@ impl Env for View<'_> {
     }
 
     fn iteration_index(&self, of: &str) -> Option<i64> {
-        let mut enclosing = self.place.enclosing();
-        let found = enclosing.find(|one| one.name().eq_ignore_ascii_case(of))?;
-        i64::try_from(found.index()).ok()
-    }
-
-    fn attempt(&self) -> u32 {
-        self.place.attempt
+        i64::try_from(self.place.named(of)?.index()).ok()
     }
 
     fn missing_as_null(&self) -> bool {
@@ -179,7 +152,7 @@ impl Env for View<'_> {
     }
 
     fn now(&self) -> DateTime<Utc> {
-        self.run.clock.now().to_utc()
+        self.run.clock.now.get().to_utc()
     }
 
     /// Nothing in the model draws.
