@@ -156,8 +156,8 @@ impl<'a> Stepper<'a> {
             }
             // The branch that a jump left is gone already.
             if self.run.cursors.contains_key(&branch) {
+                self.cancel(branch, 1, Status::Cancelled)?;
                 self.item_row(cursor, branch, Status::Cancelled)?;
-                self.cancel(branch, 0, Status::Cancelled)?;
                 self.emit(Change::CursorDropped(branch))?;
             }
         }

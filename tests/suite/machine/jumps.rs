@@ -362,6 +362,29 @@ fn the_item_that_breaks_a_foreach_has_a_row() {
     assert_eq!(played.rows(), rows);
 }
 
+/// Its row is written when all in it has ended, and has nothing of an earlier attempt.
+#[test]
+fn an_aborted_item_has_the_row_of_what_ended_in_it() {
+    let body = "
+      first: { type: wait, interval: \"PT@{mul(item(), 3)}S\", break_when: \"@equals(item(), 1)\" }
+      poll:
+        type: until
+        condition: \"@false\"
+        limit: { count: 1 }
+        retry: { type: fixed, interval: PT1S, count: 1, jitter: none }
+        actions: { a: { type: shell, run: x } }";
+    let played = each("concurrency: 2", body)
+        .world(|call| ok("7").after(1 + 4 * call.n as u64))
+        .play();
+    let rows = [
+        r#"each#0/poll#0 Succeeded false {"a":7}"#,
+        r#"each#1 Succeeded - {"first":null}"#,
+        r#"each#0/poll#0 Cancelled false {}"#,
+        r#"each#0 Cancelled - {"first":null}"#,
+    ];
+    assert_eq!(played.rows(), rows);
+}
+
 /// What waits for an action whose jump cannot be computed sees a failure, and may handle it.
 #[test]
 fn a_break_that_cannot_be_computed_fails_its_graph() {

@@ -128,37 +128,43 @@ impl<'s> Fork<'s> {
 
     /// The end of a branch, as it counts for its fork.
     fn end(&self, index: usize, status: Status, failure: Option<Failure>) {
-        if let Some(place) = self.row(index, status) {
+        let branch = self
+            .branches
+            .borrow_mut()
+            .get_mut(index)
+            .map(std::mem::take);
+        if let Some(State::Runs(place, _)) = branch {
+            self.row(index, status, &place);
             self.set(index, State::Ended(status, failure, place));
         }
     }
 
-    /// The row of an item that runs, and its place.
-    fn row(&self, index: usize, status: Status) -> Option<Place> {
-        let place = match self.branches.borrow().get(index) {
-            Some(State::Runs(place, _)) => place.clone(),
-            Some(State::Pending | State::Ended(..)) | None => return None,
-        };
+    /// The row of an item.
+    fn row(&self, index: usize, status: Status, place: &Place) {
         if let Some((path, body)) = &self.items {
             let result = place.outputs(body.steps());
             self.run
                 .row(format!("{path}#{index}"), status, None, result);
         }
-        Some(place)
     }
 
     /// Aborts the branches that still run: they are Cancelled.
     fn abort(&self) {
         let count = self.branches.borrow().len();
         for index in 0..count {
-            if let Some(place) = self.row(index, Status::Cancelled) {
-                self.run.clock.end_branch(place.branch);
-                let branch = self
-                    .branches
-                    .borrow_mut()
-                    .get_mut(index)
-                    .map(std::mem::take);
-                drop(branch);
+            let branch = self
+                .branches
+                .borrow_mut()
+                .get_mut(index)
+                .map(std::mem::take);
+            match branch {
+                Some(State::Runs(place, block)) => {
+                    self.run.clock.end_branch(place.branch);
+                    drop(block);
+                    self.row(index, Status::Cancelled, &place);
+                }
+                Some(ended) => self.set(index, ended),
+                None => {}
             }
         }
     }
