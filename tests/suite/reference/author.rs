@@ -99,7 +99,7 @@ impl Author {
             self.action(spot.inner(1));
             self.handler(spot.inner(1));
             self.around.pop();
-            if spot.looped && self.chance(6) {
+            if spot.looped && self.chance(4) {
                 let condition = self.condition(name);
                 let jump = self.one_of(&["break_when", "continue_when"]);
                 self.line(spot.indent + 1, &format!("{jump}: \"{condition}\""));
@@ -153,7 +153,9 @@ impl Author {
             (4, ..) if !self.around.contains(&before) => {
                 format!("@coalesce(body('a{before}'), 'none')")
             }
-            (5, ..) if looped => "@variables('loopResult')".into(),
+            (5, ..) if looped && !self.around.contains(&before) => {
+                format!("@coalesce(variables('loopResult')?['a{before}'], 'none')")
+            }
             (6, ..) if looped => "@variables('loopCount')".into(),
             (7, ..) if looped => "@variables('loopStartTime')".into(),
             _ => "@variables('n')".into(),
@@ -166,8 +168,8 @@ impl Author {
     }
 
     fn condition(&mut self, name: usize) -> String {
-        match self.below(8) {
-            0 => "@equals(variables('loopIndex'), 1)".into(),
+        match self.below(9) {
+            0 | 8 => format!("@equals(variables('loopIndex'), {})", self.below(3)),
             1 => "@greater(variables('n'), 3)".into(),
             2 => format!("@equals(actions('a{name}').status, 'Failed')"),
             3 => "@greater(length(variables('seen')), 4)".into(),

@@ -2,104 +2,67 @@
 
 use super::clock::Branch;
 use super::records::{Around, Place, Record};
-use super::steps::{Running, error_object};
+use super::steps::Running;
 use super::view::wrong;
 use super::{Failure, Flow, OnDrop, Run, Stop};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
 use windlass_expression::Value;
 use windlass_model::hir::{Block, DagStep, ForEach, Step};
 use windlass_model::model::{Fault, Name, OnError, Status};
 
-#[derive(Default)]
-enum State<'s> {
-    #[default]
-    Pending,
-    Runs(Place, Running<'s>),
-    Ended(Status, Option<Failure>, Place),
+/// How a branch ended, as it counts for its fork.
+struct End {
+    status: Status,
+    failure: Option<Box<Failure>>,
+    place: Place,
 }
 
-/// Branches that run side by side. Dropped, it aborts those that still run.
+/// Branches that run side by side, by their index. Dropped, it aborts those that still run.
 struct Fork<'s> {
     run: &'s Run<'s>,
     /// The branch that waits for these.
     owner: Branch,
-    branches: RefCell<Vec<State<'s>>>,
+    running: RefCell<BTreeMap<usize, (Place, Running<'s>)>>,
+    ended: RefCell<BTreeMap<usize, End>>,
     /// Of a foreach, its path and the actions of an item: items have rows.
     items: Option<(String, &'s Block)>,
 }
 
 impl<'s> Fork<'s> {
-    fn new(run: &'s Run<'s>, place: &Place, count: usize) -> Self {
-        let branches = (0..count).map(|_| State::Pending).collect();
-        let (owner, branches, items) = (place.branch, RefCell::new(branches), None);
+    fn new(run: &'s Run<'s>, owner: Branch, items: Option<(String, &'s Block)>) -> Self {
+        let (running, ended) = Default::default();
         Self {
             run,
             owner,
-            branches,
+            running,
+            ended,
             items,
         }
     }
 
-    fn set(&self, index: usize, state: State<'s>) {
-        let mut branches = self.branches.borrow_mut();
-        branches
-            .iter_mut()
-            .skip(index)
-            .take(1)
-            .for_each(|known| *known = State::Pending);
-        if let Some(known) = branches.get_mut(index) {
-            *known = state;
-        }
-    }
-
-    fn pending(&self) -> Option<usize> {
-        let branches = self.branches.borrow();
-        branches
-            .iter()
-            .position(|state| matches!(state, State::Pending))
-    }
-
-    fn is_pending(&self, index: usize) -> bool {
-        matches!(self.branches.borrow().get(index), Some(State::Pending))
+    fn start(&self, index: usize, place: Place, block: Running<'s>) {
+        self.running.borrow_mut().insert(index, (place, block));
     }
 
     fn running(&self) -> usize {
-        let branches = self.branches.borrow();
-        branches
-            .iter()
-            .filter(|state| matches!(state, State::Runs(..)))
-            .count()
+        self.running.borrow().len()
     }
 
-    /// How the branches ended that have, in order.
-    fn ended(&self) -> Vec<(usize, Status, Option<Failure>, Place)> {
-        let branches = self.branches.borrow();
-        let ended = branches
-            .iter()
-            .enumerate()
-            .filter_map(|(index, state)| match state {
-                State::Ended(status, failure, place) => {
-                    Some((index, *status, failure.clone(), place.clone()))
-                }
-                State::Pending | State::Runs(..) => None,
-            });
-        ended.collect()
+    fn has_started(&self, index: usize) -> bool {
+        self.running.borrow().contains_key(&index) || self.ended.borrow().contains_key(&index)
     }
 
     fn status(&self, index: usize) -> Option<Status> {
-        let mut ended = self.ended().into_iter();
-        ended
-            .find(|(at, ..)| *at == index)
-            .map(|(_, status, ..)| status)
+        self.ended.borrow().get(&index).map(|end| end.status)
     }
 
     /// "The first fault in the order of the items."
-    fn first_failure(&self) -> Option<Failure> {
-        self.ended()
-            .into_iter()
-            .find_map(|(_, _, failure, _)| failure)
+    fn first_failure(&self) -> Option<Box<Failure>> {
+        let ended = self.ended.borrow();
+        ended.values().find_map(|end| end.failure.clone())
     }
 
     /// Waits until a branch ends. The branch that runs now may be deep in one of these.
@@ -109,16 +72,13 @@ impl<'s> Fork<'s> {
             if clock.is_current(self.owner) {
                 return has_ended.take().map_or(Poll::Pending, Poll::Ready);
             }
-            let mut branches = self.branches.borrow_mut();
-            for (index, state) in branches.iter_mut().enumerate() {
-                if let State::Runs(place, block) = state
-                    && clock.runs_in(place.branch)
+            for (index, (place, block)) in self.running.borrow_mut().iter_mut() {
+                if clock.runs_in(place.branch)
                     && let Poll::Ready(flow) = block.as_mut().poll(context)
                 {
                     clock.end_branch(place.branch);
                     clock.wake(self.owner);
-                    has_ended = Some((index, flow));
-                    break;
+                    has_ended = Some((*index, flow));
                 }
             }
             Poll::Pending
@@ -126,16 +86,16 @@ impl<'s> Fork<'s> {
         .await
     }
 
-    /// The end of a branch, as it counts for its fork.
-    fn end(&self, index: usize, status: Status, failure: Option<Failure>) {
-        let branch = self
-            .branches
-            .borrow_mut()
-            .get_mut(index)
-            .map(std::mem::take);
-        if let Some(State::Runs(place, _)) = branch {
+    fn end(&self, index: usize, status: Status, failure: Option<Box<Failure>>) {
+        let ended = self.running.borrow_mut().remove(&index);
+        if let Some((place, _)) = ended {
             self.row(index, status, &place);
-            self.set(index, State::Ended(status, failure, place));
+            let end = End {
+                status,
+                failure,
+                place,
+            };
+            self.ended.borrow_mut().insert(index, end);
         }
     }
 
@@ -150,22 +110,11 @@ impl<'s> Fork<'s> {
 
     /// Aborts the branches that still run: they are Cancelled.
     fn abort(&self) {
-        let count = self.branches.borrow().len();
-        for index in 0..count {
-            let branch = self
-                .branches
-                .borrow_mut()
-                .get_mut(index)
-                .map(std::mem::take);
-            match branch {
-                Some(State::Runs(place, block)) => {
-                    self.run.clock.end_branch(place.branch);
-                    drop(block);
-                    self.row(index, Status::Cancelled, &place);
-                }
-                Some(ended) => self.set(index, ended),
-                None => {}
-            }
+        let running = self.running.take();
+        for (index, (place, block)) in running {
+            self.run.clock.end_branch(place.branch);
+            drop(block);
+            self.row(index, Status::Cancelled, &place);
         }
     }
 }
@@ -188,16 +137,20 @@ impl<'s> Run<'s> {
             }
         };
         let concurrency = usize::try_from(spec.concurrency).unwrap_or(usize::MAX);
-        let mut fork = Fork::new(self, place, items.len());
-        fork.items = Some((place.path_of(&step.name), &spec.body));
-        let (fork, continues) = (fork, spec.on_error == OnError::Continue);
+        let rows = (place.path_of(&step.name), &spec.body);
+        let fork = Fork::new(self, place.branch, Some(rows));
+        let continues = spec.on_error == OnError::Continue;
         let end = |status| {
             fork.abort();
-            let ended = fork.ended().into_iter();
-            let results = ended.map(|(.., place)| place.outputs(spec.body.steps()));
             let output = match continues && status != Status::Cancelled {
                 true => results_and_failed(&fork, &items, &spec.body),
-                false => Value::array(results.collect()),
+                false => {
+                    let ended = fork.ended.borrow();
+                    let results = ended
+                        .values()
+                        .map(|end| end.place.outputs(spec.body.steps()));
+                    Value::array(results.collect())
+                }
             };
             let is_nested = !continues || status == Status::Cancelled;
             self.record(
@@ -209,21 +162,21 @@ impl<'s> Run<'s> {
             );
         };
         let open = OnDrop(Some(|| end(Status::Cancelled)));
-        let (mut is_closed, mut has_broken) = (false, false);
+        let (mut has_broken, mut pending) = (false, items.iter().enumerate());
         while !has_broken {
-            while !is_closed
-                && fork.running() < concurrency.max(1)
-                && let Some(index) = fork.pending()
+            while fork.running() < concurrency.max(1)
+                && let Some((index, item)) = pending.next()
             {
-                let item = items.get(index).cloned().unwrap_or_default();
-                self.start_item(&fork, index, item, place, &spec.body);
+                self.start_item(&fork, index, item.clone(), place, &spec.body);
             }
             if fork.running() == 0 {
                 break;
             }
             match fork.next_end().await {
                 (index, Err(Stop::Failed(failure))) => {
-                    is_closed |= spec.on_error == OnError::Stop;
+                    if spec.on_error == OnError::Stop {
+                        pending = [].iter().enumerate();
+                    }
                     fork.end(index, failure.fault.status(), Some(failure));
                 }
                 (index, ended) => {
@@ -280,7 +233,7 @@ impl<'s> Run<'s> {
             self.clock.boundary(place.branch, branch, alone).await;
             ended
         });
-        fork.set(index, State::Runs(inside, running));
+        fork.start(index, inside, running);
     }
 
     /// "parallel": all branches run to their ends; then it fails. A jump out of it aborts the others.
@@ -291,7 +244,7 @@ impl<'s> Run<'s> {
         branches: &'s [(Name, Block)],
     ) -> Flow {
         place.take_inside(step);
-        let fork = Fork::new(self, place, branches.len());
+        let fork = Fork::new(self, place.branch, None);
         let end = |status| {
             fork.abort();
             let record = Record::new(status, branch_results(place, branches));
@@ -312,7 +265,7 @@ impl<'s> Run<'s> {
             };
             let here = inside.clone();
             let running = Box::pin(async move { self.block(&here, block).await });
-            fork.set(index, State::Runs(inside, running));
+            fork.start(index, inside, running);
         }
         let mut jump = None;
         while fork.running() > 0 && jump.is_none() {
@@ -340,7 +293,7 @@ impl<'s> Run<'s> {
     /// "runAfter graph": a step starts when all before it have ended in a status that it accepts, and is Skipped
     /// when one ended in another.
     pub async fn dag(&'s self, place: &'s Place, steps: &'s [DagStep]) -> Flow {
-        let fork = Fork::new(self, place, steps.len());
+        let fork = Fork::new(self, place.branch, None);
         loop {
             while let Some((index, runs)) = next_step(&fork, steps) {
                 self.start_or_skip(&fork, index, place, steps, runs);
@@ -364,7 +317,10 @@ impl<'s> Run<'s> {
                 (_, jump) => return jump,
             }
         }
-        dag_failure(steps, &fork).map_or(Ok(()), |failure| Err(Stop::Failed(failure)))
+        match dag_failure(steps, &fork) {
+            None => Ok(()),
+            Some(failure) => Err(Stop::Failed(failure)),
+        }
     }
 
     fn start_or_skip(
@@ -379,9 +335,15 @@ impl<'s> Run<'s> {
             return;
         };
         if !runs {
-            let here = place.of(step);
-            self.record(&here, Record::new(Status::Skipped, Value::Null));
-            return fork.set(index, State::Ended(Status::Skipped, None, here));
+            let (place, status, failure) = (place.of(step), Status::Skipped, None);
+            self.record(&place, Record::new(status, Value::Null));
+            let end = End {
+                status,
+                failure,
+                place,
+            };
+            fork.ended.borrow_mut().insert(index, end);
+            return;
         }
         let branch = self.clock.start_branch(place.branch);
         let inside = Place {
@@ -390,7 +352,7 @@ impl<'s> Run<'s> {
         };
         let here = inside.clone();
         let running = Box::pin(async move { self.step(&here, step).await });
-        fork.set(index, State::Runs(inside, running));
+        fork.start(index, inside, running);
     }
 }
 
@@ -402,7 +364,7 @@ fn next_step(fork: &Fork<'_>, steps: &[DagStep]) -> Option<(usize, bool)> {
             Some(after.statuses.contains(&ended))
         });
         let accepted = before.collect::<Option<Vec<bool>>>();
-        let accepted = accepted.filter(|_| fork.is_pending(index))?;
+        let accepted = accepted.filter(|_| !fork.has_started(index))?;
         Some((index, accepted.into_iter().all(|accepted| accepted)))
     };
     steps.iter().enumerate().find_map(verdict)
@@ -414,7 +376,7 @@ fn position(steps: &[DagStep], name: &str) -> Option<usize> {
 }
 
 /// "A graph fails if one of its last actions failed. If one was skipped, the actions before it count instead."
-fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Failure> {
+fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Box<Failure>> {
     let is_last = |index: &usize| {
         let mut waits = steps.iter().flat_map(|step| &step.after);
         !waits.any(|after| position(steps, &after.name) == Some(*index))
@@ -436,8 +398,9 @@ fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Failure> {
         );
         at += 1;
     }
-    let mut ended = fork.ended().into_iter();
-    ended.find_map(|(index, _, failure, _)| failure.filter(|_| counted.contains(&index)))
+    let ended = fork.ended.borrow();
+    let mut counted = ended.iter().filter(|(index, _)| counted.contains(index));
+    counted.find_map(|(_, end)| end.failure.clone())
 }
 
 /// A map of the branches' results. Of a branch that is one action under its own name, that action's output.
@@ -454,19 +417,26 @@ fn branch_results(place: &Place, branches: &[(Name, Block)]) -> Value {
 /// "`foreach` with `on_error: continue`": the results, null for an item that failed, and what failed.
 fn results_and_failed(fork: &Fork<'_>, items: &[Value], body: &Block) -> Value {
     let (mut results, mut failed) = (Vec::new(), Vec::new());
-    for (index, _, failure, place) in fork.ended() {
-        let Some(failure) = failure else {
-            results.push(place.outputs(body.steps()));
+    for (index, end) in fork.ended.borrow().iter() {
+        let Some(failure) = &end.failure else {
+            results.push(end.place.outputs(body.steps()));
             continue;
         };
+        let fault = &failure.fault;
+        let error = Value::from_pairs([
+            ("kind", Value::from(&*fault.kind)),
+            ("code", Value::from(fault.code.as_deref())),
+            ("message", Value::from(fault.message.as_str())),
+            ("action", Value::from(&*failure.action)),
+        ]);
         results.push(Value::Null);
         failed.push(Value::from_pairs([
             (
                 "index",
-                Value::from(i64::try_from(index).unwrap_or(i64::MAX)),
+                Value::from(i64::try_from(*index).unwrap_or(i64::MAX)),
             ),
-            ("item", items.get(index).cloned().unwrap_or_default()),
-            ("error", Value::object(error_object(&failure))),
+            ("item", items.get(*index).cloned().unwrap_or_default()),
+            ("error", error),
         ]));
     }
     Value::from_pairs([

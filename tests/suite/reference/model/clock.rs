@@ -347,7 +347,7 @@ impl Run<'_> {
                 } else {
                     2
                 };
-                let can_end = !wait.is_over && !(is_paused && rank == 2);
+                let can_end = !(wait.is_over || is_paused && rank == 2);
                 wait.due.filter(|_| can_end).map(|due| (due, rank, *id))
             });
             outside.chain(waits).min()?

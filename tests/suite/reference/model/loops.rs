@@ -328,7 +328,10 @@ impl Iterations<'_> {
             state,
             ..
         } = self;
-        while !first {
+        if first {
+            return Ok(());
+        }
+        loop {
             let iteration = u32::try_from(state.iteration.get()).unwrap_or(u32::MAX);
             let delay = match &spec.delay {
                 Some(Delay::Every(delay)) => self.located(run.duration(place, delay))?,
@@ -337,7 +340,7 @@ impl Iterations<'_> {
                 Some(Delay::Server { .. }) | None => Duration::ZERO,
             };
             if delay.is_zero() {
-                break;
+                return Ok(());
             }
             if self
                 .before_deadline(run.sleep(place, delay))
@@ -347,11 +350,10 @@ impl Iterations<'_> {
                 return Err(self.timed_out());
             }
             if !self.is_late() {
-                break;
+                return Ok(());
             }
             self.limit("timeout").await?;
         }
-        Ok(())
     }
 
     fn is_late(&self) -> bool {

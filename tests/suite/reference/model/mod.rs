@@ -37,7 +37,7 @@ enum Stop {
     Break,
     /// `continue_when` was true: the same.
     Continue,
-    Failed(Failure),
+    Failed(Box<Failure>),
 }
 
 /// A fault on its way out.

@@ -8,7 +8,7 @@ use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
-use windlass_expression::{Object, Value};
+use windlass_expression::Value;
 use windlass_model::hir::{Assignment, Block, RetryPolicy, Step, StepKind, Wait};
 use windlass_model::model::{AssignOp, Backoff, Fault, Name, Status, fault_kind};
 
@@ -29,10 +29,10 @@ impl Stop {
     /// It leaves a block, a loop or a retry.
     pub fn through(self) -> Self {
         match self {
-            Self::Failed(failure) => Self::Failed(Failure {
-                through: true,
-                ..failure
-            }),
+            Self::Failed(mut failure) => {
+                failure.through = true;
+                Self::Failed(failure)
+            }
             jump => jump,
         }
     }
@@ -155,10 +155,9 @@ impl<'s> Run<'s> {
                 StepKind::Loop(spec) => self.repeat(place, step, spec).await,
                 StepKind::ForEach(spec) => self.each(place, step, spec).await,
                 StepKind::Parallel { branches, .. } => self.parallel(place, step, branches).await,
-                StepKind::Block(_)
-                | StepKind::If { .. }
-                | StepKind::Switch { .. }
-                | StepKind::Catch { .. } => self.scope(place, step).await,
+                StepKind::Block(_) | StepKind::If { .. } | StepKind::Switch { .. } => {
+                    self.scope(place, step).await
+                }
                 _ => self.single(place, step).await,
             }
         })
@@ -202,23 +201,6 @@ impl<'s> Run<'s> {
                 let mut cases = cases.iter();
                 let equal = cases.find(|(case, _)| *case == value || *case == text);
                 equal.map_or(default, |(_, block)| block)
-            }
-            StepKind::Catch {
-                body,
-                error,
-                handler,
-            } => {
-                match self.block(place, body).await {
-                    Err(Stop::Failed(failure)) if !error.is_empty() => {
-                        let mut known = error_object(&failure);
-                        let output = failure.fault.output.unwrap_or_default();
-                        known.insert("output".into(), output);
-                        self.set_variable(error, Value::object(known));
-                    }
-                    Err(Stop::Failed(_)) => {}
-                    flow => return flow,
-                }
-                handler
             }
             _ => return Ok(()),
         };
@@ -306,7 +288,7 @@ impl<'s> Run<'s> {
     }
 
     pub fn failed(&self, place: &Place, fault: Fault) -> Stop {
-        Stop::Failed(self.failure(place, fault))
+        Stop::Failed(Box::new(self.failure(place, fault)))
     }
 
     /// A fault with its place.
@@ -386,21 +368,6 @@ impl<'s> Run<'s> {
         self.set_variable(&one.variable, value);
         Ok(output)
     }
-}
-
-/// A fault as an expression sees it.
-pub fn error_object(failure: &Failure) -> Object {
-    let (fault, action) = (&failure.fault, &failure.action);
-    let pairs = [
-        ("kind", Value::from(&*fault.kind)),
-        ("code", Value::from(fault.code.as_deref())),
-        ("message", Value::from(fault.message.as_str())),
-        ("action", Value::from(&**action)),
-    ];
-    pairs
-        .into_iter()
-        .map(|(key, value)| (Name::from(key), value))
-        .collect()
 }
 
 /// The wait after a failed attempt, or after an iteration, from 1. One that a server asks for is not shorter than the

@@ -78,13 +78,13 @@ fn step(step: &Step) -> Result<(), String> {
         StepKind::Loop(spec) => a_loop(spec),
         StepKind::Parallel { isolated, .. } => refuse(&[(*isolated, "isolated branches")]),
         StepKind::Respond(_) => refuse(&[(true, "a response")]),
+        StepKind::Catch { .. } => refuse(&[(true, "a try with a variable")]),
         StepKind::Terminate { .. }
         | StepKind::Compose(_)
         | StepKind::Block(_)
         | StepKind::If { .. }
         | StepKind::Switch { .. }
         | StepKind::ForEach(_)
-        | StepKind::Catch { .. }
         | StepKind::Raise { .. }
         | StepKind::Nothing => Ok(()),
     }
