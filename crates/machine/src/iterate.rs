@@ -609,7 +609,14 @@ impl<'a> Stepper<'a> {
     pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> MachineResult {
         self.end_iteration(this, Status::Failed)?;
         let done = self.check(this, true, false);
-        self.raise_on_fault(this.cursor, done)
+        match split_fault(done)? {
+            Ok(()) => Ok(()),
+            // The cursor is still where the iteration failed; the fault is the loop's own.
+            Err(fault) => {
+                let error = self.locate_fault_at(this.cursor, this.scope.action, fault);
+                self.raise(this.cursor, error, RaisedAt::Here)
+            }
+        }
     }
 
     /// The loop is over and did what it should, unless it survived a failure that was its last

@@ -526,3 +526,25 @@ fn loops_nest_five_deep() {
     keys.dedup();
     assert_eq!(keys.len(), 32, "every request has a key of its own");
 }
+
+#[test]
+fn a_condition_that_fails_after_a_failed_iteration_has_the_place_of_its_loop() {
+    let played = Case::yaml(
+        "
+dialect: azure
+actions:
+  poll:
+    type: Until
+    expression: \"@equals(div(1, 0), 1)\"
+    actions:
+      check: { type: shell, inputs: { run: x } }
+",
+    )
+    .world(|_| fails("shell"))
+    .play();
+    let error = played.error();
+    assert!(
+        error.ends_with("; action poll; iteration 0 of poll; line 4"),
+        "{error}"
+    );
+}
