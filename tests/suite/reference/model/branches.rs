@@ -7,7 +7,7 @@ use super::view::wrong;
 use super::{Failure, Flow, OnDrop, Run, Stop};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::task::Poll;
 use windlass_expression::Value;
 use windlass_model::hir::{Block, DagStep, ForEach, Step};
@@ -25,8 +25,8 @@ struct Fork<'s> {
     run: &'s Run<'s>,
     /// The branch that waits for these.
     owner: Branch,
-    running: RefCell<BTreeMap<usize, (Place, Running<'s>)>>,
-    ended: RefCell<BTreeMap<usize, End>>,
+    running: RefCell<BTreeMap<u64, (Place, Running<'s>)>>,
+    ended: RefCell<BTreeMap<u64, End>>,
     /// Of a foreach, its path and the actions of an item: items have rows.
     items: Option<(String, &'s Block)>,
 }
@@ -43,7 +43,7 @@ impl<'s> Fork<'s> {
         }
     }
 
-    fn start(&self, index: usize, place: Place, block: Running<'s>) {
+    fn start(&self, index: u64, place: Place, block: Running<'s>) {
         self.running.borrow_mut().insert(index, (place, block));
     }
 
@@ -51,11 +51,11 @@ impl<'s> Fork<'s> {
         self.running.borrow().len()
     }
 
-    fn has_started(&self, index: usize) -> bool {
+    fn has_started(&self, index: u64) -> bool {
         self.running.borrow().contains_key(&index) || self.ended.borrow().contains_key(&index)
     }
 
-    fn status(&self, index: usize) -> Option<Status> {
+    fn status(&self, index: u64) -> Option<Status> {
         self.ended.borrow().get(&index).map(|end| end.status)
     }
 
@@ -66,7 +66,7 @@ impl<'s> Fork<'s> {
     }
 
     /// Waits until a branch ends. The branch that runs now may be deep in one of these.
-    async fn next_end(&self) -> (usize, Flow) {
+    async fn next_end(&self) -> (u64, Flow) {
         let (clock, mut has_ended) = (&self.run.clock, None);
         poll_fn(|context| {
             if clock.is_current(self.owner) {
@@ -86,7 +86,7 @@ impl<'s> Fork<'s> {
         .await
     }
 
-    fn end(&self, index: usize, status: Status, failure: Option<Box<Failure>>) {
+    fn end(&self, index: u64, status: Status, failure: Option<Box<Failure>>) {
         let ended = self.running.borrow_mut().remove(&index);
         if let Some((place, _)) = ended {
             self.row(index, status, &place);
@@ -100,7 +100,7 @@ impl<'s> Fork<'s> {
     }
 
     /// The row of an item.
-    fn row(&self, index: usize, status: Status, place: &Place) {
+    fn row(&self, index: u64, status: Status, place: &Place) {
         if let Some((path, body)) = &self.items {
             let result = place.outputs(body.steps());
             self.run
@@ -129,13 +129,7 @@ impl<'s> Run<'s> {
     /// "foreach": starts items in order, `concurrency` at a time. After a failure it starts no further item, unless
     /// `on_error` says so.
     pub async fn each(&'s self, place: &'s Place, step: &'s Step, spec: &'s ForEach) -> Flow {
-        let items = match self.items(place, spec) {
-            Ok(items) => items,
-            Err(fault) => {
-                self.record(place, Record::of(&Err(fault.clone())));
-                return Err(self.failed(place, fault));
-            }
-        };
+        let items = self.recorded(place, self.items(place, spec))?;
         let concurrency = usize::try_from(spec.concurrency).unwrap_or(usize::MAX);
         let rows = (place.path_of(&step.name), &spec.body);
         let fork = Fork::new(self, place.branch, Some(rows));
@@ -152,17 +146,13 @@ impl<'s> Run<'s> {
                     Value::array(results.collect())
                 }
             };
-            let is_nested = !continues || status == Status::Cancelled;
-            self.record(
-                place,
-                Record {
-                    is_nested,
-                    ..Record::new(status, output)
-                },
-            );
+            let mut record = Record::new(status, output);
+            record.is_nested = !continues || status == Status::Cancelled;
+            self.record(place, record);
         };
         let open = OnDrop(Some(|| end(Status::Cancelled)));
-        let (mut has_broken, mut pending) = (false, items.iter().enumerate());
+        let none = Vec::new();
+        let (mut has_broken, mut pending) = (false, (0..).zip(&items));
         while !has_broken {
             while fork.running() < concurrency.max(1)
                 && let Some((index, item)) = pending.next()
@@ -175,7 +165,7 @@ impl<'s> Run<'s> {
             match fork.next_end().await {
                 (index, Err(Stop::Failed(failure))) => {
                     if spec.on_error == OnError::Stop {
-                        pending = [].iter().enumerate();
+                        pending = (0..).zip(&none);
                     }
                     fork.end(index, failure.fault.status(), Some(failure));
                 }
@@ -210,16 +200,12 @@ impl<'s> Run<'s> {
     fn start_item(
         &'s self,
         fork: &Fork<'s>,
-        index: usize,
+        index: u64,
         item: Value,
         place: &'s Place,
         body: &'s Block,
     ) {
-        let (at, now) = (
-            u64::try_from(index).unwrap_or(u64::MAX),
-            self.clock.now.get(),
-        );
-        let around = Around::Item(place.step.clone(), at, item, now);
+        let around = Around::Item(place.step.clone(), index, item, self.clock.now.get());
         let branch = self.clock.start_branch(place.branch);
         let inside = place.within_loop(around).with_own_records(branch);
         let here = inside.clone();
@@ -247,25 +233,16 @@ impl<'s> Run<'s> {
         let fork = Fork::new(self, place.branch, None);
         let end = |status| {
             fork.abort();
-            let record = Record::new(status, branch_results(place, branches));
-            self.record(
-                place,
-                Record {
-                    is_nested: true,
-                    ..record
-                },
-            );
+            let results = branch_results(place, branches);
+            self.record(place, Record::nested(status, results));
         };
         let open = OnDrop(Some(|| end(Status::Cancelled)));
-        for (index, (_, block)) in branches.iter().enumerate() {
+        for (index, (_, block)) in (0..).zip(branches) {
             let branch = self.clock.start_branch(place.branch);
-            let inside = Place {
-                branch,
-                ..place.within()
-            };
+            let inside = place.within().in_branch(branch);
             let here = inside.clone();
-            let running = Box::pin(async move { self.block(&here, block).await });
-            fork.start(index, inside, running);
+            let running = async move { self.block(&here, block).await };
+            fork.start(index, inside, Box::pin(running));
         }
         let mut jump = None;
         while fork.running() > 0 && jump.is_none() {
@@ -281,12 +258,15 @@ impl<'s> Run<'s> {
         }
         open.over();
         let failure = fork.first_failure().filter(|_| jump.is_none());
-        end(failure
-            .as_ref()
-            .map_or(Status::Succeeded, |_| Status::Failed));
-        match failure.map(Stop::Failed).or(jump) {
-            None => Ok(()),
-            Some(stop) => Err(stop.through()),
+        match failure {
+            None => {
+                end(Status::Succeeded);
+                jump.map_or(Ok(()), Err)
+            }
+            Some(failure) => {
+                end(Status::Failed);
+                Err(Stop::Failed(failure).through())
+            }
         }
     }
 
@@ -295,20 +275,28 @@ impl<'s> Run<'s> {
     pub async fn dag(&'s self, place: &'s Place, steps: &'s [DagStep]) -> Flow {
         let fork = Fork::new(self, place.branch, None);
         loop {
-            while let Some((index, runs)) = next_step(&fork, steps) {
-                self.start_or_skip(&fork, index, place, steps, runs);
+            while let Some((index, step, runs)) = next_step(&fork, steps) {
+                if runs {
+                    let branch = self.clock.start_branch(place.branch);
+                    let here = place.in_branch(branch);
+                    let running = async move { self.step(&here, step).await };
+                    fork.start(index, place.in_branch(branch), Box::pin(running));
+                } else {
+                    let skipped = Record::new(Status::Skipped, Value::Null);
+                    self.record(&place.of(step), skipped);
+                    fork.start(index, place.clone(), Box::pin(pending()));
+                    fork.end(index, Status::Skipped, None);
+                }
             }
             if fork.running() == 0 {
                 break;
             }
             match fork.next_end().await {
                 (index, Ok(())) => fork.end(index, Status::Succeeded, None),
-                // What waits for an action asks how that ended: its record says it. One that succeeded and whose jump
-                // cannot be computed counts as Failed.
                 (index, Err(Stop::Failed(failure))) => {
-                    let record = steps
-                        .get(index)
-                        .and_then(|step| place.find(&step.step.name));
+                    // What waits for an action asks how that ended: its record says it. One that succeeded and whose
+                    // jump cannot be computed counts as Failed.
+                    let record = step_at(steps, index).and_then(|step| place.find(&step.name));
                     let ended = record.map(|record| record.status);
                     let ended = ended.filter(|status| *status != Status::Succeeded);
                     let status = ended.unwrap_or(failure.fault.status());
@@ -317,86 +305,60 @@ impl<'s> Run<'s> {
                 (_, jump) => return jump,
             }
         }
-        match dag_failure(steps, &fork) {
+        match graph_failure(steps, &fork) {
             None => Ok(()),
             Some(failure) => Err(Stop::Failed(failure)),
         }
     }
+}
 
-    fn start_or_skip(
-        &'s self,
-        fork: &Fork<'s>,
-        index: usize,
-        place: &'s Place,
-        steps: &'s [DagStep],
-        runs: bool,
-    ) {
-        let Some(step) = steps.get(index).map(|step| &step.step) else {
-            return;
-        };
-        if !runs {
-            let (place, status, failure) = (place.of(step), Status::Skipped, None);
-            self.record(&place, Record::new(status, Value::Null));
-            let end = End {
-                status,
-                failure,
-                place,
-            };
-            fork.ended.borrow_mut().insert(index, end);
-            return;
-        }
-        let branch = self.clock.start_branch(place.branch);
-        let inside = Place {
-            branch,
-            ..place.clone()
-        };
-        let here = inside.clone();
-        let running = Box::pin(async move { self.step(&here, step).await });
-        fork.start(index, inside, running);
-    }
+fn step_at(steps: &[DagStep], index: u64) -> Option<&Step> {
+    let found = (0..).zip(steps).find(|(at, _)| *at == index);
+    found.map(|(_, step)| &step.step)
+}
+
+fn position(steps: &[DagStep], name: &str) -> Option<u64> {
+    let mut all = (0..).zip(steps);
+    let found = all.find(|(_, step)| step.step.name.eq_ignore_ascii_case(name));
+    found.map(|(at, _)| at)
 }
 
 /// The first step in the order of the file that can start, or has to be skipped.
-fn next_step(fork: &Fork<'_>, steps: &[DagStep]) -> Option<(usize, bool)> {
-    let verdict = |(index, step): (usize, &DagStep)| {
+fn next_step<'s>(fork: &Fork<'s>, steps: &'s [DagStep]) -> Option<(u64, &'s Step, bool)> {
+    let verdict = |(index, step): (u64, &'s DagStep)| {
         let before = step.after.iter().map(|after| {
             let ended = fork.status(position(steps, &after.name)?)?;
             Some(after.statuses.contains(&ended))
         });
         let accepted = before.collect::<Option<Vec<bool>>>();
         let accepted = accepted.filter(|_| !fork.has_started(index))?;
-        Some((index, accepted.into_iter().all(|accepted| accepted)))
+        let runs = accepted.into_iter().all(|accepted| accepted);
+        Some((index, &step.step, runs))
     };
-    steps.iter().enumerate().find_map(verdict)
-}
-
-fn position(steps: &[DagStep], name: &str) -> Option<usize> {
-    let mut all = steps.iter();
-    all.position(|step| step.step.name.eq_ignore_ascii_case(name))
+    (0..).zip(steps).find_map(verdict)
 }
 
 /// "A graph fails if one of its last actions failed. If one was skipped, the actions before it count instead."
-fn dag_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Box<Failure>> {
-    let is_last = |index: &usize| {
-        let mut waits = steps.iter().flat_map(|step| &step.after);
-        !waits.any(|after| position(steps, &after.name) == Some(*index))
+fn graph_failure(steps: &[DagStep], fork: &Fork<'_>) -> Option<Box<Failure>> {
+    let after = |step: &DagStep| {
+        step.after
+            .iter()
+            .filter_map(|one| position(steps, &one.name))
+            .collect::<Vec<u64>>()
     };
-    let mut counted: Vec<usize> = (0..steps.len()).filter(is_last).collect();
-    let mut at = 0;
-    while let Some(index) = counted.get(at).copied() {
-        let skipped = fork.status(index) == Some(Status::Skipped);
-        let before = steps.iter().skip(index).take(usize::from(skipped));
-        let before = before.flat_map(|step| &step.after);
-        let before: Vec<_> = before
-            .filter_map(|after| position(steps, &after.name))
+    let mut counted: Vec<u64> = (0..).zip(steps).map(|(at, _)| at).collect();
+    counted.retain(|index| !steps.iter().any(|step| after(step).contains(index)));
+    // Nothing is after a step that was reached again.
+    for _ in steps {
+        let skipped = |(index, _): &(u64, &DagStep)| {
+            counted.contains(index) && fork.status(*index) == Some(Status::Skipped)
+        };
+        let before: Vec<u64> = (0..)
+            .zip(steps)
+            .filter(skipped)
+            .flat_map(|(_, step)| after(step))
             .collect();
-        counted.extend(
-            before
-                .into_iter()
-                .filter(|one| !counted.contains(one))
-                .collect::<Vec<_>>(),
-        );
-        at += 1;
+        counted.extend(before);
     }
     let ended = fork.ended.borrow();
     let mut counted = ended.iter().filter(|(index, _)| counted.contains(index));
@@ -429,13 +391,15 @@ fn results_and_failed(fork: &Fork<'_>, items: &[Value], body: &Block) -> Value {
             ("message", Value::from(fault.message.as_str())),
             ("action", Value::from(&*failure.action)),
         ]);
+        let item = usize::try_from(*index).ok().and_then(|at| items.get(at));
+        let item = item.cloned().unwrap_or_default();
         results.push(Value::Null);
         failed.push(Value::from_pairs([
             (
                 "index",
                 Value::from(i64::try_from(*index).unwrap_or(i64::MAX)),
             ),
-            ("item", items.get(*index).cloned().unwrap_or_default()),
+            ("item", item),
             ("error", error),
         ]));
     }

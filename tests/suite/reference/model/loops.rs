@@ -87,20 +87,11 @@ struct Iterations<'s> {
 impl<'s> Run<'s> {
     pub async fn repeat(&'s self, outer: &'s Place, step: &'s Step, spec: &'s Loop) -> Flow {
         // "Limits: computed once, when the loop is entered."
-        let timeout = || {
-            spec.timeout
-                .as_ref()
-                .map(|timeout| self.duration(outer, timeout))
-        };
+        let time = spec.timeout.as_ref();
+        let time = || time.map(|time| self.duration(outer, time)).transpose();
         let count = self.whole(outer, &spec.count);
-        let limits = count.and_then(|count| Ok((count, timeout().transpose()?)));
-        let (count, timeout) = match limits {
-            Ok(limits) => limits,
-            Err(fault) => {
-                self.record(outer, Record::of(&Err(fault.clone())));
-                return Err(self.failed(outer, fault));
-            }
-        };
+        let limits = count.and_then(|count| Ok((count, time()?)));
+        let (count, timeout) = self.recorded(outer, limits)?;
         outer.take_inside(step);
         let deadline = timeout.map(|time| self.clock.wait_for(outer, For::Timer, Some(time)));
         let state = Rc::new(LoopState {
@@ -132,14 +123,12 @@ impl<'s> Run<'s> {
         open.over();
         // An Azure loop survives failures of its body, but the last iteration counts.
         let last_failed = this.state.last_status.get() == Some(Status::Failed);
-        let over = match over {
-            Over::Done(_) if spec.survives_failure && last_failed => Over::Fault(
-                "failed",
-                Fault::new("iteration", "the last one failed").transient(),
-            ),
-            over => over,
-        };
         match over {
+            Over::Done(_) if spec.survives_failure && last_failed => {
+                this.close(Status::Failed, "failed");
+                let fault = Fault::new("iteration", "the last one failed");
+                Err(self.failed(outer, fault.transient()).through())
+            }
             Over::Done(reason) => {
                 this.close(Status::Succeeded, reason);
                 Ok(())
@@ -181,13 +170,7 @@ impl<'s> Run<'s> {
 impl Iterations<'_> {
     /// "One iteration": check, delay, iteration, end of the iteration, check …
     async fn run(&self) -> Over {
-        let Self {
-            run,
-            place,
-            spec,
-            state,
-            ..
-        } = self;
+        let (run, state) = (self.run, &self.state);
         let mut first = true;
         loop {
             if let Err(over) = self.check(first).await {
@@ -199,21 +182,26 @@ impl Iterations<'_> {
             first = false;
             self.begin();
             if state.was_granted.take() {
-                run.clock.yield_now(place.branch).await;
+                run.clock.yield_now(self.place.branch).await;
             }
-            let Some(ended) = self.before_deadline(run.block(place, &spec.body)).await else {
+            let Some(ended) = self
+                .before_deadline(run.block(&self.place, &self.spec.body))
+                .await
+            else {
                 // The body was dropped: what it did is Cancelled.
                 self.end_iteration(Status::TimedOut);
                 return self.timed_out();
             };
-            run.clock.boundary(place.branch, place.branch, true).await;
+            run.clock
+                .boundary(self.place.branch, self.place.branch, true)
+                .await;
             self.end_iteration(match ended {
                 Err(Stop::Failed(_)) => Status::Failed,
                 Ok(()) | Err(Stop::Break | Stop::Continue) => Status::Succeeded,
             });
             match ended {
                 Err(Stop::Break) => return Over::Done("break"),
-                Err(Stop::Failed(failure)) if !spec.survives_failure => {
+                Err(Stop::Failed(failure)) if !self.spec.survives_failure => {
                     return Over::Failed(Stop::Failed(failure));
                 }
                 Ok(()) | Err(Stop::Continue | Stop::Failed(_)) => {}
@@ -224,19 +212,13 @@ impl Iterations<'_> {
     /// "Each check has this order: condition, page, timeout, count, unchanged." After the last allowed iteration, the
     /// condition is checked once more.
     async fn check(&self, first: bool) -> Result<(), Over> {
-        let Self {
-            run,
-            place,
-            spec,
-            state,
-            ..
-        } = self;
-        let looks = !first || spec.test == Test::Before;
+        let (run, state) = (self.run, &self.state);
+        let looks = !first || self.spec.test == Test::Before;
         let is_late = self.is_late();
         let is_spent = state.iteration.get() >= state.most.get();
-        if looks && (!is_spent || spec.test_when_spent) {
-            let stops = self.located(run.holds(place, &spec.stop_when, true))?;
-            self.saw_condition(stops != spec.negated);
+        if looks && (!is_spent || self.spec.test_when_spent) {
+            let stops = self.located(run.holds(&self.place, &self.spec.stop_when, true))?;
+            self.saw_condition(stops != self.spec.negated);
             if stops {
                 return Err(Over::Done("condition"));
             }
@@ -290,14 +272,12 @@ impl Iterations<'_> {
 
     /// A limit that was reached between two iterations: `on_limit`.
     async fn limit(&self, limit: Reason) -> Result<(), Over> {
-        let Self {
-            run, spec, state, ..
-        } = self;
+        let (run, state) = (self.run, &self.state);
         run.note(format!("limit {} {limit}", state.path));
         let then = if limit == "timeout" {
-            spec.on_timeout
+            self.spec.on_timeout
         } else {
-            spec.on_limit
+            self.spec.on_limit
         };
         match then {
             OnLimit::Continue => Err(Over::Done(limit)),
@@ -321,20 +301,14 @@ impl Iterations<'_> {
     /// "delay": follows a check that continues the loop, but not the first one. "An iteration that is due after the
     /// deadline never begins."
     async fn delay(&self, first: bool) -> Result<(), Over> {
-        let Self {
-            run,
-            place,
-            spec,
-            state,
-            ..
-        } = self;
+        let (run, state) = (self.run, &self.state);
         if first {
             return Ok(());
         }
         loop {
             let iteration = u32::try_from(state.iteration.get()).unwrap_or(u32::MAX);
-            let delay = match &spec.delay {
-                Some(Delay::Every(delay)) => self.located(run.duration(place, delay))?,
+            let delay = match &self.spec.delay {
+                Some(Delay::Every(delay)) => self.located(run.duration(&self.place, delay))?,
                 Some(Delay::Backoff(own)) => backoff(own, iteration, None),
                 // `subset` has no other.
                 Some(Delay::Server { .. }) | None => Duration::ZERO,
@@ -343,7 +317,7 @@ impl Iterations<'_> {
                 return Ok(());
             }
             if self
-                .before_deadline(run.sleep(place, delay))
+                .before_deadline(run.sleep(&self.place, delay))
                 .await
                 .is_none()
             {
@@ -437,9 +411,7 @@ impl Iterations<'_> {
 
     /// "A failed iteration counts, an aborted one does not."
     fn end_iteration(&self, status: Status) {
-        let Self {
-            run, place, state, ..
-        } = self;
+        let (run, state) = (self.run, &self.state);
         if !state.is_running.take() {
             return;
         }
@@ -457,8 +429,12 @@ impl Iterations<'_> {
         match status {
             // "The loop's outcome is that of its last ended iteration."
             Status::TimedOut | Status::Cancelled => {
-                place.take_inside(self.step);
-                place.records.own.borrow_mut().extend(state.last.take());
+                self.place.take_inside(self.step);
+                self.place
+                    .records
+                    .own
+                    .borrow_mut()
+                    .extend(state.last.take());
             }
             Status::Succeeded | Status::Failed | Status::Skipped => {
                 state.iteration.set(at + 1);
@@ -470,9 +446,7 @@ impl Iterations<'_> {
 
     /// `{iterations, status, reason, result}`.
     fn close(&self, status: Status, reason: Reason) {
-        let Self {
-            run, place, state, ..
-        } = self;
+        let (run, state) = (self.run, &self.state);
         let iterations = state.iteration.get();
         run.note(format!("leave {} after {iterations}: {reason}", state.path));
         let output = Value::from_pairs([
@@ -484,17 +458,12 @@ impl Iterations<'_> {
             ("reason", Value::from(reason)),
             ("result", self.result()),
         ]);
-        let (is_cut, is_nested) = (reason == "timeout", true);
-        let record = Record {
-            status,
-            output,
-            is_cut,
-            is_nested,
-        };
+        let mut record = Record::nested(status, output);
+        record.is_cut = reason == "timeout";
         match status {
             // The line above says it.
-            Status::Succeeded => run.set_record(place, record),
-            _ => run.record(place, record),
+            Status::Succeeded => run.set_record(&self.place, record),
+            _ => run.record(&self.place, record),
         }
         state
             .deadline

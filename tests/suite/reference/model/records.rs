@@ -35,6 +35,12 @@ impl Record {
         }
     }
 
+    pub fn nested(status: Status, output: Value) -> Self {
+        let mut record = Self::new(status, output);
+        record.is_nested = true;
+        record
+    }
+
     /// Of what an action returned.
     pub fn of(returned: &Result<Value, Fault>) -> Self {
         match returned {
@@ -115,6 +121,12 @@ impl Place {
             around,
             ..self.within()
         }
+    }
+
+    pub fn in_branch(&self, branch: Branch) -> Self {
+        let mut place = self.clone();
+        place.branch = branch;
+        place
     }
 
     /// An item is a branch with records of its own.

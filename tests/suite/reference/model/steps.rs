@@ -296,6 +296,14 @@ impl<'s> Run<'s> {
         returned.map_err(|fault| self.failed(place, fault))
     }
 
+    /// The same, and the record of an action that fails before it begins.
+    pub fn recorded<T>(&self, place: &Place, begun: Result<T, Fault>) -> Result<T, Stop> {
+        if let Err(fault) = &begun {
+            self.record(place, Record::of(&Err(fault.clone())));
+        }
+        self.located(place, begun)
+    }
+
     /// The record of an action that ended.
     pub fn record(&self, place: &Place, record: Record) {
         let (status, attempt) = (record.status.as_str(), place.attempt);
