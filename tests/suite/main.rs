@@ -24,6 +24,7 @@ mod language;
 mod life;
 mod loom;
 mod machine;
+mod reference;
 mod serve;
 mod simulation;
 mod source;

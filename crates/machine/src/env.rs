@@ -497,8 +497,7 @@ impl Env for View<'_> {
     }
 
     fn attempt(&self) -> u32 {
-        let cursor = self.run.cursors.get(&self.cursor);
-        cursor.map_or(1, |cursor| cursor.attempt())
+        self.current_attempt()
     }
 
     fn attempts_of(&self, action: &str) -> u32 {

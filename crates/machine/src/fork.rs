@@ -193,9 +193,10 @@ impl<'a> Stepper<'a> {
             ScopeKind::Dag { nodes } => {
                 let records = self.run.records_of(parent)?;
                 let node = nodes.get(index as usize);
-                if let Some(record) = node.and_then(|node| records.get(&node.action)) {
-                    status = record.status;
-                }
+                let record = node.and_then(|node| records.get(&node.action));
+                // One that succeeded and whose jump cannot be computed has failed all the same.
+                let record = record.filter(|record| record.status != Status::Succeeded);
+                status = record.map_or(status, |record| record.status);
             }
             ScopeKind::ForEach {
                 on_error: OnError::Stop,

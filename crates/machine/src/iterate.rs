@@ -598,7 +598,7 @@ impl<'a> Stepper<'a> {
         self.grant_usage(this)?;
         if self.run.cursor(cursor)?.wait == Wait::Budget {
             let done = self.delay_or_begin(this, first);
-            self.raise_on_fault(cursor, done)?;
+            self.raise_between(this, done)?;
         }
         Ok(())
     }
@@ -609,7 +609,18 @@ impl<'a> Stepper<'a> {
     pub fn iteration_failed(&mut self, this: LoopRef<'a>) -> MachineResult {
         self.end_iteration(this, Status::Failed)?;
         let done = self.check(this, true, false);
-        self.raise_on_fault(this.cursor, done)
+        self.raise_between(this, done)
+    }
+
+    /// Raises a fault of the loop's own between two iterations. The cursor may still be where the last one failed.
+    fn raise_between(&mut self, this: LoopRef<'a>, done: StepResult) -> MachineResult {
+        match split_fault(done)? {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                let error = self.locate_fault_at(this.cursor, this.scope.action, fault);
+                self.raise(this.cursor, error, RaisedAt::Here)
+            }
+        }
     }
 
     /// The loop is over and did what it should, unless it survived a failure that was its last

@@ -44,14 +44,16 @@ impl<'a> Stepper<'a> {
         self.close_frames(cursor, 1, Status::Succeeded)?;
         let (parent, index) = self.branch_of(cursor)?;
         let (depth, frame) = self.top_frame(parent)?;
-        self.emit(match frame.scope == target {
-            true => Change::BranchEnded {
-                cursor: parent,
-                depth: depth_to_u32(depth),
-                index,
-                outcome: branch_outcome(Status::Succeeded, None),
-            },
-            false => Change::CursorDropped(cursor),
+        if frame.scope != target {
+            self.emit(Change::CursorDropped(cursor))?;
+            return Ok(parent);
+        }
+        self.item_row(parent, cursor, Status::Succeeded)?;
+        self.emit(Change::BranchEnded {
+            cursor: parent,
+            depth: depth_to_u32(depth),
+            index,
+            outcome: branch_outcome(Status::Succeeded, None),
         })?;
         Ok(parent)
     }
@@ -62,16 +64,15 @@ impl<'a> Stepper<'a> {
         self.close_frames(cursor, keep, status)
     }
 
-    /// Pops frames, innermost first, until `keep` are left.
+    /// Pops frames, innermost first, until `keep` are left. Each one before the next is closed: the end of an action
+    /// is not reported as inside of what was in it.
     fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> MachineResult {
         let frames = self.run.cursor(cursor)?.frames.len();
-        if frames <= keep {
-            return Ok(());
-        }
         for depth in (keep..frames).rev() {
             self.close_frame(cursor, depth, status)?;
+            self.emit(Change::Popped(cursor, depth_to_u32(depth)))?;
         }
-        self.emit(Change::Popped(cursor, depth_to_u32(keep)))
+        Ok(())
     }
 
     fn close_frame(&mut self, cursor: CursorId, depth: usize, status: Status) -> MachineResult {
@@ -155,8 +156,8 @@ impl<'a> Stepper<'a> {
             }
             // The branch that a jump left is gone already.
             if self.run.cursors.contains_key(&branch) {
+                self.cancel(branch, 1, Status::Cancelled)?;
                 self.item_row(cursor, branch, Status::Cancelled)?;
-                self.cancel(branch, 0, Status::Cancelled)?;
                 self.emit(Change::CursorDropped(branch))?;
             }
         }
@@ -184,16 +185,28 @@ impl<'a> Stepper<'a> {
             }
             Wait::Signal(name) => {
                 let name = name.clone();
-                self.count_unanswered(&name)?;
-                self.record_cancelled(cursor, status, self.now)
+                self.signal_wait_cancelled(cursor, &name, status, self.now)
             }
             Wait::Question(asked) => {
                 let (name, since) = (asked.signal.clone(), asked.since);
-                self.count_unanswered(&name)?;
-                self.record_cancelled(cursor, status, since)
+                self.signal_wait_cancelled(cursor, &name, status, since)
             }
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),
         }
+    }
+
+    /// Nothing but the cursor says that it waits for a signal: it must not, or the end of the run would cancel the
+    /// wait again.
+    fn signal_wait_cancelled(
+        &mut self,
+        cursor: CursorId,
+        name: &Name,
+        status: Status,
+        since: Timestamp,
+    ) -> MachineResult {
+        self.count_unanswered(name)?;
+        self.record_cancelled(cursor, status, since)?;
+        self.emit(Change::Waits(cursor, Wait::Ready))
     }
 
     fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
@@ -325,7 +338,7 @@ impl<'a> Stepper<'a> {
                 node_name,
                 status,
                 error: error.map(|fault| fault.message.clone()),
-                attempt: self.attempt(cursor)?,
+                attempt: self.view(cursor).current_attempt(),
                 path,
                 iteration,
             });

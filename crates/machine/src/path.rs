@@ -26,6 +26,15 @@ impl<'a> View<'a> {
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }
 
+    /// The attempt of the innermost retry around this place, from 1: also of one around the fork that a branch is of.
+    pub fn current_attempt(&self) -> u32 {
+        let retries = self.frames().find_map(|(_, frame)| match &frame.kind {
+            FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
+            _ => None,
+        });
+        retries.unwrap_or(1)
+    }
+
     pub fn enclosing(&self) -> impl Iterator<Item = Enclosing<'a>> + '_ {
         let program = self.program;
         self.frames()

@@ -88,17 +88,6 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The attempt of the innermost retry around it.
-    #[must_use]
-    pub fn attempt(&self) -> u32 {
-        let mut frames = self.frames.iter().rev();
-        let retries = frames.find_map(|frame| match &frame.kind {
-            FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
-            _ => None,
-        });
-        retries.unwrap_or(1)
-    }
-
     /// The cursor that forked this one, which is `own`: an older one. A store that was tampered with may
     /// say another, and who goes from cursor to cursor must come to an end.
     #[must_use]

@@ -160,7 +160,7 @@ impl<'a> Stepper<'a> {
             action: state.name.clone(),
             inputs,
             key: self.view(cursor).key(&state.name),
-            attempt: self.attempt(cursor)?,
+            attempt: self.view(cursor).current_attempt(),
             timeout_ms,
         };
         let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
@@ -183,11 +183,6 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Waits(cursor, Wait::Effect(id)))?;
         self.effect(Effect::Start { id, request: asked });
         Ok(())
-    }
-
-    /// The attempt of the innermost enclosing retry.
-    pub fn attempt(&self, cursor: CursorId) -> MachineResult<u32> {
-        Ok(self.run.cursor(cursor)?.attempt())
     }
 
     pub fn assign_call_result(&mut self, cursor: CursorId, result: &Value) -> MachineResult {

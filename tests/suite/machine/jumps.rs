@@ -349,3 +349,63 @@ fn a_fault_in_a_break_condition_has_the_place_of_its_action() {
         "{error}"
     );
 }
+
+#[test]
+fn the_item_that_breaks_a_foreach_has_a_row() {
+    let body = "
+      a: { type: compose, inputs: \"@item()\", break_when: \"@equals(item(), 1)\" }";
+    let played = each("", body).play();
+    let rows = [
+        r#"each#0 Succeeded - {"a":0}"#,
+        r#"each#1 Succeeded - {"a":1}"#,
+    ];
+    assert_eq!(played.rows(), rows);
+}
+
+/// Its row is written when all in it has ended, and has nothing of an earlier attempt.
+#[test]
+fn an_aborted_item_has_the_row_of_what_ended_in_it() {
+    let body = "
+      first: { type: wait, interval: \"PT@{mul(item(), 3)}S\", break_when: \"@equals(item(), 1)\" }
+      poll:
+        type: until
+        condition: \"@false\"
+        limit: { count: 1 }
+        retry: { type: fixed, interval: PT1S, count: 1, jitter: none }
+        actions: { a: { type: shell, run: x } }";
+    let played = each("concurrency: 2", body)
+        .world(|call| ok("7").after(1 + 4 * call.n as u64))
+        .play();
+    let rows = [
+        r#"each#0/poll#0 Succeeded false {"a":7}"#,
+        r#"each#1 Succeeded - {"first":null}"#,
+        r#"each#0/poll#0 Cancelled false {}"#,
+        r#"each#0 Cancelled - {"first":null}"#,
+    ];
+    assert_eq!(played.rows(), rows);
+}
+
+/// What waits for an action whose jump cannot be computed sees a failure, and may handle it.
+#[test]
+fn a_break_that_cannot_be_computed_fails_its_graph() {
+    let graph = |status: &str| {
+        five(&format!(
+            "
+      a: {{ type: compose, inputs: x, break_when: \"@greater(outputs('a'), 1)\" }}
+      b: {{ type: compose, inputs: y, runAfter: {{ a: [{status}] }} }}"
+        ))
+        .play()
+    };
+    let error = graph("Succeeded").error();
+    assert!(error.starts_with("expression: "), "{error}");
+    let place = "; action a; iteration 0 of five; line 9";
+    assert!(error.ends_with(place), "{error}");
+    let handled = graph("Failed");
+    assert_eq!(handled.status(), RunStatus::Succeeded);
+    let count = handled
+        .story()
+        .iter()
+        .filter(|line| line.contains("\"b\""))
+        .count();
+    assert_eq!(count, 5);
+}

@@ -1,8 +1,8 @@
 //! Timeouts and what a loop does at its limits.
 
-use super::play::{Answer, Case, Outside, fails, ok};
+use super::play::{Answer, Case, Outside, Played, fails, ok};
 use std::time::Duration;
-use windlass_machine::RunStatus;
+use windlass_machine::{HistoryEvent, HistoryKind, RunStatus};
 
 #[test]
 fn a_timeout_cuts_a_hanging_action_in_the_middle() {
@@ -403,4 +403,52 @@ actions:
     .play();
     assert!(played.error().contains("divides by zero"));
     assert_eq!(played.steps.len(), 1);
+}
+
+/// The ends that the history reports: the action, how, and the loop around it.
+fn ends(played: &Played) -> Vec<String> {
+    let end = |event: &HistoryEvent| match &event.what {
+        HistoryKind::ActionEnded {
+            node_name,
+            status,
+            path,
+            ..
+        } => {
+            let path = path.as_deref().unwrap_or("-");
+            Some(format!("{node_name} {} {path}", status.as_str()))
+        }
+        _ => None,
+    };
+    played.history.iter().filter_map(end).collect()
+}
+
+#[test]
+fn what_a_timeout_aborts_ends_once_and_where_it_is() {
+    let block = |action: &str| {
+        Case::yaml(&format!(
+            "
+actions:
+  block:
+    type: scope
+    timeout: PT4S
+    actions:
+      {action}
+"
+        ))
+        .world(|_| Answer::Never)
+        .play()
+    };
+    let ask = block("ask: { type: waitForSignal, signal: go }");
+    let aborted = ["ask Cancelled -", "block Cancelled -", "block TimedOut -"];
+    assert_eq!(ends(&ask), aborted);
+    let poll = block(
+        "poll: { type: until, condition: \"@false\", actions: { check: { type: shell, run: x } } }",
+    );
+    let aborted = [
+        "check Cancelled poll",
+        "poll Cancelled poll",
+        "block Cancelled -",
+        "block TimedOut -",
+    ];
+    assert_eq!(ends(&poll), aborted);
 }

@@ -1,8 +1,9 @@
 //! until, while and doUntil: when they look, how often they run, what they tell and what they
 //! give.
 
-use super::play::{Answer, Case, fails, ok};
+use super::play::{Answer, Case, fails, ok, read};
 use windlass_machine::RunStatus;
+use windlass_model::hir::{Block, StepKind};
 
 const KINDS: [&str; 4] = ["until", "while", "doUntil", "Until"];
 
@@ -525,4 +526,28 @@ fn loops_nest_five_deep() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), 32, "every request has a key of its own");
+}
+
+/// Also where the actions of the body are in a sequence, as no format with such loops has them now.
+#[test]
+fn a_condition_that_fails_after_a_failed_iteration_has_the_place_of_its_loop() {
+    let mut workflow = read(
+        "
+actions:
+  poll:
+    type: doUntil
+    condition: \"@equals(div(1, 0), 1)\"
+    actions:
+      check: { type: shell, run: x }
+",
+    );
+    if let Block::Sequence(steps) = &mut workflow.body
+        && let StepKind::Loop(spec) = &mut steps[0].kind
+    {
+        spec.survives_failure = true;
+    }
+    let played = Case::hir(&workflow).world(|_| fails("shell")).play();
+    let error = played.error();
+    let place = "; action poll; iteration 0 of poll; line 3";
+    assert!(error.ends_with(place), "{error}");
 }

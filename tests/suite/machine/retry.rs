@@ -340,3 +340,37 @@ fn what_is_known_of_the_last_attempt() {
     let second = (2, String::from("it was shell"), 2, None);
     assert_eq!(paused_at(10), second);
 }
+
+/// In a branch of a block as in the block itself.
+#[test]
+fn what_is_in_a_retried_block_has_its_attempt() {
+    for (kind, more) in [
+        ("scope", ""),
+        ("parallel", ""),
+        ("scope", "runAfter: {}"),
+        ("foreach", "foreach: [1]"),
+    ] {
+        let (each, after) = match more.starts_with("foreach") {
+            true => (more, ""),
+            false => ("", more),
+        };
+        let played = Case::yaml(&format!(
+            "
+actions:
+  block:
+    type: {kind}
+    {each}
+    retry: {{ type: fixed, interval: PT1S, count: 1, jitter: none }}
+    actions:
+      a: {{ type: compose, inputs: x }}
+      b:
+        type: shell
+        run: x
+        {after}
+"
+        ))
+        .world(|call| if call.n == 0 { fails("shell") } else { ok("1") })
+        .play();
+        assert_eq!(played.requests(), ["0 b 1", "1000 b 2"], "{kind} {more}");
+    }
+}

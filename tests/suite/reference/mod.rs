@@ -1,0 +1,120 @@
+//! The same random workflows run through the machine and through a reference model of
+//! `docs/reference/loops.md`, with the same answers and the same pauses, resumes, signals and cancels. Both must
+//! report the same history with its virtual times, requests, rows of iterations, variables and end.
+//!
+//! `WINDLASS_SEEDS=from..to` plays others; a seed that failed is printed with its program and the first difference.
+
+mod author;
+mod azure;
+mod compare;
+mod model;
+
+use crate::machine::play::{Answer, Case, Outside, START, read};
+use crate::support::sized;
+use model::{Arrival, Story};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use windlass_model::hir::Workflow;
+
+/// A workflow through the machine, undisturbed.
+fn by_machine(seed: u64, workflow: &Workflow) -> Story {
+    let mut case =
+        Case::hir(workflow).world(move |call| match author::answer(seed, call.name, call.n) {
+            None => Answer::Never,
+            Some((after, answer)) => Answer::Is(after, answer),
+        });
+    for (at, arrival) in author::arrivals(seed) {
+        let outside = match arrival {
+            Arrival::Pause => Outside::Pause,
+            Arrival::Resume => Outside::Resume,
+            Arrival::Cancel => Outside::Cancel,
+            Arrival::Signal(_, payload) => Outside::Signal("go", payload),
+        };
+        case = case.at(at, outside);
+    }
+    compare::story_of(&case.play_with(&mut |_, _| None))
+}
+
+fn by_model(seed: u64, workflow: &Workflow) -> Result<Story, String> {
+    let arrivals = author::arrivals(seed).into_iter();
+    let arrivals: Vec<_> = arrivals
+        .map(|(at, arrival)| (START.plus(Duration::from_secs(at)), arrival))
+        .collect();
+    let world = |name: &str, before| author::answer(seed, name, before);
+    model::play(workflow, START, &world, &arrivals)
+}
+
+/// What was played.
+#[derive(Default)]
+struct Tally {
+    refused: BTreeMap<String, u64>,
+    ends: BTreeMap<&'static str, u64>,
+    lines: usize,
+}
+
+/// Plays a seed in both ways; the first difference.
+fn difference(seed: u64, text: &str, tally: &mut Tally) -> Option<String> {
+    let mut workflow = read(text);
+    if seed.is_multiple_of(5) {
+        azure::convert(&mut workflow.body);
+    }
+    let model = match by_model(seed, &workflow) {
+        Ok(model) => model,
+        Err(what) => {
+            *tally.refused.entry(what).or_default() += 1;
+            return None;
+        }
+    };
+    tally.lines += model.lines.len();
+    let end = model.ended.as_ref().map(|ended| ended.status.as_str());
+    *tally.ends.entry(end.unwrap_or("waits")).or_default() += 1;
+    compare::difference(&by_machine(seed, &workflow), &model)
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let given = std::env::var("WINDLASS_SEEDS").ok();
+    match given.as_deref().and_then(|text| text.split_once("..")) {
+        Some((from, to)) => from.parse().unwrap()..to.parse().unwrap(),
+        None => 0..sized(20_000, 300),
+    }
+}
+
+#[test]
+fn the_machine_does_what_the_model_does() {
+    let (mut tally, mut failed) = (Tally::default(), Vec::new());
+    for seed in seeds() {
+        let text = author::workflow(seed);
+        let tried = catch_unwind(AssertUnwindSafe(|| difference(seed, &text, &mut tally)));
+        let found = match tried {
+            Ok(None) => continue,
+            Ok(Some(found)) => found,
+            Err(_) => String::from("a panic"),
+        };
+        if failed.is_empty() {
+            println!("seed {seed}:\n{text}\n{found}");
+        }
+        failed.push(seed);
+        if failed.len() >= 20 {
+            break;
+        }
+    }
+    let (refused, played) = (&tally.refused, tally.ends.values().sum::<u64>());
+    let lines = tally.lines;
+    println!(
+        "{played} workflows, {lines} lines, {:?}; refused: {refused:?}",
+        tally.ends
+    );
+    if let Some(seed) = failed.first() {
+        let next = seed + 1;
+        panic!("seeds {failed:?} differ; WINDLASS_SEEDS={seed}..{next} is above");
+    }
+    let count = seeds().end - seeds().start;
+    if count >= 100 {
+        let enough = played * 10 >= count * 9;
+        assert!(enough, "{played} of {count} are in the model");
+        for end in ["Succeeded", "Failed", "Cancelled"] {
+            assert!(tally.ends.get(end).is_some_and(|runs| runs * 50 > count));
+        }
+    }
+}
