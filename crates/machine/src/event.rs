@@ -66,9 +66,9 @@ impl Event {
                 let output = fault.output.as_ref();
                 output.is_none_or(|output| output.fits_in_bytes(bytes))
             }
+            Self::Signalled(signal) => signal.payload.fits_in_bytes(bytes),
             Self::Restored(_) => false,
             Self::TimerFired { .. }
-            | Self::Signalled(_)
             | Self::PauseRequested
             | Self::Resumed
             | Self::CancelRequested

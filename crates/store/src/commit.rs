@@ -348,8 +348,28 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
-/// What a commit writes, as far as it does not depend on others.
-pub(super) fn encode_commit(commit: &Commit) -> Result<EncodedCommit, StoreError> {
+/// About how many bytes of keys and headers a commit adds to its record.
+const COMMIT_OVERHEAD: usize = 512;
+
+/// What the first commits of a group write, as far as it does not depend on others: at least one, and no further ones
+/// after about so many bytes.
+pub(super) fn encode_group(
+    group: &[Commit],
+    bytes: usize,
+) -> Vec<Result<EncodedCommit, StoreError>> {
+    let (mut encoded, mut size) = (Vec::with_capacity(group.len()), 0);
+    for commit in group {
+        let one = encode_commit(commit);
+        size += one.as_ref().map_or(0, EncodedCommit::bytes) + COMMIT_OVERHEAD;
+        encoded.push(one);
+        if size > bytes {
+            break;
+        }
+    }
+    encoded
+}
+
+fn encode_commit(commit: &Commit) -> Result<EncodedCommit, StoreError> {
     let failed = |error| rejected(&commit.header.id, &RecordRejection::Encode(error));
     EncodedCommit::of(commit).map_err(failed)
 }

@@ -95,6 +95,7 @@ impl<K: Kv> Rows<K> {
             is_done = end.is_none();
             range.0 = end.map_or(range.0, Bound::Excluded);
         }
+        drop(snapshot);
         copy.flush(0)?;
         into.sync(group)?;
         Ok(())

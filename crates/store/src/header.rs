@@ -38,7 +38,7 @@ impl StoredHeader {
     /// The revisions whose records are there, up to `last` or the newest.
     ///
     /// # Errors
-    /// When those up to `last` were let go.
+    /// When those up to `last` were pruned.
     pub fn revisions_to(&self, last: Option<u64>) -> Result<(u64, u64), StoreError> {
         let (first, newest) = (self.bounds.first, self.header.revision);
         let last = last.unwrap_or(newest);

@@ -108,6 +108,11 @@ impl EncodedCommit {
         })
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
+    }
+
     /// Appends the record; returns how many bytes its body has before it is compressed.
     pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<u64, EncodeError> {
         codec::encode(out, &events)?;
@@ -136,10 +141,10 @@ fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
 }
 
 /// Appends the body of a record with these parts; returns how many bytes it has before it is compressed.
-fn write_body(out: &mut Vec<u8>, told: &[u8], changes: &[u8]) -> Result<u64, EncodeError> {
-    let length = u32::try_from(told.len())
+fn write_body(out: &mut Vec<u8>, report: &[u8], changes: &[u8]) -> Result<u64, EncodeError> {
+    let length = u32::try_from(report.len())
         .map_err(|_| EncodeError::Other("a commit has more data than a record can hold"))?;
-    let body = [&length.to_le_bytes(), told, changes].concat();
+    let body = [&length.to_le_bytes(), report, changes].concat();
     compress::write(out, &body)?;
     Ok(body.len() as u64)
 }

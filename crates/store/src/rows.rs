@@ -9,10 +9,9 @@ mod tests;
 pub(super) use root::{Meta, ends_too_early, older_mark};
 
 use super::codec::{self, BadRecord};
-use super::commit::{Writer, encode_commit};
+use super::commit::{Writer, encode_group};
 use super::feed::{Feed, Wake};
 use super::header::StoredHeader;
-use super::journal::EncodedCommit;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::snapshot::Snapshots;
@@ -469,25 +468,18 @@ impl<K: Kv> Store for Rows<K> {
         group: &[Commit],
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        // Before the writer is locked: other commits do not wait for it.
-        let encoded: Vec<Result<EncodedCommit, StoreError>> = {
-            let _sealing = self.sealing();
-            group.iter().map(encode_commit).collect()
-        };
-        let mut encoded = encoded.into_iter();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
+            let sealing = self.sealing();
+            // Before the writer is locked: other commits do not wait for it.
+            let encoded = encode_group(rest, K::MAX_UNSYNCED);
             let mut writer = self.next_writer();
             self.check_writable()?;
             writer.begin();
             let before = outcomes.len();
-            let sealing = self.sealing();
-            for (commit, encoded) in rest.iter().zip(encoded.by_ref()) {
+            for (commit, encoded) in rest.iter().zip(encoded) {
                 let put = |encoded| self.put_commit(&mut writer, commit, &encoded);
                 outcomes.push(encoded.and_then(put));
-                if writer.batch.len() > K::MAX_UNSYNCED {
-                    break;
-                }
             }
             drop(sealing);
             let staged = outcomes.get(before..).unwrap_or_default();

@@ -17,20 +17,27 @@ pub(super) struct Snapshots {
     open: Mutex<Vec<Arc<Mutex<SavedRows>>>>,
 }
 
-/// The rows of one moment that others changed since then, and that were not copied.
+/// The rows of one moment that others changed since then, behind those that were copied in order.
 #[derive(Default)]
 struct SavedRows {
     /// Rows up to this key were copied.
     copied: Vec<u8>,
-    /// By key; none: there was no such row.
-    rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    rows: BTreeMap<Vec<u8>, SavedRow>,
     /// Why a row could not be saved.
     failed: Option<KvError>,
 }
 
+/// What is under a key is not what was there.
+enum SavedRow {
+    /// This was there.
+    Row(Vec<u8>),
+    /// Nothing was there, or it was copied ahead of its turn.
+    Left,
+}
+
 /// The rows of a store as they were when it was opened.
 pub(super) struct Snapshot<'a> {
-    of: &'a Snapshots,
+    snapshots: &'a Snapshots,
     saved: Arc<Mutex<SavedRows>>,
 }
 
@@ -43,10 +50,13 @@ impl Snapshots {
         let saved = Arc::default();
         lock(&self.open).push(Arc::clone(&saved));
         self.count.fetch_add(1, Ordering::SeqCst);
-        Snapshot { of: self, saved }
+        Snapshot {
+            snapshots: self,
+            saved,
+        }
     }
 
-    /// Whether there is none.
+    /// Whether nothing is being copied.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         lock(&self.open).is_empty()
@@ -68,7 +78,10 @@ impl Snapshots {
                     continue;
                 }
                 match row(key) {
-                    Ok(value) => drop(saved.rows.insert(key.to_vec(), value)),
+                    Ok(row) => {
+                        let row = row.map_or(SavedRow::Left, SavedRow::Row);
+                        saved.rows.insert(key.to_vec(), row);
+                    }
                     // The copy fails, not the commit.
                     Err(error) => drop(saved.failed.get_or_insert(error)),
                 }
@@ -78,8 +91,9 @@ impl Snapshots {
 }
 
 impl Snapshot<'_> {
-    /// The rows behind those that were copied and up to the key `end`, or all that are left, as they were at the
-    /// moment of the snapshot; `found` are those that were found there since then.
+    /// The rows behind those that were copied and up to the key `end`, or all others, as they were at the moment of the
+    /// snapshot; `found` are those that are there now. Saved rows behind `end` come along, so that their values do not
+    /// stay in memory.
     pub fn rows(&self, mut found: CopiedRows, end: Option<&[u8]>) -> Result<CopiedRows, KvError> {
         let mut saved = lock(&self.saved);
         if let Some(error) = saved.failed.take() {
@@ -96,11 +110,16 @@ impl Snapshot<'_> {
             }
             None => BTreeMap::new(),
         };
-        for (key, value) in std::mem::replace(&mut saved.rows, later) {
-            match value {
-                Some(value) => found.insert(key, value),
-                None => found.remove(&key),
+        for (key, row) in std::mem::replace(&mut saved.rows, later) {
+            match row {
+                SavedRow::Row(value) => found.insert(key, value),
+                SavedRow::Left => found.remove(&key),
             };
+        }
+        for (key, row) in &mut saved.rows {
+            if let SavedRow::Row(value) = std::mem::replace(row, SavedRow::Left) {
+                found.insert(key.clone(), value);
+            }
         }
         Ok(found)
     }
@@ -108,7 +127,7 @@ impl Snapshot<'_> {
 
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        lock(&self.of.open).retain(|saved| !Arc::ptr_eq(saved, &self.saved));
-        self.of.count.fetch_sub(1, Ordering::SeqCst);
+        lock(&self.snapshots.open).retain(|saved| !Arc::ptr_eq(saved, &self.saved));
+        self.snapshots.count.fetch_sub(1, Ordering::SeqCst);
     }
 }

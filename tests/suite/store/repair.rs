@@ -509,9 +509,10 @@ fn leave_out_a_commit(flipped: bool) {
     }
     db.flush().unwrap();
     drop(db);
-    // The newest rows are before it.
-    let newest = alone(|| open_again(dir.path()).history("run-5", events.len() as u64 - 3, 9));
-    assert_eq!(newest.unwrap(), events[events.len() - 3..]);
+    // The newest commits can be read.
+    let last = was.header.revision;
+    let newest = alone(|| open_again(dir.path()).changes_back("run-5", last, 3));
+    assert_eq!(newest.unwrap().len(), 3);
     let repaired = alone(|| repair(dir.path())).unwrap();
     assert!(!repaired.unreadable.is_empty());
     let found = alone(|| examine(dir.path())).unwrap();

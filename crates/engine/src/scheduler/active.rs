@@ -23,7 +23,7 @@ const MIN_EVICTED_WAIT: Duration = Duration::from_secs(5);
 const SNAPSHOT_RATIO: u64 = 3;
 
 /// A commit with more bytes takes long to encode.
-pub(super) const LARGE_COMMIT: usize = 256 << 10;
+pub(super) const LARGE_COMMIT: u64 = 256 << 10;
 
 /// A step whose only effects are safe requests, which have left.
 pub(super) struct HeldStep {
@@ -75,7 +75,7 @@ pub(super) struct ActiveRun {
     /// Its last step took long: the next one is computed elsewhere from the start.
     pub heavy: bool,
     /// Its last commit was large, or its next one is: a thread of its own writes it.
-    pub large: bool,
+    pub is_large: bool,
     /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
     pub missing: Option<String>,
     /// A step that is stored with the next one, or soon.
@@ -143,7 +143,7 @@ impl ActiveRun {
             computing: None,
             computed: None,
             heavy: false,
-            large: false,
+            is_large: false,
             missing: None,
             held: None,
             source,
@@ -182,7 +182,9 @@ impl ActiveRun {
     /// Whether the journal's tail has outgrown the state.
     fn needs_snapshot(&mut self) -> bool {
         let weighed = self.hosted.weigh();
-        weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO))
+        let needed = weighed.filter(|bytes| self.tail_bytes > bytes.saturating_mul(SNAPSHOT_RATIO));
+        self.is_large |= needed.is_some_and(|bytes| bytes > LARGE_COMMIT);
+        needed.is_some()
     }
 
     /// Carries out a request. `runs` is the number of runs in memory.
@@ -211,7 +213,7 @@ impl ActiveRun {
 
     pub fn on_committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
         let bytes = change_bytes.max(snapshot_bytes.unwrap_or(0));
-        self.large = bytes > LARGE_COMMIT as u64;
+        self.is_large = bytes > LARGE_COMMIT;
         match snapshot_bytes {
             Some(bytes) => {
                 self.hosted.set_snapshot_bytes(bytes);

@@ -61,21 +61,21 @@ pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
     /// Whether its steps took long, or are large.
-    large: bool,
+    is_large: bool,
 }
 
 impl Batch {
-    fn new(large: bool) -> Self {
+    fn new(is_large: bool) -> Self {
         Self {
             group: Vec::new(),
             waiting: Vec::new(),
-            large,
+            is_large,
         }
     }
 
     /// Whether it takes long to encode.
     pub fn is_large(&self) -> bool {
-        self.large
+        self.is_large
     }
 
     /// Makes it durable.
@@ -113,7 +113,6 @@ impl Driver {
         }
         while self.can_commit() {
             let size = self.busy.len().min(BATCH);
-            let few = size <= FEW_RUNS && self.writers.in_flight() == 0;
             let [usual, large] = self.next_batches(size);
             if !large.waiting.is_empty() {
                 self.hand_over(large);
@@ -121,7 +120,8 @@ impl Driver {
             if usual.waiting.is_empty() {
                 continue;
             }
-            if few {
+            // This thread would wait for a large batch, too.
+            if size <= FEW_RUNS && self.writers.are_idle() {
                 return self.write_here(usual);
             }
             self.hand_over(usual);
@@ -197,7 +197,7 @@ impl Driver {
         self.allowance = BATCH_WORK;
         for run in runs {
             if let Some((commit, step)) = self.advance(run) {
-                let is_large = self.runs.get(run).is_some_and(|active| active.large);
+                let is_large = self.runs.get(run).is_some_and(|active| active.is_large);
                 let batch = if is_large { &mut large } else { &mut usual };
                 batch.group.extend(commit);
                 batch.waiting.push(step);
@@ -243,7 +243,7 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         active.queued = false;
         if let Some(computed) = active.computed.take() {
-            active.large = true;
+            active.is_large = true;
             return self.commit_of_step(run, *computed);
         }
         let now = active.hosted.event_time(clock);
@@ -271,7 +271,7 @@ impl Driver {
                 break;
             }
             let (event, reply) = *next;
-            active.large |= !event.fits_in_bytes(LARGE_COMMIT);
+            active.is_large |= !event.fits_in_bytes(LARGE_COMMIT as usize);
             // What came before it may have answered the question, or ended the run.
             let refused = match &event {
                 Event::Signalled(signal) => refused_signal(run, active, signal),

@@ -2,7 +2,7 @@
 //!
 //! An effect that only waits, and is the only one in flight of a few runs, runs on the driver's thread: to wake two
 //! threads costs more than most calls. Everything else runs on the workers, which may be busy for long. Guests have
-//! workers of their own: what their calls compute, as when a large answer is read, delays no request to the API.
+//! workers of their own: what their calls compute, as when a large output is parsed, delays no request to the API.
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};
@@ -17,6 +17,7 @@ use futures_util::FutureExt;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,9 +73,14 @@ impl GuestRuntime {
     fn handle(&self) -> Option<&Handle> {
         let runtime = self.0.get_or_init(|| {
             let mut threads = Builder::new_multi_thread();
-            let made = threads.thread_name("windlass-guest").enable_all().build();
-            let made = made.inspect_err(|error| tracing::warn!(%error, "guests have no threads"));
-            made.ok()
+            threads.thread_name("windlass-guest").enable_all();
+            // tokio panics where the system has no thread left.
+            let made = catch_unwind(AssertUnwindSafe(|| threads.build()));
+            let made = made.ok().and_then(Result::ok);
+            if made.is_none() {
+                tracing::warn!("the calls of guests have no threads of their own");
+            }
+            made
         });
         runtime.as_ref().map(Runtime::handle)
     }

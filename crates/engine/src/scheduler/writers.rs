@@ -33,7 +33,7 @@ pub(super) struct Writers {
 #[derive(Default)]
 struct Lane {
     threads: Option<Threads>,
-    under_way: usize,
+    in_flight: usize,
 }
 
 struct Threads {
@@ -46,12 +46,12 @@ struct Threads {
 impl Writers {
     /// How many batches are on their way, without the large ones.
     pub fn in_flight(&self) -> usize {
-        self.usual.under_way
+        self.usual.in_flight
     }
 
     /// Whether no batch is on its way.
     pub fn are_idle(&self) -> bool {
-        self.usual.under_way + self.large.under_way == 0
+        self.usual.in_flight + self.large.in_flight == 0
     }
 
     /// Hands a batch over. [`Message::Written`] says when one is back.
@@ -106,22 +106,22 @@ impl Lane {
         batches
             .send(batch)
             .map_err(|refused| (refused.0, io::Error::other("the writers have ended")))?;
-        self.under_way += 1;
+        self.in_flight += 1;
         Ok(())
     }
 
     fn try_recv_batch(&mut self) -> Option<WrittenBatch> {
         let written = self.threads.as_ref()?.written.try_recv().ok()?;
-        self.under_way -= 1;
+        self.in_flight -= 1;
         Some(written)
     }
 
     fn recv_batch(&mut self) -> Option<WrittenBatch> {
-        if self.under_way == 0 {
+        if self.in_flight == 0 {
             return None;
         }
         let written = self.threads.as_ref()?.written.recv().ok()?;
-        self.under_way -= 1;
+        self.in_flight -= 1;
         Some(written)
     }
 }

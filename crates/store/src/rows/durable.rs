@@ -79,12 +79,15 @@ impl<K: Kv> Rows<K> {
         let bytes = writer.batch.len();
         let _unsynced = UnsyncedBytes::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
         let epoch = self.epoch.load(Ordering::SeqCst);
+        let row = |key: &[u8]| {
+            let row = self.kv.get(key)?;
+            Ok(row.map(|row| row.as_ref().to_vec()))
+        };
+        self.snapshots.save(&writer.batch, row);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-            self.snapshots.save(&writer.batch, |key| {
-                let row = self.kv.get(key)?;
-                Ok(row.map(|row| row.as_ref().to_vec()))
-            });
+            // For a snapshot that was opened in between.
+            self.snapshots.save(&writer.batch, row);
             self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
             self.applied.store(group, Ordering::SeqCst);
         }
