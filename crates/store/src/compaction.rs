@@ -4,7 +4,8 @@
 use super::commit::{Entry, Writer};
 use super::header::Bounds;
 use super::iteration_archive::Chunks;
-use super::journal::{Line, LoopRows, NewestRows, Order, RetainedRows};
+use super::journal::{Line, LoopRows, NewestRows, RetainedRows};
+use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::{Kv, Range, prefixed};
 use super::rows::Rows;

@@ -3,7 +3,8 @@
 
 use super::StoreError;
 use super::cells::{IterationFacts, has_error};
-use super::journal::{self, Line, Order};
+use super::journal::{self, Line};
+use super::journal_walk::Order;
 use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
 use super::rows::Rows;

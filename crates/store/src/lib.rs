@@ -30,6 +30,7 @@ mod integrity;
 mod iteration_archive;
 mod iterations;
 mod journal;
+mod journal_walk;
 mod keys;
 mod kind;
 mod kv;

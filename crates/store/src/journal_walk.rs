@@ -1,0 +1,325 @@
+//! Reads the rows of a journal. Commits wait while rows are copied, and not while they are decoded.
+
+use super::RunHeader;
+use super::StoreError;
+use super::codec::{self, BadRecord};
+use super::journal::changes;
+use super::keys::{self, Family};
+use super::kv::{Kv, Range};
+use super::pack;
+use super::rows::{Record, Rows, corrupt, unknown};
+use std::cmp::Ordering;
+use std::ops::{Bound, ControlFlow};
+use windlass_machine::{Change, RunState};
+
+/// The first key behind all records of a run.
+fn end_of_journal(run: &str) -> Vec<u8> {
+    let mut prefix = Vec::new();
+    keys::of_run(&mut prefix, Family::Changes, run);
+    keys::after(&prefix)
+}
+
+/// The rows of a journal from the one that has the record of a revision, or of the next one that is there.
+fn journal_from(run: &str, revision: u64) -> Range {
+    let mut from = Vec::new();
+    keys::numbered_row(&mut from, Family::Changes, run, revision);
+    (Bound::Included(from), Bound::Excluded(end_of_journal(run)))
+}
+
+/// Which way a journal is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From its beginning.
+    OldestFirst,
+    /// From its end.
+    NewestFirst,
+}
+
+/// How many bytes of a journal are copied at first before they are decoded, and the maximum. Commits wait for the
+/// copying, not for the decoding.
+const FIRST_SLICE: usize = 16 << 10;
+const MAX_SLICE: usize = 1 << 20;
+
+/// What was read of a row.
+struct ReadRow<T> {
+    /// The revision of its last record.
+    end: u64,
+    /// Its records that were not read yet, with their revisions.
+    records: Vec<(u64, T)>,
+}
+
+/// How far a journal was read: each record of some revisions must be there.
+struct JournalWalk<'a> {
+    run: &'a str,
+    first: u64,
+    last: u64,
+    order: Order,
+    /// The revision of the next record.
+    expected: u64,
+}
+
+impl<'a> JournalWalk<'a> {
+    fn new(run: &'a str, (first, last): (u64, u64), order: Order) -> Self {
+        let expected = match order {
+            Order::OldestFirst => first,
+            Order::NewestFirst => last,
+        };
+        Self {
+            run,
+            first,
+            last,
+            order,
+            expected,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        !(self.first..=self.last).contains(&self.expected)
+    }
+
+    fn missing(&self) -> StoreError {
+        missing_changes(self.run, self.expected)
+    }
+
+    /// Reads the next row. None: all of its records were read before.
+    fn read_row<T>(
+        &mut self,
+        row: &Record,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<ReadRow<T>>, StoreError> {
+        let end = keys::parse(&row.key).and_then(|parsed| parsed.number);
+        let end = end.ok_or_else(|| self.missing())?;
+        let records = row.decode(|bytes| pack::each(bytes, &decode))?;
+        let before = end.checked_sub(records.len() as u64);
+        let before = before.ok_or_else(|| self.missing())?;
+        if self.order == Order::NewestFirst && self.expected <= before {
+            // An older row of what is packed.
+            return Ok(None);
+        }
+        if self.expected <= before || end < self.expected {
+            return Err(self.missing());
+        }
+        let (wanted, next) = match self.order {
+            Order::OldestFirst => (self.expected..=self.last, end.saturating_add(1)),
+            Order::NewestFirst => (self.first..=self.expected, before),
+        };
+        self.expected = next;
+        let records = (before.saturating_add(1)..).zip(records);
+        let records = records.filter(|(revision, _)| wanted.contains(revision));
+        Ok(Some(ReadRow {
+            end,
+            records: records.collect(),
+        }))
+    }
+}
+
+pub(super) fn missing_changes(run: &str, revision: u64) -> StoreError {
+    corrupt(&format!("changes {revision} of run {run} are missing"))
+}
+
+/// What the state of a run is made of, copied at one moment.
+pub(super) struct CopiedRun {
+    pub header: RunHeader,
+    snapshot: Option<Record>,
+    /// The rows since then.
+    tail: Vec<Record>,
+}
+
+impl CopiedRun {
+    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
+    pub fn start(&mut self) -> Result<(RunState, u64), StoreError> {
+        let header = &self.header;
+        let Some(snapshot) = self.snapshot.take() else {
+            return Ok((RunState::new(header.id.clone(), header.program), 0));
+        };
+        let state = snapshot.decode(codec::decode::<RunState>)?;
+        if state.id != header.id || state.program != header.program {
+            let run = &header.id;
+            return Err(corrupt(&format!(
+                "the snapshot of run {run} is another run's"
+            )));
+        }
+        Ok((state, snapshot.value.len() as u64))
+    }
+
+    /// The changes of every commit since the snapshot, in order; returns how many bytes those have.
+    pub fn tail(&self, mut take: impl FnMut(Vec<Change>)) -> Result<u64, StoreError> {
+        let (run, last) = (&self.header.id, self.header.revision);
+        let range = (self.header.snapshot.saturating_add(1), last);
+        let mut walk = JournalWalk::new(run, range, Order::OldestFirst);
+        let mut bytes = 0;
+        let has_more = || {
+            let what = format!("run {run} has more changes than its header says: {last}");
+            corrupt(&what)
+        };
+        for row in &self.tail {
+            if walk.is_done() {
+                return Err(has_more());
+            }
+            let read = walk.read_row(row, changes)?.map(|read| read.records);
+            for (_, (size, changes)) in read.unwrap_or_default() {
+                bytes += size;
+                take(changes);
+            }
+        }
+        // The last row may be packed with later ones.
+        match walk.expected.cmp(&last.saturating_add(1)) {
+            Ordering::Less => Err(walk.missing()),
+            Ordering::Equal => Ok(bytes),
+            Ordering::Greater => Err(has_more()),
+        }
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    /// Reads the records of these revisions until `read` breaks; every one must be there.
+    pub(super) fn walk<T>(
+        &self,
+        run: &str,
+        revisions: (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, T) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.walk_rows(run, revisions, order, decode, |_, mut records| {
+            if order == Order::NewestFirst {
+                records.reverse();
+            }
+            let mut records = records.into_iter();
+            records.try_for_each(|(revision, record)| read(revision, record))
+        })
+    }
+
+    /// Reads the rows that have the records of these revisions until `read` breaks; every one must be
+    /// there. `read` gets the revision of a row's last record, and those of its records that were not read yet.
+    pub(super) fn walk_rows<T>(
+        &self,
+        run: &str,
+        revisions: (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, Vec<(u64, T)>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut walk = JournalWalk::new(run, revisions, order);
+        let (mut range, mut size) = (None, FIRST_SLICE);
+        while !walk.is_done() {
+            let (mut from, mut to) = match range.take() {
+                Some(range) => range,
+                None => self.journal_range(&walk)?,
+            };
+            let rows = {
+                let _reading = self.reading();
+                self.copy_rows((from.clone(), to.clone()), &walk, size)?
+            };
+            let last = rows.last().ok_or_else(|| walk.missing())?;
+            let after = Bound::Excluded(last.key.clone());
+            match order {
+                Order::OldestFirst => from = after,
+                Order::NewestFirst => to = after,
+            }
+            range = Some((from, to));
+            size = (size * 4).min(MAX_SLICE);
+            for row in &rows {
+                if walk.is_done() {
+                    break;
+                }
+                if let Some(row) = walk.read_row(row, &decode)?
+                    && read(row.end, row.records).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of the rows that have the records of a walk.
+    fn journal_range(&self, walk: &JournalWalk<'_>) -> Result<Range, StoreError> {
+        let run = walk.run;
+        let mut from = Vec::new();
+        keys::numbered_row(&mut from, Family::Changes, run, walk.first);
+        let to = match walk.order {
+            Order::OldestFirst => end_of_journal(run),
+            // The last one may be packed with later ones.
+            Order::NewestFirst => {
+                let _reading = self.reading();
+                let row = self
+                    .records(journal_from(run, walk.last))
+                    .next()
+                    .transpose()?;
+                keys::after(row.ok_or_else(|| walk.missing())?.0.as_ref())
+            }
+        };
+        Ok((Bound::Included(from), Bound::Excluded(to)))
+    }
+
+    /// Copies the next rows of a walk from a range, about `bytes` bytes of them. A row that cannot be read is an error
+    /// only if it is the first one: the walk may end before it.
+    fn copy_rows(
+        &self,
+        range: Range,
+        walk: &JournalWalk<'_>,
+        bytes: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let mut rows = self.records(range);
+        let mut next = || match walk.order {
+            Order::OldestFirst => rows.next(),
+            Order::NewestFirst => rows.next_back(),
+        };
+        let (mut copied, mut size) = (Vec::new(), 0);
+        while size < bytes
+            && let Some(row) = next()
+        {
+            let record = row.and_then(|(key, first)| self.record(key.as_ref(), first.as_ref()));
+            let record = match record {
+                Ok(record) => record,
+                Err(error) if copied.is_empty() => return Err(error),
+                Err(_) => break,
+            };
+            size += record.value.len();
+            let number = keys::parse(&record.key).and_then(|parsed| parsed.number);
+            copied.push(record);
+            if walk.order == Order::OldestFirst && number >= Some(walk.last) {
+                break;
+            }
+        }
+        Ok(copied)
+    }
+
+    /// The row that has the record of a revision, or else of the next one that is there.
+    pub(super) fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
+        let _reading = self.reading();
+        let row = self.records(journal_from(run, revision)).next();
+        let row = row.transpose()?;
+        row.map(|(key, first)| self.record(key.as_ref(), first.as_ref()))
+            .transpose()
+    }
+
+    /// Copies what the state of a run is made of.
+    pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
+        let _reading = self.reading();
+        let (head, _) = self
+            .stored_header_locked(run)?
+            .ok_or_else(|| unknown(run))?;
+        let header = head.header;
+        let snapshot = match header.snapshot {
+            0 => None,
+            number => {
+                let mut key = Vec::new();
+                keys::numbered_row(&mut key, Family::Snapshot, run, number);
+                let missing = || corrupt(&format!("snapshot {number} of run {run} is missing"));
+                Some(self.record_at(&key)?.ok_or_else(missing)?)
+            }
+        };
+        let tail = self.records(journal_from(run, header.snapshot.saturating_add(1)));
+        let tail = tail.map(|row| {
+            let (key, first) = row?;
+            self.record(key.as_ref(), first.as_ref())
+        });
+        Ok(CopiedRun {
+            snapshot,
+            tail: tail.collect::<Result<_, StoreError>>()?,
+            header,
+        })
+    }
+}

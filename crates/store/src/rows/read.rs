@@ -1,0 +1,232 @@
+//! Reads records: finds their pieces, checks them and decodes them.
+
+use super::super::codec::{self, BadRecord};
+use super::super::header::StoredHeader;
+use super::super::keys::{self, Family};
+use super::super::kv::{Kv, prefixed};
+use super::super::{StoreError, StoredRun};
+use super::{Rows, damaged, unknown};
+use std::borrow::Cow;
+use std::ops::Bound;
+
+impl<K: Kv> Rows<K> {
+    pub(crate) fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
+        let row = self.kv.get(key);
+        row.map_err(|error| self.unread(keys::describe(key), error))
+    }
+
+    /// The value of the record under a key.
+    pub(crate) fn read<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let record = self.copy_at(key)?;
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    /// The same for a caller that keeps groups from being applied.
+    pub(crate) fn read_locked<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let record = self.record_at(&name)?;
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    /// As [`Rows::read`], if it is the record with this checksum.
+    pub(crate) fn read_with_crc<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        crc: u32,
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let record = self.copy_at(key)?.filter(|record| record.crc == crc);
+        record.map(|record| record.decode(decode)).transpose()
+    }
+
+    pub(super) fn copy_at(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Option<Record>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let _reading = self.reading();
+        self.record_at(&name)
+    }
+
+    /// Copies the record under a key, if there is one.
+    pub(crate) fn record_at(&self, key: &[u8]) -> Result<Option<Record>, StoreError> {
+        let Some(first) = self.row(key)? else {
+            return Ok(None);
+        };
+        self.record(key, first.as_ref()).map(Some)
+    }
+
+    /// Copies the record whose first piece is at hand.
+    pub(crate) fn record(&self, key: &[u8], first: &[u8]) -> Result<Record, StoreError> {
+        Ok(Record {
+            key: key.to_vec(),
+            crc: codec::crc_of(first),
+            value: self.whole(key, first)?.into_owned(),
+        })
+    }
+
+    /// Decodes the record whose first piece is at hand.
+    pub(crate) fn value<T>(
+        &self,
+        key: &[u8],
+        first: &[u8],
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        let whole = self.whole(key, first)?;
+        decode(&whole).map_err(|error| damaged(key, &error))
+    }
+
+    /// The bytes of the record whose first piece is at hand.
+    pub(super) fn whole<'a>(
+        &self,
+        key: &[u8],
+        first: &'a [u8],
+    ) -> Result<Cow<'a, [u8]>, StoreError> {
+        let bad = |error: BadRecord| damaged(key, &error);
+        let piece = codec::check(key, first).map_err(bad)?;
+        let body = first.get(piece.body).unwrap_or_default();
+        let Some((further, crc)) = piece.further else {
+            return Ok(Cow::Borrowed(body));
+        };
+        let mut whole = Vec::with_capacity((usize::from(further) + 1) * codec::MAX_PIECE);
+        whole.extend_from_slice(body);
+        for number in 1..=u32::from(further) {
+            let mut name = key.to_vec();
+            keys::piece(&mut name, number);
+            let piece = self.row(&name)?;
+            let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
+            let piece = piece.as_ref();
+            let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
+            whole.extend_from_slice(piece.get(checked.body).unwrap_or_default());
+        }
+        codec::check_whole(&whole, crc).map_err(bad)?;
+        Ok(Cow::Owned(whole))
+    }
+
+    /// The first pieces of the records in a range, in order.
+    pub(crate) fn records(
+        &self,
+        range: super::super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        self.rows(range).filter(|row| match row {
+            Ok((key, _)) => keys::parse(key.as_ref()).is_none_or(|parsed| parsed.piece == 0),
+            Err(_) => true,
+        })
+    }
+
+    /// The records of a family in the order of their names, after `after`.
+    pub(crate) fn page<T>(
+        &self,
+        family: Family,
+        write_key: impl FnOnce(&mut Vec<u8>, &str),
+        after: Option<&str>,
+        limit: usize,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (mut from, to) = prefixed(&[family.byte()]);
+        if let Some(after) = after {
+            let mut key = Vec::new();
+            write_key(&mut key, after);
+            from = Bound::Excluded(key);
+        }
+        let _reading = self.reading();
+        let page = self.records((from, to)).take(limit).map(|row| {
+            let (key, first) = row?;
+            self.value(key.as_ref(), first.as_ref(), &decode)
+        });
+        page.collect()
+    }
+
+    /// The rows in a range, in order.
+    pub(crate) fn rows(
+        &self,
+        range: super::super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        let from = match &range.0 {
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+            Bound::Unbounded => Vec::new(),
+        };
+        self.kv.range(range).map(move |row| {
+            row.map_err(|error| {
+                let what = format_args!("rows from {}", from.escape_ascii());
+                self.unread(what, error)
+            })
+        })
+    }
+
+    /// A run's head and its row's checksum.
+    pub(crate) fn stored_header(
+        &self,
+        run: &str,
+    ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
+        let _reading = self.reading();
+        self.stored_header_locked(run)
+    }
+
+    /// The same for a caller that keeps groups from being applied.
+    pub(crate) fn stored_header_locked(
+        &self,
+        run: &str,
+    ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        keys::of_run(&mut name, Family::Header, run);
+        let Some(first) = self.row(&name)? else {
+            return Ok(None);
+        };
+        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHeader>)?;
+        Ok(Some((stored, codec::crc_of(first.as_ref()))))
+    }
+
+    pub(super) fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
+        let mut copied = self.copy_run(run)?;
+        let (mut state, snapshot_bytes) = copied.start()?;
+        let mut folded = Ok(());
+        let tail_bytes = copied.tail(|changes| {
+            let mut changes = changes.iter();
+            if folded.is_ok() {
+                folded = changes.try_for_each(|change| state.apply(change));
+            }
+        })?;
+        folded.map_err(|bug| StoreError::replay_failed(run, &bug))?;
+        Ok(StoredRun {
+            header: copied.header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
+        })
+    }
+
+    pub(crate) fn known(&self, run: &str) -> Result<StoredHeader, StoreError> {
+        match self.stored_header(run)? {
+            Some((head, _)) => Ok(head),
+            None => Err(unknown(run)),
+        }
+    }
+}
+
+/// A record as it is stored, put together from its pieces.
+pub(crate) struct Record {
+    pub key: Vec<u8>,
+    /// The checksum of its first piece.
+    crc: u32,
+    pub value: Vec<u8>,
+}
+
+impl Record {
+    pub fn decode<T>(
+        &self,
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        decode(&self.value).map_err(|error| damaged(&self.key, &error))
+    }
+}
