@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use windlass_store::StoreKind;
 
-/// A loop that makes a step as often as it can.
+/// A loop that makes a step fifty times a second.
 const BUSY: &str = r#"
 name: busy
 variables: { n: 0 }
@@ -20,8 +20,8 @@ actions:
   grow:
     type: until
     condition: "@greaterOrEquals(variables('n'), 100000)"
-    limit: { count: 1000, timeout: PT1H }
-    delay: PT0.05S
+    limit: { count: 5000, timeout: PT1H }
+    delay: PT0.02S
     actions:
       more: { type: incrementVariable, inputs: { name: n, value: 1 } }
 "#;
@@ -53,7 +53,7 @@ async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
     fill(&place.state(), 100, 3);
     let server = Server::start(&place.state());
     let mut begun = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..20 {
         begun.push(server.begin(BUSY, json!({})).await);
     }
     for round in 0..5 {
