@@ -351,8 +351,8 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
 /// About how many bytes of keys and headers a commit adds to its record.
 const COMMIT_OVERHEAD: usize = 512;
 
-/// What the first commits of a group write, as far as it does not depend on others: at least one, and no further ones
-/// after about so many bytes.
+/// What the first commits of a group write, as far as it does not depend on others: at least one, and no more than have
+/// about `bytes` bytes.
 pub(super) fn encode_group(
     group: &[Commit],
     bytes: usize,

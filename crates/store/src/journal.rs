@@ -122,21 +122,21 @@ impl EncodedCommit {
 
 /// Appends the record of a commit without the number of its events; returns how many bytes its body has.
 fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
-    let mut told = Vec::new();
-    codec::encode(&mut told, &(commit.loops.len() as u64))?;
+    let mut report = Vec::new();
+    codec::encode(&mut report, &(commit.loops.len() as u64))?;
     for row in &commit.loops {
         if row.last.is_empty() && row.collected.is_null() && row.pages.is_empty() {
-            codec::encode(&mut told, row)?;
+            codec::encode(&mut report, row)?;
         } else {
-            codec::encode(&mut told, &row.row())?;
+            codec::encode(&mut report, &row.row())?;
         }
     }
-    codec::encode_all(&mut told, &commit.iterations)?;
-    codec::encode_all(&mut told, &commit.history)?;
+    codec::encode_all(&mut report, &commit.iterations)?;
+    codec::encode_all(&mut report, &commit.history)?;
     // A snapshot has them too, but not what was before them: reports go back over it.
     let mut changes = Vec::new();
     codec::encode_all(&mut changes, &commit.changes)?;
-    write_body(out, &told, &changes)
+    write_body(out, &report, &changes)
 }
 
 /// Appends the body of a record with these parts; returns how many bytes it has before it is compressed.

@@ -270,8 +270,7 @@ impl<K: Kv> Rows<K> {
         while size < bytes
             && let Some(row) = next()
         {
-            let record = row.and_then(|(key, first)| self.record(key.as_ref(), first.as_ref()));
-            let record = match record {
+            let record = match row.and_then(|row| self.record(&row)) {
                 Ok(record) => record,
                 Err(error) if copied.is_empty() => return Err(error),
                 Err(_) => break,
@@ -290,9 +289,7 @@ impl<K: Kv> Rows<K> {
     pub(super) fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
         let _reading = self.reading();
         let row = self.records(journal_from(run, revision)).next();
-        let row = row.transpose()?;
-        row.map(|(key, first)| self.record(key.as_ref(), first.as_ref()))
-            .transpose()
+        row.map(|row| self.record(&row?)).transpose()
     }
 
     /// Copies what the state of a run is made of.
@@ -305,17 +302,15 @@ impl<K: Kv> Rows<K> {
         let snapshot = match header.snapshot {
             0 => None,
             number => {
-                let mut key = Vec::new();
-                keys::numbered_row(&mut key, Family::Snapshot, run, number);
+                let key = |key: &mut Vec<u8>| {
+                    keys::numbered_row(key, Family::Snapshot, run, number);
+                };
                 let missing = || corrupt(&format!("snapshot {number} of run {run} is missing"));
-                Some(self.record_at(&key)?.ok_or_else(missing)?)
+                Some(self.record_at(key)?.ok_or_else(missing)?)
             }
         };
         let tail = self.records(journal_from(run, header.snapshot.saturating_add(1)));
-        let tail = tail.map(|row| {
-            let (key, first) = row?;
-            self.record(key.as_ref(), first.as_ref())
-        });
+        let tail = tail.map(|row| self.record(&row?));
         Ok(CopiedRun {
             snapshot,
             tail: tail.collect::<Result<_, StoreError>>()?,

@@ -1,12 +1,11 @@
 //! The rows of a store as they are at one moment, for a copy that is made while others write: before a group is
-//! applied, the rows that it replaces or removes are saved, as far as they were not copied. Nothing is saved while
-//! there is no copy in progress.
+//! applied, the rows that it replaces or removes are saved, as far as they were not copied. Without a copy in progress
+//! nothing is saved.
 
 use super::kv::KvError;
 use super::rows::lock;
 use super::write_batch::WriteBatch;
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -22,17 +21,12 @@ pub(super) struct Snapshots {
 struct SavedRows {
     /// Rows up to this key were copied.
     copied: Vec<u8>,
-    rows: BTreeMap<Vec<u8>, SavedRow>,
+    /// The keys under which something else is now, or nothing.
+    changed: BTreeSet<Vec<u8>>,
+    /// What was there, until the next slice: no row under a key that was new.
+    rows: CopiedRows,
     /// Why a row could not be saved.
     failed: Option<KvError>,
-}
-
-/// What is under a key is not what was there.
-enum SavedRow {
-    /// This was there.
-    Row(Vec<u8>),
-    /// Nothing was there, or it was copied ahead of its turn.
-    Left,
 }
 
 /// The rows of a store as they were when it was opened.
@@ -74,13 +68,13 @@ impl Snapshots {
         for saved in lock(&self.open).iter() {
             let mut saved = lock(saved);
             for (key, _) in batch.ops() {
-                if key <= saved.copied.as_slice() || saved.rows.contains_key(key) {
+                if key <= saved.copied.as_slice() || saved.changed.contains(key) {
                     continue;
                 }
                 match row(key) {
                     Ok(row) => {
-                        let row = row.map_or(SavedRow::Left, SavedRow::Row);
-                        saved.rows.insert(key.to_vec(), row);
+                        saved.rows.extend(row.map(|row| (key.to_vec(), row)));
+                        saved.changed.insert(key.to_vec());
                     }
                     // The copy fails, not the commit.
                     Err(error) => drop(saved.failed.get_or_insert(error)),
@@ -99,28 +93,17 @@ impl Snapshot<'_> {
         if let Some(error) = saved.failed.take() {
             return Err(error);
         }
-        let later = match end {
-            Some(end) => {
-                let behind = (Bound::Excluded(end), Bound::Unbounded);
-                let first = saved.rows.range::<[u8], _>(behind).next();
-                let first = first.map(|(key, _)| key.clone());
-                let later = first.map(|first| saved.rows.split_off(&first));
-                saved.copied = end.to_vec();
-                later.unwrap_or_default()
-            }
-            None => BTreeMap::new(),
-        };
-        for (key, row) in std::mem::replace(&mut saved.rows, later) {
-            match row {
-                SavedRow::Row(value) => found.insert(key, value),
-                SavedRow::Left => found.remove(&key),
-            };
+        if let Some(end) = end {
+            saved.copied = end.to_vec();
         }
-        for (key, row) in &mut saved.rows {
-            if let SavedRow::Row(value) = std::mem::replace(row, SavedRow::Left) {
-                found.insert(key.clone(), value);
+        while let Some(key) = saved.changed.pop_first() {
+            if end.is_some_and(|end| key.as_slice() > end) {
+                saved.changed.insert(key);
+                break;
             }
+            found.remove(&key);
         }
+        found.append(&mut saved.rows);
         Ok(found)
     }
 }

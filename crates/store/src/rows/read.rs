@@ -31,9 +31,7 @@ impl<K: Kv> Rows<K> {
         key: impl FnOnce(&mut Vec<u8>),
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
     ) -> Result<Option<T>, StoreError> {
-        let mut name = Vec::with_capacity(64);
-        key(&mut name);
-        let record = self.record_at(&name)?;
+        let record = self.record_at(key)?;
         record.map(|record| record.decode(decode)).transpose()
     }
 
@@ -52,22 +50,27 @@ impl<K: Kv> Rows<K> {
         &self,
         key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<Record>, StoreError> {
-        let mut name = Vec::with_capacity(64);
-        key(&mut name);
         let _reading = self.reading();
-        self.record_at(&name)
+        self.record_at(key)
     }
 
     /// Copies the record under a key, if there is one.
-    pub(crate) fn record_at(&self, key: &[u8]) -> Result<Option<Record>, StoreError> {
-        let Some(first) = self.row(key)? else {
-            return Ok(None);
-        };
-        self.record(key, first.as_ref()).map(Some)
+    pub(crate) fn record_at(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Option<Record>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let first = self.row(&name)?;
+        first.map(|first| self.record(&(name, first))).transpose()
     }
 
-    /// Copies the record whose first piece is at hand.
-    pub(crate) fn record(&self, key: &[u8], first: &[u8]) -> Result<Record, StoreError> {
+    /// Copies the record whose key and first piece are at hand.
+    pub(crate) fn record(
+        &self,
+        (key, first): &(impl AsRef<[u8]>, K::Bytes),
+    ) -> Result<Record, StoreError> {
+        let (key, first) = (key.as_ref(), first.as_ref());
         Ok(Record {
             key: key.to_vec(),
             crc: codec::crc_of(first),
@@ -178,13 +181,9 @@ impl<K: Kv> Rows<K> {
         &self,
         run: &str,
     ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
-        let mut name = Vec::with_capacity(64);
-        keys::of_run(&mut name, Family::Header, run);
-        let Some(first) = self.row(&name)? else {
-            return Ok(None);
-        };
-        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHeader>)?;
-        Ok(Some((stored, codec::crc_of(first.as_ref()))))
+        let record = self.record_at(|key| keys::of_run(key, Family::Header, run))?;
+        let decoded = |record: Record| Ok((record.decode(codec::decode)?, record.crc));
+        record.map(decoded).transpose()
     }
 
     pub(super) fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
