@@ -16,7 +16,7 @@ mod order;
 mod outside;
 mod pages;
 pub mod play;
-mod random;
+pub mod random;
 mod retry;
 mod rewound;
 mod seen;

@@ -11,6 +11,15 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use windlass_machine::RunStatus;
 
+/// A condition that an `if` can compute: no action has run before it.
+pub fn condition_of_if(condition: String, looped: bool) -> String {
+    match condition {
+        text if looped && text.contains("loopIndex") => text,
+        text if text.contains("variables('n')") => text,
+        _ => "@equals(mod(variables('n'), 2), 0)".into(),
+    }
+}
+
 /// Writes a workflow.
 struct Author {
     random: StdRng,
@@ -146,11 +155,7 @@ impl Author {
             }
             11 => {
                 let name = self.names - 1;
-                let condition = match self.condition(name) {
-                    text if looped && text.contains("loopIndex") => text,
-                    text if text.contains("variables('n')") => text,
-                    _ => "@equals(mod(variables('n'), 2), 0)".into(),
-                };
+                let condition = condition_of_if(self.condition(name), looped);
                 self.line(indent, "type: if");
                 self.line(indent, &format!("condition: \"{condition}\""));
                 self.line(indent, "actions:");

@@ -1,6 +1,7 @@
 //! Random workflows in Loom, and what the world does to them.
 
 use super::model::{Arrival, Reply};
+use crate::machine::random::condition_of_if;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::hash_map::DefaultHasher;
@@ -240,11 +241,7 @@ impl Author {
             }
             17 => {
                 let name = self.names - 1;
-                let condition = match self.condition(name) {
-                    text if looped && text.contains("loopIndex") => text,
-                    text if text.contains("variables('n')") => text,
-                    _ => "@equals(mod(variables('n'), 2), 0)".into(),
-                };
+                let condition = condition_of_if(self.condition(name), looped);
                 self.line(indent, "type: if");
                 self.timeout(spot, 8);
                 self.line(indent, &format!("condition: \"{condition}\""));

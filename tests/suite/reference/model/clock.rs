@@ -21,7 +21,7 @@ use windlass_value::time::Timestamp;
 pub type Branch = usize;
 pub type WaitId = usize;
 
-/// The items of a foreach that leave little may end in one step, up to so many.
+/// How many items of a foreach may end in one step, if they leave little.
 const LIGHT_ITEMS: u32 = 50;
 
 /// What arrives at a run from outside.
@@ -139,7 +139,7 @@ impl Clock {
         self.granted.set(Some(branch));
     }
 
-    /// Lets branches that started before run first.
+    /// Waits until the branches that started before have run.
     pub async fn yield_now(&self, branch: Branch) {
         let mut has_yielded = false;
         poll_fn(|_| match std::mem::replace(&mut has_yielded, true) {
