@@ -5,14 +5,18 @@ use super::error::existing;
 use super::load::compile_stored;
 use super::report::RunDetail;
 use super::run_index::{RunIndex, RunIndexCache};
-use super::runs::{RunReader, StoreReader};
+use super::runs::{Extent, RunReader, StoreReader};
 use std::collections::HashMap;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_machine::program::{Program, ProgramHash};
+use windlass_machine::{HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Name;
-use windlass_store::{ProgramSource, Store, open_for_inspection};
+use windlass_store::{
+    ConsistentRun, Journal, LastStatus, ProgramSource, ReadStore, RunHeader, Store, StoreError,
+    StoredRun, open_for_inspection,
+};
 
 /// Maximum number of cached compiled programs.
 const MANY_PROGRAMS: usize = 256;
@@ -34,6 +38,8 @@ pub struct Inspector {
     index: Arc<RunIndexCache>,
     /// What lists show of runs in addition to their index entries; valid for as long as these are the same.
     details: Arc<Mutex<Details>>,
+    /// Whether what is read is waited for later, all together.
+    in_batch: bool,
 }
 
 impl Deref for Inspector {
@@ -51,6 +57,7 @@ impl Inspector {
             programs: Arc::default(),
             index: Arc::default(),
             details: Arc::default(),
+            in_batch: false,
         }
     }
 
@@ -76,7 +83,7 @@ impl Inspector {
     /// # Errors
     /// Store errors.
     pub fn run_index<T>(&self, read: impl FnOnce(&RunIndex) -> T) -> Result<T, EngineError> {
-        self.index.read(&*self.runs, read)
+        self.index.read(self, read)
     }
 
     /// What a list shows of a run in addition to its index entry: made once for each state of the run, from
@@ -107,20 +114,146 @@ impl Inspector {
     /// Reads several times, and waits once until all of it is durable.
     pub(super) fn read_batch<T>(
         &self,
-        read: impl Fn() -> Result<T, EngineError>,
+        read: impl Fn(&Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let mut found = None;
-        let waited = self.runs.read_batch(&mut || found = Some(read()));
-        match (waited, found) {
-            (Ok(()), Some(found)) => found,
-            _ => {
+        if self.in_batch {
+            return read(self);
+        }
+        let store = self.prepare(Extent::Known)?;
+        let epoch = store.epoch();
+        let batch = Self {
+            in_batch: true,
+            ..self.clone()
+        };
+        let found = read(&batch);
+        match store.wait_durable(epoch) {
+            Ok(()) => found,
+            Err(_) => {
                 // What was read may be lost. What can still be reported is read one by one.
                 let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
                 details.clear();
                 drop(details);
-                read()
+                read(self)
             }
         }
+    }
+
+    /// Reads from the store, after this much of the runs was read.
+    pub(super) fn read<T>(
+        &self,
+        extent: Extent<'_>,
+        read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
+    ) -> Result<T, EngineError> {
+        self.read_from(self.prepare(extent)?, read)
+    }
+
+    fn read_from<T>(
+        &self,
+        store: &StoreReader,
+        read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
+    ) -> Result<T, EngineError> {
+        match self.in_batch {
+            true => store.applied(read),
+            false => store.durable(read),
+        }
+    }
+
+    /// A run's header.
+    pub fn header(&self, run: &str) -> Result<RunHeader, EngineError> {
+        self.read(Extent::Latest(run), |store| store.header(run))
+    }
+
+    /// The headers of some runs as they are at one moment; none of one that is not there.
+    pub(super) fn headers(&self, runs: &[Name]) -> Result<Vec<Option<RunHeader>>, EngineError> {
+        self.read(Extent::Known, |store| {
+            let header = |run: &Name| match store.header(run) {
+                Ok(header) => Ok(Some(header)),
+                Err(StoreError::UnknownRun(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            runs.iter().map(header).collect()
+        })
+    }
+
+    /// Headers in the order of the runs' ids, after `after`.
+    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, EngineError> {
+        // All were read for the first page.
+        let extent = after.map_or(Extent::Headers, |_| Extent::Known);
+        self.read(extent, |store| store.list(after, limit))
+    }
+
+    /// A run's header and state.
+    pub fn load(&self, run: &str) -> Result<StoredRun, EngineError> {
+        self.read(Extent::Latest(run), |store| store.load(run))
+    }
+
+    /// A run at one moment: header, state, loops and its last `iterations`.
+    pub(super) fn whole(&self, run: &str, iterations: usize) -> Result<ConsistentRun, EngineError> {
+        self.read(Extent::Latest(run), |store| {
+            store.consistent_read(run, iterations)
+        })
+    }
+
+    /// The current row of every loop of a run.
+    pub(super) fn loops(&self, run: &str) -> Result<Vec<LoopState>, EngineError> {
+        self.read(Extent::Latest(run), |store| store.loops(run))
+    }
+
+    /// The last `limit` iterations of a run, or of one of its loops.
+    pub fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, EngineError> {
+        if limit == usize::MAX {
+            return self.read(Extent::Entire(run), |store| {
+                store.iterations(run, path, limit)
+            });
+        }
+        let mut rows = Vec::new();
+        self.read_back(run, &mut |store, _| {
+            rows = self.read_from(store, |store| store.iterations(run, path, limit))?;
+            Ok(rows.len() >= limit)
+        })?;
+        Ok(rows)
+    }
+
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
+    pub(super) fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<LastStatus>, EngineError> {
+        let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
+        let mut found = Vec::new();
+        self.read_back(run, &mut |store, times| {
+            found = self.read_from(store, |store| {
+                store.last_statuses(run, path, wanted.clone(), commits)
+            })?;
+            // A list need not show what is far back.
+            Ok(found.len() >= all || times > 1)
+        })?;
+        Ok(found)
+    }
+
+    /// The changes that led to a run's state, as far as they are retained.
+    pub(super) fn journal(&self, run: &str) -> Result<Journal, EngineError> {
+        self.read(Extent::Entire(run), |store| store.journal(run))
+    }
+
+    /// A run's history after a sequence number.
+    pub fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, EngineError> {
+        self.read(Extent::Entire(run), |store| {
+            store.history(run, after, limit)
+        })
     }
 
     /// A program that was compiled before, or is now.

@@ -77,7 +77,7 @@ pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
 pub use run_index::{RunIndex, RunIndexEntry};
 pub use runs::StoreReader;
-pub use runs::{RunBackend, RunReader};
+pub use runs::{Extent, RunBackend, RunReader};
 pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
 pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};

@@ -3,7 +3,7 @@
 //! half a second.
 
 use super::EngineError;
-use super::runs::RunReader;
+use super::inspect::Inspector;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use windlass_machine::RunStatus;
@@ -206,7 +206,7 @@ impl RunIndexCache {
     /// All runs as they are now.
     pub fn read<T>(
         &self,
-        runs: &dyn RunReader,
+        runs: &Inspector,
         read: impl FnOnce(&RunIndex) -> T,
     ) -> Result<T, EngineError> {
         self.follow(runs)?;
@@ -215,7 +215,7 @@ impl RunIndexCache {
         ))
     }
 
-    fn follow(&self, runs: &dyn RunReader) -> Result<(), EngineError> {
+    fn follow(&self, runs: &Inspector) -> Result<(), EngineError> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = runs.changed_runs();
         let follows = self
@@ -231,7 +231,7 @@ impl RunIndexCache {
         followed
     }
 
-    fn update(&self, runs: &dyn RunReader, changed: &[Name]) -> Result<(), EngineError> {
+    fn update(&self, runs: &Inspector, changed: &[Name]) -> Result<(), EngineError> {
         for page in changed.chunks(PAGE) {
             let headers = runs.headers(page)?;
             self.change(|heads| {
@@ -243,7 +243,7 @@ impl RunIndexCache {
         Ok(())
     }
 
-    fn read_all(&self, runs: &dyn RunReader) -> Result<(), EngineError> {
+    fn read_all(&self, runs: &Inspector) -> Result<(), EngineError> {
         let mut missing: HashSet<Name> = HashSet::new();
         let mut first = true;
         self.change(|heads| {

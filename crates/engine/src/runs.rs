@@ -5,150 +5,69 @@
 use super::{EngineError, PruneFilter, Pruned, prune};
 use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};
 use futures_util::future::BoxFuture;
-use std::cell::Cell;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Event, HistoryEvent, IterationRow, LoopState, RunStatus};
+use windlass_machine::{Event, RunStatus};
 use windlass_model::model::Name;
-use windlass_store::{
-    ConsistentRun, Journal, LastStatus, MemoryStore, ProgramSource, RunHeader, Store, StoreError,
-    StoredRun, Wake,
-};
+use windlass_store::{MemoryStore, ProgramSource, ReadStore, RunHeader, Store, StoreError, Wake};
 use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
 type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
 
-/// Reads runs. Each method may block, and gives only what is durable. Errors are those of the store,
-/// and an unknown run.
+/// How much of the runs must have been read when a caller reads from the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent<'a> {
+    /// What was read until now.
+    Known,
+    /// The latest of a run: its state, its loops, its last iterations.
+    Latest(&'a str),
+    /// All of a run.
+    Entire(&'a str),
+    /// The headers of all runs.
+    Headers,
+}
+
+/// Where runs are read. Each method may block. Errors are those of the store, and an unknown run.
+/// [`Inspector`](crate::Inspector) has what is read of them.
 pub trait RunReader: Send + Sync + 'static {
-    /// What was read until now, as a store: of runs in this process all of it.
-    fn known(&self) -> &StoreReader;
+    /// What was read, as a store, after this much of it was read: of runs in this process it has all.
+    fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader>;
 
-    /// The same, after the latest of a run was read: its state, its loops, its last iterations.
-    fn last(&self, _run: &str) -> ReadResult<&StoreReader> {
-        Ok(self.known())
+    /// Reads the latest of a run, and more and more of what was before, until `read` has found enough. It gets how many
+    /// times that was; [`usize::MAX`] when the store has all.
+    fn read_back(
+        &self,
+        run: &str,
+        read: &mut dyn FnMut(&StoreReader, usize) -> ReadResult<bool>,
+    ) -> ReadResult<()> {
+        read(self.prepare(Extent::Latest(run))?, usize::MAX).map(drop)
     }
 
-    /// The same, after all of a run was read.
-    fn entire(&self, _run: &str) -> ReadResult<&StoreReader> {
-        Ok(self.known())
-    }
-
-    /// The same, after the headers of all runs were read: once for all pages of a list.
-    fn refreshed(&self, _after: Option<&str>) -> ReadResult<&StoreReader> {
-        Ok(self.known())
+    /// What a program was compiled from. What names it is durable, so it is.
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
+        let known = self.prepare(Extent::Known)?;
+        known.applied(|store| store.program(program))
     }
 
     /// Where workflows are stored under names.
-    fn workflows(&self) -> &StoreReader {
-        self.known()
-    }
+    fn workflows(&self) -> &StoreReader;
 
-    /// Whether an engine owns them: while none does, no run continues.
-    fn is_owned(&self) -> bool;
-
-    /// Whether the engine that owns them executes this one, or will when it is due.
-    fn executes(&self, _run: &str) -> bool {
-        self.is_owned()
-    }
+    /// Whether the engine that owns a run executes it, or will when it is due: while none does, it does not continue.
+    fn executes(&self, run: &str) -> bool;
 
     /// Why no steps can be stored, if so: [`StoreError::Failed`], [`StoreError::Gone`].
     fn check_writable(&self) -> ReadResult<()>;
 
-    /// A run's header.
-    fn header(&self, run: &str) -> ReadResult<RunHeader> {
-        self.last(run)?.durable(|store| store.header(run))
-    }
-
-    /// A run's header and state.
-    fn load(&self, run: &str) -> ReadResult<StoredRun> {
-        self.last(run)?.durable(|store| store.load(run))
-    }
-
-    /// A run at one moment: header, state, loops and its last `iterations`.
-    fn whole(&self, run: &str, iterations: usize) -> ReadResult<ConsistentRun> {
-        self.last(run)?.durable(|store| {
-            store.check_writable()?;
-            Ok(store.consistent_read(run, iterations))
-        })
-    }
-
-    /// The changes that led to a run's state, as far as they are retained.
-    fn journal(&self, run: &str) -> ReadResult<Journal> {
-        self.entire(run)?.durable(|store| store.journal(run))
-    }
-
-    /// What a program was compiled from.
-    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
-        self.known().durable(|store| store.program(program))
-    }
-
-    /// Runs several reads on this thread, and waits once until what they read is durable.
-    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()>;
-
-    /// The headers of some runs as they are at one moment; none of one that is not there.
-    fn headers(&self, runs: &[Name]) -> ReadResult<Vec<Option<RunHeader>>> {
-        self.known().durable(|store| {
-            let header = |run: &Name| match store.header(run) {
-                Ok(header) => Ok(Some(header)),
-                Err(StoreError::UnknownRun(_)) => Ok(None),
-                Err(error) => Err(error),
-            };
-            runs.iter().map(header).collect()
-        })
-    }
+    /// Which calls of a run wait until they may start, as the limits on calls have it.
+    fn queued(&self, run: &str) -> Queued;
 
     /// The runs whose headers changed, or went, since this was asked last; none when that is not
     /// known. For one asker.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
-    /// Which calls of a run wait until they may start, as the limits on calls have it.
-    fn queued(&self, run: &str) -> Queued;
-
     /// From now on this is called when the first run changes after it was asked.
     fn on_change(&self, wake: Wake);
-
-    /// Headers in the order of the runs' ids, after `after`.
-    fn list(&self, after: Option<&str>, limit: usize) -> ReadResult<Vec<RunHeader>> {
-        self.refreshed(after)?
-            .durable(|store| store.list(after, limit))
-    }
-
-    /// The current row of every loop of a run.
-    fn loops(&self, run: &str) -> ReadResult<Vec<LoopState>> {
-        self.last(run)?.durable(|store| store.loops(run))
-    }
-
-    /// The last `limit` iterations of a run, or of one of its loops.
-    fn iterations(
-        &self,
-        run: &str,
-        path: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<IterationRow>> {
-        self.last(run)?
-            .durable(|store| store.iterations(run, path, limit))
-    }
-
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
-    fn last_statuses(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: Range<u64>,
-        commits: u64,
-    ) -> ReadResult<Vec<LastStatus>> {
-        self.last(run)?
-            .durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
-    }
-
-    /// A run's history after a sequence number.
-    fn history(&self, run: &str, after: u64, limit: usize) -> ReadResult<Vec<(u64, HistoryEvent)>> {
-        self.entire(run)?
-            .durable(|store| store.history(run, after, limit))
-    }
 }
 
 /// Runs that continue.
@@ -167,20 +86,6 @@ pub trait RunBackend: Send + Sync + 'static {
 
     /// Forgets runs that have ended. Blocks. After an error, those forgotten before stay so.
     fn prune(&self, filter: &PruneFilter, now: Timestamp) -> ReadResult<Pruned>;
-}
-
-thread_local! {
-    /// Whether what this thread reads is waited for later.
-    static BATCH_DEPTH: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Sets it back to what it was, also after a panic.
-struct BatchGuard(bool);
-
-impl Drop for BatchGuard {
-    fn drop(&mut self) {
-        BATCH_DEPTH.set(self.0);
-    }
 }
 
 /// Runs as they lie in a store.
@@ -212,18 +117,48 @@ impl StoreReader {
     /// acknowledged before.
     pub(crate) fn durable<T>(
         &self,
-        read: impl Fn(&dyn Store) -> Result<T, StoreError>,
+        read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
     ) -> ReadResult<T> {
-        let epoch = self.store.epoch();
-        let found = read(&*self.store).and_then(|found| {
-            if !BATCH_DEPTH.get() {
+        let epoch = self.epoch();
+        self.readable(
+            epoch,
+            |store| {
+                let found = read(store)?;
                 self.store.wait_durable(epoch)?;
-            }
-            Ok(found)
-        });
-        match found {
+                Ok(found)
+            },
+            &read,
+        )
+    }
+
+    /// The same without waiting: a power cut may take back what was read, until [`Self::wait_durable`].
+    pub(crate) fn applied<T>(
+        &self,
+        read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
+    ) -> ReadResult<T> {
+        self.readable(self.epoch(), &read, &read)
+    }
+
+    /// How often the store was opened again.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.store.epoch()
+    }
+
+    /// Waits until what was read is durable; `epoch` is from before it was read.
+    pub(crate) fn wait_durable(&self, epoch: u64) -> ReadResult<()> {
+        Ok(self.store.wait_durable(epoch)?)
+    }
+
+    /// Reads from the store, or from the snapshot of one that failed.
+    fn readable<T>(
+        &self,
+        epoch: u64,
+        read: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
+        read_snapshot: impl Fn(&dyn ReadStore) -> Result<T, StoreError>,
+    ) -> ReadResult<T> {
+        match read(&*self.store) {
             Err(error @ StoreError::Failed { .. }) => match self.snapshot(epoch) {
-                Some(store) => Ok(read(&*store)?),
+                Some(store) => Ok(read_snapshot(&*store)?),
                 None => Err(error.into()),
             },
             found => {
@@ -250,12 +185,12 @@ impl StoreReader {
 }
 
 impl RunReader for StoreReader {
-    fn known(&self) -> &StoreReader {
-        self
+    fn prepare(&self, _extent: Extent<'_>) -> ReadResult<&StoreReader> {
+        Ok(self)
     }
 
-    fn is_owned(&self) -> bool {
-        self.queue.is_some()
+    fn workflows(&self) -> &StoreReader {
+        self
     }
 
     fn executes(&self, run: &str) -> bool {
@@ -266,16 +201,6 @@ impl RunReader for StoreReader {
     fn check_writable(&self) -> ReadResult<()> {
         self.store.check_present()?;
         Ok(self.store.check_writable()?)
-    }
-
-    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()> {
-        let epoch = self.store.epoch();
-        let outer = BatchGuard(BATCH_DEPTH.replace(true));
-        read();
-        match outer.0 {
-            true => Ok(()),
-            false => Ok(self.store.wait_durable(epoch)?),
-        }
     }
 
     fn changed_runs(&self) -> Option<Vec<Name>> {

@@ -195,7 +195,7 @@ impl Engine {
         let found = self.launcher.store.workflow(&of.name)?;
         if let Some(mut found) = found.filter(|found| found.stored_at == of.stored_at) {
             change(&mut found);
-            self.launcher.store.put_workflow(&found)?;
+            self.launcher.store.replace_workflow(&found, None, &[])?;
         }
         Ok(())
     }

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
     use crate::memory::{Memory, MemoryStore};
     use crate::sled::Sled;
-    use crate::{ProgramSource, StoredWorkflow};
+    use crate::{ProgramSource, StoredWorkflow, WorkflowTable};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use windlass_model::model::{Dialect, Origin};
@@ -409,7 +409,7 @@ mod tests {
             stored_at: Timestamp(1),
             schedule: None,
         };
-        store.put_workflow(&workflow).unwrap();
+        store.replace_workflow(&workflow, None, &[]).unwrap();
     }
 
     impl WriteDuringCopy {

@@ -18,10 +18,10 @@ use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::snapshot::Snapshots;
 use super::{
-    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LastStatus,
-    LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry,
-    StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
-    WorkflowVersion,
+    Commit, CommitRecord, Committed, ConsistentRun, HistoryTable, IntegrityReport, Journal,
+    LastStatus, LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader,
+    RunTable, StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun,
+    StoredWorkflow, WorkflowTable, WorkflowVersion,
 };
 use std::io;
 use std::ops::{Bound, Range};
@@ -164,7 +164,214 @@ fn is_unknown<T>(read: &Result<T, StoreError>) -> bool {
     matches!(read, Err(StoreError::UnknownRun(_)))
 }
 
-impl<K: Kv> super::sealed::Store for Rows<K> {}
+impl<K: Kv> super::store::sealed::Store for Rows<K> {}
+
+impl<K: Kv> RunTable for Rows<K> {
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        Ok(self.known(run)?.header)
+    }
+
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
+        self.check_writable()?;
+        let _sealing = self.sealing();
+        self.stored_run(run)
+    }
+
+    fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
+        self.check_writable()?;
+        let whole = |read: &ConsistentRun| {
+            // The run may be deleted in between.
+            let unknown = is_unknown(&read.stored);
+            is_consistent(&read.stored)
+                && is_consistent(&read.loops)
+                && is_consistent(&read.iterations)
+                && is_unknown(&read.loops) == unknown
+                && is_unknown(&read.iterations) == unknown
+        };
+        Ok(self.read_run(run, whole, || {
+            let stored = self.stored_run(run);
+            // The loops and iterations of the commits up to the one of the state.
+            let last = stored.as_ref().ok().map(|stored| stored.header.revision);
+            ConsistentRun {
+                stored,
+                loops: self.loop_rows(run, last),
+                iterations: self.iteration_rows(run, None, iterations, last),
+            }
+        }))
+    }
+
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        self.read(
+            |key| keys::program(key, hash),
+            codec::decode::<ProgramSource>,
+        )?
+        .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
+        let key = |key: &mut Vec<u8>, run: &str| keys::of_run(key, Family::Header, run);
+        self.page(Family::Header, key, after, limit, decode_header)
+    }
+
+    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
+        self.check_writable()?;
+        let _reading = self.reading();
+        self.rows(prefixed(&[Family::Runnable.byte()]))
+            .map(|row| run_of(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+        self.check_writable()?;
+        let all = [Family::Due.byte()];
+        let (from, end) = prefixed(&all);
+        let to = match now.0.checked_add(1) {
+            Some(next) => {
+                let mut key = Vec::new();
+                keys::due_from(&mut key, Timestamp(next));
+                Bound::Excluded(key)
+            }
+            None => end,
+        };
+        let _reading = self.reading();
+        self.rows((from, to))
+            .take(limit)
+            .map(|row| due_row(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.check_writable()?;
+        let Some(from) = after.0.checked_add(1) else {
+            return Ok(None);
+        };
+        let mut key = Vec::new();
+        keys::due_from(&mut key, Timestamp(from));
+        let (_, end) = prefixed(&[Family::Due.byte()]);
+        let first = self.rows((Bound::Included(key), end)).next();
+        first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
+    }
+}
+
+impl<K: Kv> HistoryTable for Rows<K> {
+    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
+        self.check_writable()?;
+        let _sealing = self.sealing();
+        let mut copied = self.copy_run(run)?;
+        let mut changes = Vec::new();
+        let (start, _) = copied.start()?;
+        copied.tail(|more| changes.extend(more))?;
+        Ok(Journal {
+            header: copied.header,
+            start,
+            changes,
+        })
+    }
+
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        self.read_run(run, is_consistent, || self.events(run, after, limit))
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        self.read_run(run, is_consistent, || {
+            self.read_commits(run, since, last, wanted)
+        })
+    }
+
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        self.read_run(run, is_consistent, || self.read_back(run, last, limit))
+    }
+
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<LastStatus>, StoreError> {
+        self.read_run(run, is_consistent, || {
+            self.statuses_back(run, path, wanted.clone(), commits)
+        })
+    }
+
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        self.read_run(run, is_consistent, || self.loop_rows(run, None))
+    }
+
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.read_run(run, is_consistent, || {
+            self.iteration_rows(run, path, limit, None)
+        })
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
+        self.read_run(run, is_consistent, || self.gather_iterations(run, path))
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, RowLocation)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.read_run(run, is_consistent, || self.read_rows(run, path, wanted))
+    }
+}
+
+impl<K: Kv> WorkflowTable for Rows<K> {
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.read(|key| keys::workflow(key, name), codec::decode)
+    }
+
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let key = keys::workflow;
+        self.page(Family::Workflow, key, after, limit, codec::decode)
+    }
+
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
+        self.former_of(name)
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError> {
+        self.read(
+            |key| keys::former_workflow(key, name, version),
+            codec::decode,
+        )
+    }
+
+    fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
+        self.read_state(of)
+    }
+}
 
 impl<K: Kv> Store for Rows<K> {
     fn check_writable(&self) -> Result<(), StoreError> {
@@ -188,67 +395,13 @@ impl<K: Kv> Store for Rows<K> {
         self.wait_until_durable(epoch)
     }
 
-    fn durable_snapshot(&self) -> Option<MemoryStore> {
-        self.kv.durable_snapshot()
-    }
-
-    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        Ok(self.known(run)?.header)
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.open_again()
     }
 
     fn seal_with(&self, key: Arc<dyn Sealer>) {
         // A store has one key for as long as it is open.
         let _ = self.key.set(key);
-    }
-
-    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
-        self.check_writable()?;
-        let _sealing = self.sealing();
-        self.stored_run(run)
-    }
-
-    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
-        let whole = |read: &ConsistentRun| {
-            // The run may be deleted in between.
-            let unknown = is_unknown(&read.stored);
-            is_consistent(&read.stored)
-                && is_consistent(&read.loops)
-                && is_consistent(&read.iterations)
-                && is_unknown(&read.loops) == unknown
-                && is_unknown(&read.iterations) == unknown
-        };
-        self.read_run(run, whole, || {
-            let stored = self.stored_run(run);
-            // The loops and iterations of the commits up to the one of the state.
-            let last = stored.as_ref().ok().map(|stored| stored.header.revision);
-            ConsistentRun {
-                stored,
-                loops: self.loop_rows(run, last),
-                iterations: self.iteration_rows(run, None, iterations, last),
-            }
-        })
-    }
-
-    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
-        self.check_writable()?;
-        let _sealing = self.sealing();
-        let mut copied = self.copy_run(run)?;
-        let mut changes = Vec::new();
-        let (start, _) = copied.start()?;
-        copied.tail(|more| changes.extend(more))?;
-        Ok(Journal {
-            header: copied.header,
-            start,
-            changes,
-        })
-    }
-
-    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
-        self.read(
-            |key| keys::program(key, hash),
-            codec::decode::<ProgramSource>,
-        )?
-        .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
     }
 
     fn commit_with_callback(
@@ -283,37 +436,6 @@ impl<K: Kv> Store for Rows<K> {
         Ok(outcomes)
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
-        self.check_writable()?;
-        let all = [Family::Due.byte()];
-        let (from, end) = prefixed(&all);
-        let to = match now.0.checked_add(1) {
-            Some(next) => {
-                let mut key = Vec::new();
-                keys::due_from(&mut key, Timestamp(next));
-                Bound::Excluded(key)
-            }
-            None => end,
-        };
-        let _reading = self.reading();
-        self.rows((from, to))
-            .take(limit)
-            .map(|row| due_row(row?.0.as_ref()))
-            .collect()
-    }
-
-    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        self.check_writable()?;
-        let Some(from) = after.0.checked_add(1) else {
-            return Ok(None);
-        };
-        let mut key = Vec::new();
-        keys::due_from(&mut key, Timestamp(from));
-        let (_, end) = prefixed(&[Family::Due.byte()]);
-        let first = self.rows((Bound::Included(key), end)).next();
-        first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
-    }
-
     fn set_quarantine(
         &self,
         run: &str,
@@ -321,101 +443,6 @@ impl<K: Kv> Store for Rows<K> {
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
         self.set_quarantine_of(run, placement, reason)
-    }
-
-    fn reopen(&self) -> Result<(), StoreError> {
-        self.open_again()
-    }
-
-    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
-        self.check_writable()?;
-        let _reading = self.reading();
-        self.rows(prefixed(&[Family::Runnable.byte()]))
-            .map(|row| run_of(row?.0.as_ref()))
-            .collect()
-    }
-
-    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
-        let key = |key: &mut Vec<u8>, run: &str| keys::of_run(key, Family::Header, run);
-        self.page(Family::Header, key, after, limit, decode_header)
-    }
-
-    fn changed_runs(&self) -> Option<Vec<Name>> {
-        self.feed.take()
-    }
-
-    fn on_change(&self, wake: Wake) {
-        self.feed.on_change(wake);
-    }
-
-    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        self.read_run(run, is_consistent, || self.loop_rows(run, None))
-    }
-
-    fn iterations(
-        &self,
-        run: &str,
-        path: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<IterationRow>, StoreError> {
-        self.read_run(run, is_consistent, || {
-            self.iteration_rows(run, path, limit, None)
-        })
-    }
-
-    fn last_statuses(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: Range<u64>,
-        commits: u64,
-    ) -> Result<Vec<LastStatus>, StoreError> {
-        self.read_run(run, is_consistent, || {
-            self.statuses_back(run, path, wanted.clone(), commits)
-        })
-    }
-
-    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
-        self.read_run(run, is_consistent, || self.gather_iterations(run, path))
-    }
-
-    fn whole_rows(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: &[(u64, RowLocation)],
-    ) -> Result<Vec<IterationRow>, StoreError> {
-        self.read_run(run, is_consistent, || self.read_rows(run, path, wanted))
-    }
-
-    fn commits_between(
-        &self,
-        run: &str,
-        since: Timestamp,
-        last: Option<u64>,
-        wanted: &dyn Fn(&HistoryEvent) -> bool,
-    ) -> Result<Vec<CommitRecord>, StoreError> {
-        self.read_run(run, is_consistent, || {
-            self.read_commits(run, since, last, wanted)
-        })
-    }
-
-    fn changes_back(
-        &self,
-        run: &str,
-        last: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
-        self.read_run(run, is_consistent, || self.read_back(run, last, limit))
-    }
-
-    fn history(
-        &self,
-        run: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        self.read_run(run, is_consistent, || self.events(run, after, limit))
     }
 
     fn delete(&self, run: &str) -> Result<(), StoreError> {
@@ -436,44 +463,24 @@ impl<K: Kv> Store for Rows<K> {
         self.put_named(workflow, former, gone)
     }
 
-    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
-        self.former_of(name)
-    }
-
-    fn former_workflow(
-        &self,
-        name: &str,
-        version: &WorkflowVersion,
-    ) -> Result<Option<ProgramSource>, StoreError> {
-        self.read(
-            |key| keys::former_workflow(key, name, version),
-            codec::decode,
-        )
-    }
-
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
         self.remove_named(name)
     }
 
-    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.read(|key| keys::workflow(key, name), codec::decode)
-    }
-
-    fn workflows(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredWorkflow>, StoreError> {
-        let key = keys::workflow;
-        self.page(Family::Workflow, key, after, limit, codec::decode)
-    }
-
-    fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
-        self.read_state(of)
-    }
-
     fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
         self.put_state(write)
+    }
+
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.feed.take()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        self.feed.on_change(wake);
+    }
+
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        self.kv.durable_snapshot()
     }
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {

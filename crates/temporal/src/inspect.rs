@@ -7,7 +7,6 @@ use super::fold::FoldState;
 use super::wire::{Command, Wire};
 use futures_util::{StreamExt, stream};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent as Event;
@@ -15,11 +14,10 @@ use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInf
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 use windlass_engine::scheduler::{Loader, Queued, ScheduleError, Watcher, Watchers, check_signal};
-use windlass_engine::{EngineError, PruneFilter, RunReader, StoreReader, chosen_to_prune};
-use windlass_machine::IterationRow;
+use windlass_engine::{EngineError, Extent, PruneFilter, RunReader, StoreReader, chosen_to_prune};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
-use windlass_store::{LastStatus, MemoryStore, ProgramSource, RunHeader, Store, StoreError, Wake};
+use windlass_store::{MemoryStore, ProgramSource, RunHeader, RunTable, Store, StoreError, Wake};
 use windlass_value::time::Timestamp;
 
 type ReadResult<T> = Result<T, EngineError>;
@@ -426,55 +424,48 @@ impl TemporalReader {
         let refreshing = async move { folds.refresh(&name, executions).await };
         blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))
     }
+}
 
-    /// Reads of the last executions of a run, of more and more of them until it is enough.
-    fn until<T>(
+impl RunReader for TemporalReader {
+    fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader> {
+        match extent {
+            Extent::Known => {}
+            Extent::Latest(run) => drop(self.read_last(run, 1)?),
+            Extent::Entire(run) => drop(self.read_last(run, EVERY)?),
+            Extent::Headers => {
+                let folds = Arc::clone(&self.0);
+                blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
+            }
+        }
+        Ok(&self.0.stored)
+    }
+
+    fn read_back(
         &self,
         run: &str,
-        read: impl Fn(&StoreReader) -> ReadResult<T>,
-        enough: impl Fn(&T, usize) -> bool,
-    ) -> ReadResult<T> {
+        read: &mut dyn FnMut(&StoreReader, usize) -> ReadResult<bool>,
+    ) -> ReadResult<()> {
         let mut executions = 1;
         loop {
             let all = self.read_last(run, executions)?;
-            let found = read(&self.0.stored)?;
-            if all || enough(&found, executions) {
-                return Ok(found);
+            let enough = read(&self.0.stored, executions)?;
+            if all || enough {
+                return Ok(());
             }
             executions = executions.saturating_mul(4);
         }
     }
-}
 
-impl RunReader for TemporalReader {
-    fn known(&self) -> &StoreReader {
-        &self.0.stored
-    }
-
-    fn last(&self, run: &str) -> ReadResult<&StoreReader> {
-        self.read_last(run, 1)?;
-        Ok(&self.0.stored)
-    }
-
-    fn entire(&self, run: &str) -> ReadResult<&StoreReader> {
-        self.read_last(run, EVERY)?;
-        Ok(&self.0.stored)
-    }
-
-    fn refreshed(&self, after: Option<&str>) -> ReadResult<&StoreReader> {
-        // The rest of a list is what was read just now.
-        if after.is_none() {
-            let folds = Arc::clone(&self.0);
-            blocking(&self.0.tasks, async move { folds.refresh_all().await })?;
-        }
-        Ok(&self.0.stored)
+    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
+        let found = self.0.stored.source(program);
+        found.or_else(|_| self.0.kept.source(program))
     }
 
     fn workflows(&self) -> &StoreReader {
         self.0.kept.workflows()
     }
 
-    fn is_owned(&self) -> bool {
+    fn executes(&self, _run: &str) -> bool {
         let connection = self.0.connection.clone();
         let asked = blocking(&self.0.tasks, async move { connection.has_workers().await });
         asked.unwrap_or(false)
@@ -484,55 +475,15 @@ impl RunReader for TemporalReader {
         Ok(())
     }
 
-    fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
-        match self.0.stored.source(program) {
-            Err(_) => self.0.kept.source(program),
-            found => found,
-        }
-    }
-
-    fn read_batch(&self, read: &mut dyn FnMut()) -> ReadResult<()> {
-        read();
-        Ok(())
-    }
-
-    fn changed_runs(&self) -> Option<Vec<Name>> {
-        self.refreshed(None).ok()?.changed_runs()
-    }
-
     fn queued(&self, _run: &str) -> Queued {
         Queued::default()
     }
 
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.prepare(Extent::Headers).ok()?.changed_runs()
+    }
+
     fn on_change(&self, wake: Wake) {
         self.0.stored.on_change(wake);
-    }
-
-    fn iterations(
-        &self,
-        run: &str,
-        path: Option<&str>,
-        limit: usize,
-    ) -> ReadResult<Vec<IterationRow>> {
-        if limit == usize::MAX {
-            return self.entire(run)?.iterations(run, path, limit);
-        }
-        let read = |stored: &StoreReader| stored.iterations(run, path, limit);
-        self.until(run, read, |rows, _| rows.len() >= limit)
-    }
-
-    fn last_statuses(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: Range<u64>,
-        commits: u64,
-    ) -> ReadResult<Vec<LastStatus>> {
-        let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
-        let read = |stored: &StoreReader| stored.last_statuses(run, path, wanted.clone(), commits);
-        // A list need not show what is far back.
-        self.until(run, read, |found, executions| {
-            found.len() >= all || executions > 1
-        })
     }
 }

@@ -21,7 +21,7 @@ use windlass_engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Va
 use windlass_machine::Event;
 use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, ProgramHash};
-use windlass_store::{MemoryStore, ProgramSource, Store};
+use windlass_store::{MemoryStore, ProgramSource, RunTable};
 
 /// How many are inside at a time, and how many were at most.
 #[derive(Default)]

@@ -199,7 +199,7 @@ pub fn an_hour_later(state: &Path, name: &str) {
     if let Some(schedule) = &mut stored.schedule {
         schedule.until = Timestamp(schedule.until.0 - hour);
     }
-    assert!(store.put_workflow(&stored).unwrap());
+    assert!(store.replace_workflow(&stored, None, &[]).unwrap());
 }
 
 /// Makes the kept workflows as a clock left them that was an hour ahead.
@@ -214,7 +214,7 @@ fn an_hour_ahead(state: &Path, name: &str, too_late: bool) {
         until: Timestamp(now().0 + hour),
         ..ScheduleState::default()
     });
-    assert!(store.put_workflow(&stored).unwrap());
+    assert!(store.replace_workflow(&stored, None, &[]).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -369,7 +369,7 @@ fn times_that_are_decided_are_not_announced() {
         until,
         ..ScheduleState::default()
     });
-    assert!(store.put_workflow(&stored).unwrap());
+    assert!(store.replace_workflow(&stored, None, &[]).unwrap());
     drop(store);
     let told = place.run(&["schedule", "next", "nightly", "-o", "json"]);
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();

@@ -12,9 +12,10 @@ use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState};
 use windlass_model::model::{Name, Request};
 use windlass_store::{
-    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
-    MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry, StateOutcome,
-    StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow, WorkflowVersion,
+    Commit, CommitRecord, Committed, ConsistentRun, HistoryTable, IntegrityReport, Journal,
+    LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, RunTable,
+    StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
+    WorkflowTable, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
 
@@ -246,24 +247,16 @@ impl Store for Disk {
         self.store.epoch()
     }
 
-    fn seal_with(&self, key: Arc<dyn Sealer>) {
-        self.store.seal_with(key);
-    }
-
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError> {
         self.store.wait_durable(epoch)
     }
 
-    fn durable_snapshot(&self) -> Option<MemoryStore> {
-        self.store.durable_snapshot()
+    fn reopen(&self) -> Result<(), StoreError> {
+        alone(|| self.store.reopen())
     }
 
-    fn backup(&self, dir: &std::path::Path) -> Result<IntegrityReport, StoreError> {
-        self.store.backup(dir)
-    }
-
-    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
-        self.store.consistent_read(run, iterations)
+    fn seal_with(&self, key: Arc<dyn Sealer>) {
+        self.store.seal_with(key);
     }
 
     fn commit_with_callback(
@@ -322,30 +315,6 @@ impl Store for Disk {
         Ok(outcome)
     }
 
-    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        self.store.header(run)
-    }
-
-    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
-        self.store.load(run)
-    }
-
-    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
-        self.store.journal(run)
-    }
-
-    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
-        self.store.program(hash)
-    }
-
-    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
-        self.store.due(now, limit)
-    }
-
-    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due_after(after)
-    }
-
     fn set_quarantine(
         &self,
         run: &str,
@@ -355,52 +324,86 @@ impl Store for Disk {
         self.store.set_quarantine(run, placement, reason)
     }
 
-    fn reopen(&self) -> Result<(), StoreError> {
-        alone(|| self.store.reopen())
+    fn delete(&self, run: &str) -> Result<(), StoreError> {
+        self.store.delete(run)
     }
 
-    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
-        self.store.runnable()
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError> {
+        self.store.replace_workflow(workflow, former, gone)
+    }
+
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
+        self.store.remove_workflow(name)
+    }
+
+    fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
+        self.store.write_state(write)
+    }
+
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        self.store.durable_snapshot()
+    }
+
+    fn backup(&self, dir: &std::path::Path) -> Result<IntegrityReport, StoreError> {
+        self.store.backup(dir)
+    }
+
+    fn sweep(&self) -> Result<u64, StoreError> {
+        self.store.sweep()
+    }
+}
+
+impl RunTable for Disk {
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        self.store.header(run)
+    }
+
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
+        self.store.load(run)
+    }
+
+    fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
+        self.store.consistent_read(run, iterations)
+    }
+
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        self.store.program(hash)
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
         self.store.list(after, limit)
     }
 
-    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        self.store.loops(run)
+    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
+        self.store.runnable()
     }
 
-    fn iterations(
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+        self.store.due(now, limit)
+    }
+
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.store.next_due_after(after)
+    }
+}
+
+impl HistoryTable for Disk {
+    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
+        self.store.journal(run)
+    }
+
+    fn history(
         &self,
         run: &str,
-        path: Option<&str>,
+        after: u64,
         limit: usize,
-    ) -> Result<Vec<IterationRow>, StoreError> {
-        self.store.iterations(run, path, limit)
-    }
-
-    fn last_statuses(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: Range<u64>,
-        commits: u64,
-    ) -> Result<Vec<windlass_store::LastStatus>, StoreError> {
-        self.store.last_statuses(run, path, wanted, commits)
-    }
-
-    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
-        self.store.iterations_of(run, path)
-    }
-
-    fn whole_rows(
-        &self,
-        run: &str,
-        path: &str,
-        wanted: &[(u64, RowLocation)],
-    ) -> Result<Vec<IterationRow>, StoreError> {
-        self.store.whole_rows(run, path, wanted)
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        self.store.history(run, after, limit)
     }
 
     fn commits_between(
@@ -422,30 +425,54 @@ impl Store for Disk {
         self.store.changes_back(run, last, limit)
     }
 
-    fn history(
+    fn last_statuses(
         &self,
         run: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        self.store.history(run, after, limit)
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<windlass_store::LastStatus>, StoreError> {
+        self.store.last_statuses(run, path, wanted, commits)
     }
 
-    fn delete(&self, run: &str) -> Result<(), StoreError> {
-        self.store.delete(run)
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        self.store.loops(run)
     }
 
-    fn sweep(&self) -> Result<u64, StoreError> {
-        self.store.sweep()
-    }
-
-    fn replace_workflow(
+    fn iterations(
         &self,
-        workflow: &StoredWorkflow,
-        former: Option<(&WorkflowVersion, &ProgramSource)>,
-        gone: &[WorkflowVersion],
-    ) -> Result<bool, StoreError> {
-        self.store.replace_workflow(workflow, former, gone)
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.store.iterations(run, path, limit)
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
+        self.store.iterations_of(run, path)
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, RowLocation)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.store.whole_rows(run, path, wanted)
+    }
+}
+
+impl WorkflowTable for Disk {
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.store.workflow(name)
+    }
+
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.store.workflows(after, limit)
     }
 
     fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
@@ -460,27 +487,7 @@ impl Store for Disk {
         self.store.former_workflow(name, version)
     }
 
-    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
-        self.store.remove_workflow(name)
-    }
-
-    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.store.workflow(name)
-    }
-
-    fn workflows(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredWorkflow>, StoreError> {
-        self.store.workflows(after, limit)
-    }
-
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
         self.store.state(of)
-    }
-
-    fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
-        self.store.write_state(write)
     }
 }

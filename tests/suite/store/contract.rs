@@ -291,7 +291,7 @@ fn an_empty_store_has_nothing(bench: &Bench) {
     assert_eq!(store.list(None, 10).unwrap(), []);
     assert_eq!(store.runnable().unwrap(), []);
     assert_eq!(store.due(Timestamp(i64::MAX), 10).unwrap(), []);
-    assert_eq!(store.next_due_at().unwrap(), None);
+    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
     assert_eq!(store.commit(&[]).unwrap().len(), 0);
     assert_eq!(store.sweep().unwrap(), 0);
 }
@@ -416,7 +416,10 @@ fn due_runs_come_in_order(bench: &Bench) {
         .map(|(n, at_ms)| at(&format!("r{n}"), 0, Placement::Due(Timestamp(*at_ms))))
         .collect();
     store.commit(&group).unwrap();
-    assert_eq!(store.next_due_at().unwrap(), Some(Timestamp(-3)));
+    assert_eq!(
+        store.next_due_after(Timestamp(i64::MIN)).unwrap(),
+        Some(Timestamp(-3))
+    );
     let due = |now, limit| -> Vec<(i64, String)> {
         let due = store.due(Timestamp(now), limit).unwrap();
         due.into_iter()
@@ -460,7 +463,7 @@ fn placements_move_a_run_between_the_indexes(bench: &Bench) {
     assert_eq!(seen(), (vec![9], 0));
     ok(store, at("a", 4, Placement::Idle));
     assert_eq!(seen(), (vec![], 0));
-    assert_eq!(store.next_due_at().unwrap(), None);
+    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
     ok(store, at("a", 5, Placement::Due(Timestamp(3))));
     store.delete("a").unwrap();
     assert_eq!(seen(), (vec![], 0));
@@ -963,16 +966,24 @@ fn workflows_are_kept_under_their_names(bench: &Bench) {
     assert_eq!(store.workflow("a").unwrap(), None);
     assert!(names(None, 9).is_empty());
     let long = workflow("b", &"x".repeat(100_000), 1);
-    assert!(!store.put_workflow(&long).unwrap());
-    assert!(!store.put_workflow(&workflow("a", "one", 2)).unwrap());
-    assert!(!store.put_workflow(&workflow("a\0b", "two", 3)).unwrap());
+    assert!(!store.replace_workflow(&long, None, &[]).unwrap());
+    assert!(
+        !store
+            .replace_workflow(&workflow("a", "one", 2), None, &[])
+            .unwrap()
+    );
+    assert!(
+        !store
+            .replace_workflow(&workflow("a\0b", "two", 3), None, &[])
+            .unwrap()
+    );
     assert_eq!(store.workflow("b").unwrap(), Some(long));
     assert_eq!(names(None, 2), ["a", "a\0b"]);
     assert_eq!(names(Some("a\0b"), 2), ["b"]);
     // What replaces a long one leaves nothing of it, and no run is touched.
     store.commit(&[commit("a", 0)]).unwrap();
     let short = workflow("b", "y", 4);
-    assert!(store.put_workflow(&short).unwrap());
+    assert!(store.replace_workflow(&short, None, &[]).unwrap());
     assert_eq!(store.workflow("b").unwrap(), Some(short));
     assert!(store.remove_workflow("a").unwrap());
     assert!(!store.remove_workflow("a").unwrap());
@@ -1090,7 +1101,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
             .unwrap();
     }
     assert!(store.runnable().unwrap().is_empty());
-    assert_eq!(store.next_due_at().unwrap(), None);
+    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Idle));
@@ -1101,7 +1112,10 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     assert_eq!(store.runnable().unwrap(), ["a".into()]);
     assert_eq!(store.header("a").unwrap().labels.len(), 1);
     ok(store, at("a", 1, Placement::Due(Timestamp(90))));
-    assert_eq!(store.next_due_at().unwrap(), Some(Timestamp(90)));
+    assert_eq!(
+        store.next_due_after(Timestamp(i64::MIN)).unwrap(),
+        Some(Timestamp(90))
+    );
     assert_eq!(store.next_due_after(Timestamp(90)).unwrap(), None);
     let unknown = store.set_quarantine("c", Placement::Idle, None);
     assert!(

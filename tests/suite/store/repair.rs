@@ -309,8 +309,8 @@ fn workflows_that_are_kept_by_name_come_along() {
     sample(dir.path(), false);
     let (short, long) = (named("short", "one"), named("long", &noise(1, 100_000)));
     let store = open_again(dir.path());
-    store.put_workflow(&short).unwrap();
-    store.put_workflow(&long).unwrap();
+    store.replace_workflow(&short, None, &[]).unwrap();
+    store.replace_workflow(&long, None, &[]).unwrap();
     drop(store);
     let old = dir.path().display();
     for number in 1..=3 {

@@ -107,7 +107,7 @@ impl RunRow {
 /// # Errors
 /// Store errors.
 pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineError> {
-    inspector.read_batch(|| {
+    inspector.read_batch(|inspector| {
         let headers = inspector.headers(runs)?.into_iter().flatten();
         let rows = headers.map(|header| RunRow::whole(inspector, &header));
         Ok(rows.collect())

@@ -164,7 +164,7 @@ pub fn status(
     run: &str,
     at: Timestamp,
 ) -> Result<StatusReport, EngineError> {
-    inspector.read_batch(|| read(inspector, run, at))
+    inspector.read_batch(|inspector| read(inspector, run, at))
 }
 
 fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport, EngineError> {

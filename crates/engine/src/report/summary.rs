@@ -259,7 +259,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     let (mut report, page) = inspector.run_index(|heads| choose(heads, filter, behind.as_ref()))?;
     report.runs = match filter.detail {
         true => rows(inspector, &page)?,
-        false => inspector.read_batch(|| {
+        false => inspector.read_batch(|inspector| {
             let headers = inspector.headers(&page)?.into_iter().flatten();
             let rows = headers.map(|header| RunRow::brief(inspector, &header));
             Ok(rows.collect())

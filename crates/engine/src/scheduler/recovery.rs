@@ -69,7 +69,7 @@ impl Driver {
                 Err(error) => self.on_run_failed(&run, error),
             }
         }
-        self.stored_due = self.store.next_due_at()?;
+        self.stored_due = self.store.next_due_after(Timestamp(i64::MIN))?;
         self.runtime.queue.executed().insert_all();
         found.extend(waiting.into_iter().map(|(_, run)| run));
         if paused {

@@ -20,6 +20,7 @@ pub use waits::WaitReport;
 pub use whole::{IterationReport, iteration, iteration_value, iteration_values};
 
 use super::view::{RunView, shown};
+use crate::runs::Extent;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,8 +69,7 @@ struct LoopView {
 
 impl LoopView {
     fn load(inspector: &Inspector, run: &str, path: &str) -> Result<Self, EngineError> {
-        let of = inspector.entire(run)?;
-        let of = of.durable(|store| store.iterations_of(run, path))?;
+        let of = inspector.read(Extent::Entire(run), |store| store.iterations_of(run, path))?;
         let header = inspector.header(run)?;
         let source = inspector.source(header.program).ok();
         let program = source.and_then(|source| inspector.program(header.program, &source).ok());
@@ -140,8 +140,9 @@ impl LoopView {
         let places = wanted.iter().map(|one| (one.iteration, one.row));
         let places: Vec<(u64, RowLocation)> = places.collect();
         let (run, path) = (&self.header.id, &self.path);
-        let rows = inspector.entire(run)?;
-        let mut rows = rows.durable(|store| store.whole_rows(run, path, &places))?;
+        let mut rows = inspector.read(Extent::Entire(run), |store| {
+            store.whole_rows(run, path, &places)
+        })?;
         // A loop that was entered again has another iteration of that number.
         let is_of = |one: &EndedIteration, row: &IterationRow| {
             (one.iteration, one.started_at) == (row.iteration, row.started_at)

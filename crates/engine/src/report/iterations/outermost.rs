@@ -5,6 +5,7 @@ use super::waits::{between_attempts, outermost_sleeps};
 use super::whole::most_attempts;
 use super::{ActionReport, AttemptReport, IterationReport, Kept};
 use crate::report::view::RunView;
+use crate::runs::Extent;
 use crate::{EngineError, Inspector};
 use windlass_expression::Value;
 use windlass_machine::program::Program;
@@ -15,8 +16,9 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
     let (header, state) = (&view.stored.header, view.state());
     let since = header.started_at;
     let wanted = |event: &_| ActionLogScope::Outermost.includes(event);
-    let records = inspector.entire(run)?;
-    let records = records.durable(|store| store.commits_between(run, since, None, &wanted))?;
+    let records = inspector.read(Extent::Entire(run), |store| {
+        store.commits_between(run, since, None, &wanted)
+    })?;
     let program = view.program.as_deref();
     let mut acted = ActionLog::new(program, ActionLogScope::Outermost);
     acted.read(&records);

@@ -2,6 +2,7 @@
 //! then; before it, they are put together from the changes around the iteration.
 
 use super::LoopView;
+use crate::runs::Extent;
 use crate::{EngineError, Inspector};
 use windlass_expression::Value;
 use windlass_machine::program::ScopeKind;
@@ -43,9 +44,9 @@ pub fn variables(
     let mut earlier = EarlierState::new(&start.variables, at, item);
     let mut last = header.snapshot;
     for _ in 0..MOST / READ {
-        let commits = inspector
-            .entire(&header.id)?
-            .durable(|store| store.changes_back(&header.id, last, READ))?;
+        let commits = inspector.read(Extent::Entire(&header.id), |store| {
+            store.changes_back(&header.id, last, READ)
+        })?;
         let Some((first, _)) = commits.last() else {
             break;
         };

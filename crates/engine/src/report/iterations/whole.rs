@@ -7,6 +7,7 @@ use super::variables::variables;
 use super::waits::waits;
 use super::{ActionReport, Kept, LoopView, WaitReport, at_pointer, shorten_large, split};
 use crate::report::view::shown;
+use crate::runs::Extent;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -176,7 +177,7 @@ pub(super) fn whole(
     let of = ActionLogScope::Iteration(&view.path, number, ended);
     let records = match last {
         Some(0) => Vec::new(),
-        last => inspector.entire(run)?.durable(|store| {
+        last => inspector.read(Extent::Entire(run), |store| {
             store.commits_between(run, since, last, &|event| of.includes(event))
         })?,
     };
