@@ -51,27 +51,13 @@ impl Writer {
     }
 
     /// The first records of a store.
-    pub fn put_meta(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
-        self.put_layout(meta)?;
-        self.put_root()
-    }
-
-    /// The row that names the format, and those that keep others on pages of their own.
-    pub fn put_layout(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
+    pub fn put_meta(&mut self, meta: &impl Encode, padding: &[Vec<u8>]) -> Result<(), StoreError> {
         let key = |key: &mut Vec<u8>| keys::single(key, Family::Meta);
         self.batch
             .put(key, |out| codec::encode(out, meta))
             .map_err(|error| corrupt(&error.to_string()))?;
-        for (family, count) in [
-            (Family::RootPadding, keys::PADDING),
-            (Family::JournalPadding, keys::PADDING),
-            (Family::EndPadding, keys::END_PADDING),
-        ] {
-            for number in 0..count {
-                self.batch.put_key(|key| keys::padding(key, family, number));
-            }
-        }
-        Ok(())
+        self.batch.put_keys(padding);
+        self.put_root()
     }
 
     /// Numbers the group in the batch; the mark that was synced last is `marked`.

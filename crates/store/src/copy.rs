@@ -65,14 +65,15 @@ impl<T: Kv> Copy<'_, T> {
     }
 }
 
-/// Whether a row is copied: the copy has a mark of its own.
+/// Whether a row is copied: the copy has a mark and padding of its own.
 fn is_copied(key: &[u8]) -> bool {
-    key.first() != Some(&Family::Marked.byte())
+    let family = key.first().and_then(|byte| Family::of(*byte));
+    !matches!(family, Some(Family::Marked | Family::Padding))
 }
 
 impl<K: Kv> Rows<K> {
     /// Copies all rows as they are now. Others write meanwhile, and do not wait for it.
-    pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
+    pub(super) fn copy_into<T: Kv>(&self, into: &T) -> Result<(), StoreError> {
         let (snapshot, group) = {
             let _reading = self.reading();
             let group = self.root()?.map_or(0, |root| root.group);
@@ -83,6 +84,7 @@ impl<K: Kv> Rows<K> {
             batch: WriteBatch::default(),
             unsynced: 0,
         };
+        copy.batch.put_keys(&T::padding());
         let (mut range, mut is_done) = (prefixed(&[]), false);
         while !is_done {
             let (found, end) = self.slice(&range)?;
@@ -264,7 +266,6 @@ fn convert_to<F: Disk, T: Disk>(
 
 /// Compares all rows of two stores; returns how many each has.
 fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
-    // Each has a mark of its own.
     fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
         of.rows(prefixed(&[])).filter(|row| match row {
             Ok((key, _)) => is_copied(key.as_ref()),

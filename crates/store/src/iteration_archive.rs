@@ -157,12 +157,6 @@ impl<K: Kv> Rows<K> {
                 groups.entry(names).or_default().push((row, told));
             }
         }
-        if chunks.chunks.is_empty() && !groups.is_empty() {
-            for number in 0..keys::PADDING {
-                let key = |key: &mut Vec<u8>| keys::padding(key, Family::IterationsPadding, number);
-                entry.batch.put_key(key);
-            }
-        }
         for (names, mut group) in groups {
             self.archive_rows(entry, &mut chunks, &names, &group)?;
             // The iterations of one loop lie together; they stay in the order in which they ended.

@@ -45,19 +45,19 @@ pub enum Family {
     Due,
     /// Which run continues at once.
     Runnable,
-    /// Nothing: rows that keep the root in pages of its own.
-    RootPadding,
-    /// The same behind rows of iterations.
-    IterationsPadding,
-    /// The same before the journal.
-    JournalPadding,
-    /// The same behind it.
-    EndPadding,
+    /// Nothing: rows by which a database separates others ([`Kv::padding`](crate::kv::Kv::padding)).
+    Padding,
 }
 
+/// What keys of padding begin with: behind the root, behind iterations, before the journal, behind it.
+pub const ROOT_PADDING: u8 = b'h';
+pub const ITERATIONS_PADDING: u8 = b'j';
+pub const JOURNAL_PADDING: u8 = b'y';
+pub const END_PADDING: u8 = b'~';
+
 impl Family {
-    /// All of them.
-    pub const ALL: [Self; 18] = [
+    /// Those of which each row has something.
+    const ALL: [Self; 14] = [
         Self::Meta,
         Self::Root,
         Self::Marked,
@@ -72,10 +72,6 @@ impl Family {
         Self::Iterations,
         Self::Due,
         Self::Runnable,
-        Self::RootPadding,
-        Self::IterationsPadding,
-        Self::JournalPadding,
-        Self::EndPadding,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
@@ -102,14 +98,9 @@ impl Family {
             // The last but its end: heads and the root change with every commit, and a page that held them
             // together with the journal's end would write that again and again.
             Self::Changes => b'z',
-            // The root changes with every commit too: with the programs on its page those would be
-            // written again all the more often.
-            Self::RootPadding => b'h',
             // Between padding: they are written once, and headers on their page with every commit.
             Self::Iterations => b'i',
-            Self::IterationsPadding => b'j',
-            Self::JournalPadding => b'y',
-            Self::EndPadding => b'~',
+            Self::Padding => ROOT_PADDING,
             Self::Retained => b'k',
             Self::Due => b't',
             Self::Runnable => b'q',
@@ -118,20 +109,17 @@ impl Family {
 
     /// The family of a byte.
     pub fn of(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.byte() == byte)
+        match byte {
+            ROOT_PADDING | ITERATIONS_PADDING | JOURNAL_PADDING | END_PADDING => {
+                Some(Self::Padding)
+            }
+            byte => Self::ALL.into_iter().find(|family| family.byte() == byte),
+        }
     }
 
     /// Whether its rows are only keys.
     pub const fn has_no_value(self) -> bool {
-        matches!(
-            self,
-            Self::Due
-                | Self::Runnable
-                | Self::RootPadding
-                | Self::IterationsPadding
-                | Self::JournalPadding
-                | Self::EndPadding
-        )
+        matches!(self, Self::Due | Self::Runnable | Self::Padding)
     }
 
     /// The word for people.
@@ -151,10 +139,7 @@ impl Family {
             Self::Due => "due",
             Self::Runnable => "runnable",
             Self::Iterations => "iterations",
-            Self::RootPadding
-            | Self::IterationsPadding
-            | Self::JournalPadding
-            | Self::EndPadding => "padding",
+            Self::Padding => "padding",
         }
     }
 }
@@ -210,21 +195,6 @@ pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
 pub fn numbered_row(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
-}
-
-/// The number of padding rows: enough that no page of the database reaches over them.
-pub const PADDING: u8 = 16;
-
-/// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
-/// all of these: so the next rows of the journal come onto a page that is nearly empty, and none is
-/// written by more than one split. With eight of them or more they would have a page to themselves, and
-/// every split would write half of the rows once more than it must.
-pub const END_PADDING: u8 = 7;
-
-/// One of the rows between the journal and the rest, or behind it.
-pub fn padding(out: &mut Vec<u8>, family: Family, number: u8) {
-    out.push(family.byte());
-    out.push(number);
 }
 
 /// What the timer index has for a run.
@@ -368,10 +338,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root | Family::Marked => rest,
         Family::Program => rest.get(32..)?,
-        Family::RootPadding
-        | Family::IterationsPadding
-        | Family::JournalPadding
-        | Family::EndPadding => rest.get(1..)?,
+        Family::Padding => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -550,9 +517,9 @@ mod tests {
             key(|k| workflow(k, run)),
             key(|k| former_workflow(k, run, &version)),
             key(|k| workflow_state(k, &owner, Some("since"))),
-            key(|k| padding(k, Family::RootPadding, 7)),
-            key(|k| padding(k, Family::JournalPadding, 7)),
-            key(|k| padding(k, Family::EndPadding, 7)),
+            vec![ROOT_PADDING, 7],
+            vec![JOURNAL_PADDING, 7],
+            vec![END_PADDING, 7],
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered_row(k, Family::Snapshot, run, 7)),
             key(|k| numbered_row(k, Family::Changes, run, 7)),

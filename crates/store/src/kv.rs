@@ -39,6 +39,12 @@ pub trait Kv: Send + Sync + 'static {
     /// Maximum number of applied bytes that are not durable. A group with more becomes durable in several steps.
     const MAX_UNSYNCED: usize;
 
+    /// Rows that a new store gets, and a copy of a store in this database: they have no value, and separate others so
+    /// that each change writes less.
+    fn padding() -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
 

@@ -106,12 +106,7 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         }
         Family::Retained => shown(RetainedRows::decode(bytes)),
         Family::Iterations => describe_row(bytes),
-        Family::Due
-        | Family::Runnable
-        | Family::RootPadding
-        | Family::IterationsPadding
-        | Family::JournalPadding
-        | Family::EndPadding => Ok(String::new()),
+        Family::Due | Family::Runnable | Family::Padding => Ok(String::new()),
     }
 }
 

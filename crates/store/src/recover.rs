@@ -45,10 +45,10 @@ struct ReadableRun {
 }
 
 /// Writes what is whole into an empty database.
-pub(super) fn rebuild(
+pub(super) fn rebuild<T: Kv>(
     rows: Memory,
     acknowledged: Result<u64, StoreError>,
-    into: &impl Kv,
+    into: &T,
     mut report: IntegrityReport,
 ) -> Result<RecoverySummary, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
@@ -99,7 +99,7 @@ pub(super) fn rebuild(
         }
     }
     view.rebuild_shared(&mut writer, into, &mut out)?;
-    writer.put_meta(&Meta::current())?;
+    writer.put_meta(&Meta::current(), &T::padding())?;
     flush(&mut writer, into, 0)?;
     Ok(out)
 }

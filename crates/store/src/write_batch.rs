@@ -110,6 +110,13 @@ impl WriteBatch {
         self.ops.push(Op { key, value });
     }
 
+    /// Rows that are only keys.
+    pub fn put_keys(&mut self, keys: &[Vec<u8>]) {
+        for key in keys {
+            self.put_key(|out| out.extend_from_slice(key));
+        }
+    }
+
     /// The removal of a row.
     pub fn remove(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
         let key = self.key(key);

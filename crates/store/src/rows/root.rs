@@ -67,7 +67,7 @@ impl<K: Kv> Rows<K> {
             }
             None => {
                 let mut writer = lock(&rows.writer);
-                writer.put_meta(&Meta::current())?;
+                writer.put_meta(&Meta::current(), &K::padding())?;
                 rows.kv.apply(&writer.batch)?;
                 drop(writer);
                 rows.kv.flush()?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
     let kv = Memory::default();
     let mut writer = Writer::default();
-    writer.put_meta(meta).unwrap();
+    writer.put_meta(meta, &[]).unwrap();
     kv.apply(&writer.batch).unwrap();
     Rows::recover(kv, Retention::default(), "here")
 }

@@ -13,6 +13,7 @@ mod flush_watchdog;
 mod log_pages;
 mod log_reader;
 mod log_segment;
+mod padding;
 mod read_only;
 
 pub(super) use self::read_only::open_for_inspection;
@@ -266,6 +267,10 @@ impl Kv for Sled {
     type Backup = Self;
     // It writes a few times as many to its log, which must lie in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
+
+    fn padding() -> Vec<Vec<u8>> {
+        padding::rows()
+    }
 
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
         self.with(|open| guard(|| open.db.db()?.get(key)))
