@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windlass_actions::MASK;
 use windlass_expression::mask_printed_marks;
-use windlass_store::{IntegrityReport, StoreError};
+use windlass_store::{DiskStore, IntegrityReport, StoreError};
 
 /// Reads everything in a store. A store that cannot be opened is a report, not an error.
 ///

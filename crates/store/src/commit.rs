@@ -9,7 +9,7 @@ use super::journal::EncodedCommit;
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
-use super::rows::{Rows, corrupt};
+use super::rows::{Table, corrupt};
 use super::write_batch::{Put, RecordRejection, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
 use bincode::Encode;
@@ -145,7 +145,7 @@ impl Entry<'_> {
     }
 }
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// Stages one commit, or nothing of it when it is refused.
     pub(super) fn put_commit(
         &self,
@@ -231,7 +231,7 @@ impl<K: Kv> Rows<K> {
         };
         let mut name = Vec::new();
         keys::program(&mut name, commit.header.program);
-        if self.kv.get(&name)?.is_none() {
+        if self.row(&name)?.is_none() {
             entry.put(
                 |key| key.extend_from_slice(&name),
                 |out| codec::encode(out, source),
@@ -319,7 +319,7 @@ impl<K: Kv> Rows<K> {
     pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let stored = self.kv.get(&name)?;
+        let stored = self.row(&name)?;
         Ok(stored.map(|stored| codec::crc_of(stored.as_ref())))
     }
 }

@@ -8,7 +8,7 @@ use super::journal::{Line, LoopRows, NewestRows, RetainedRows};
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::{Kv, Range, prefixed};
-use super::rows::Rows;
+use super::rows::Table;
 use super::write_batch::WriteBatch;
 use super::{RunHeader, StoreError};
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use windlass_machine::IterationRow;
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// The removal of all rows of a run in a family.
     pub(super) fn remove_family(
         &self,

@@ -50,7 +50,7 @@ impl<K: Kv> Rows<K> {
         self.check_writable()?;
         let mut found = IntegrityReport::default();
         let mut runs: BTreeSet<Name> = BTreeSet::new();
-        for row in self.rows(prefixed(&[])) {
+        for row in self.table.rows(prefixed(&[])) {
             let (key, value) = match row {
                 Ok(row) => row,
                 Err(error) => {
@@ -88,8 +88,9 @@ impl<K: Kv> Rows<K> {
             Err(error) => return found.note(Some(run), "its header", &error),
         };
         let ended = self
+            .table
             .known(run)
-            .and_then(|head| self.check_archive(run, &head.bounds));
+            .and_then(|head| self.table.check_archive(run, &head.bounds));
         let parts: [(&'static str, Result<(), StoreError>); 6] = [
             ("its state", self.load(run).map(drop)),
             ("its program", self.check_program(&header)),
@@ -117,7 +118,7 @@ impl<K: Kv> Rows<K> {
             (Family::FormerWorkflow, "a former text of a workflow"),
             (Family::State, "the state of a workflow"),
         ] {
-            for row in self.records(prefixed(&[family.byte()])) {
+            for row in self.table.records(prefixed(&[family.byte()])) {
                 let read = row.and_then(|(key, first)| {
                     self.check_named(family, key.as_ref(), first.as_ref())
                 });
@@ -137,12 +138,15 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         match family {
             Family::Program | Family::FormerWorkflow => self
+                .table
                 .value(key, first, codec::decode::<ProgramSource>)
                 .map(drop),
             Family::Workflow => self
+                .table
                 .value(key, first, codec::decode::<StoredWorkflow>)
                 .map(drop),
             Family::State => self
+                .table
                 .value(key, first, codec::decode::<StateEntry>)
                 .map(drop),
             _ => Ok(()),
@@ -153,7 +157,7 @@ impl<K: Kv> Rows<K> {
     fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
         let known = header.labels.contains_key(QUARANTINE_LABEL);
         let key = |key: &mut Vec<u8>| keys::program(key, header.program);
-        if known && self.read(key, |_| Ok(()))?.is_none() {
+        if known && self.table.read(key, |_| Ok(()))?.is_none() {
             return Ok(());
         }
         self.program(header.program).map(drop)

@@ -10,7 +10,7 @@ use super::iterations::{action_facts, enclosing_iterations};
 use super::journal::Line;
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, corrupt};
+use super::rows::{Table, corrupt};
 use super::{StoreError, header::Bounds};
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ impl Span {
 /// An iteration that ended, and what was reported about it.
 type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// Archives what is retained of the iterations that these commits ended.
     pub(super) fn archive_iterations(
         &self,

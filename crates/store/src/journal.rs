@@ -12,7 +12,7 @@ use super::iterations::{LastStatus, action_facts};
 use super::journal_walk::{Order, missing_changes};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
-use super::rows::{Rows, corrupt};
+use super::rows::{Table, corrupt};
 use super::{Commit, StoreError, iteration_of};
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -275,7 +275,7 @@ impl LoopRows {
     }
 }
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// What is stored of commits that were let go.
     pub(super) fn retained_rows(
         &self,

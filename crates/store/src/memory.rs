@@ -41,10 +41,10 @@ impl MemoryStore {
     /// What is found by a process that opens this store when the one that wrote it, and the power,
     /// went away: what was synced, and nothing that was only remembered.
     pub fn after_power_cut(&self) -> Result<Self, StoreError> {
-        let mut held = self.kv.read().clone();
+        let mut held = self.database().read().clone();
         held.forget_unsynced();
         let held = RwLock::new(held);
-        Self::recover(Memory { held }, self.retention, NAME)
+        Self::recover(Memory { held }, self.table.retention, NAME)
     }
 }
 

@@ -5,7 +5,7 @@ use super::codec;
 use super::header::Root;
 use super::keys;
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, corrupt, lock};
+use super::rows::{Rows, Table, corrupt, lock};
 use super::write_batch::WriteBatch;
 use super::{ProgramSource, Store, StoreError, StoredWorkflow, WorkflowVersion};
 use bincode::Encode;
@@ -24,7 +24,7 @@ impl ReplacedRow {
     }
 }
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// Puts a row that belongs to no run into a batch, instead of the one that is there with all its parts.
     pub(super) fn replace_shared<T: Encode>(
         &self,
@@ -42,6 +42,21 @@ impl<K: Kv> Rows<K> {
         Ok(ReplacedRow { old, new: put.crc })
     }
 
+    /// The former texts of a workflow, the oldest first.
+    pub(super) fn former_of(&self, workflow: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
+        let mut prefix = Vec::new();
+        keys::former_workflows(&mut prefix, workflow);
+        let _reading = self.reading();
+        let versions = self.records(prefixed(&prefix)).map(|row| {
+            let (key, _) = row?;
+            let version = keys::parse(key.as_ref()).and_then(|parsed| parsed.version);
+            version.ok_or_else(|| corrupt(&keys::describe(key.as_ref())))
+        });
+        versions.collect()
+    }
+}
+
+impl<K: Kv> Rows<K> {
     /// Keeps a workflow under its name, instead of the one that was there. False when there was
     /// none. `former` and `gone` are as of [`Store::replace_workflow`].
     pub(super) fn put_named(
@@ -55,11 +70,13 @@ impl<K: Kv> Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        let replaced = self.replace_shared(&mut writer.batch, &name, workflow)?;
+        let replaced = self
+            .table
+            .replace_shared(&mut writer.batch, &name, workflow)?;
         for version in gone {
             let mut key = Vec::new();
             keys::former_workflow(&mut key, &workflow.name, version);
-            self.remove_under(&mut writer.batch, &key)?;
+            self.table.remove_under(&mut writer.batch, &key)?;
         }
         if let Some((version, source)) = former {
             let kept = writer.batch.put(
@@ -79,29 +96,16 @@ impl<K: Kv> Rows<K> {
         keys::workflow(&mut name, workflow);
         let mut writer = lock(&self.writer);
         self.check_writable()?;
-        let Some(old) = self.crc_at(|key| key.extend_from_slice(&name))? else {
+        let Some(old) = self.table.crc_at(|key| key.extend_from_slice(&name))? else {
             return Ok(false);
         };
         writer.batch.clear();
-        self.remove_under(&mut writer.batch, &name)?;
+        self.table.remove_under(&mut writer.batch, &name)?;
         let mut former = Vec::new();
         keys::former_workflows(&mut former, workflow);
-        self.remove_under(&mut writer.batch, &former)?;
+        self.table.remove_under(&mut writer.batch, &former)?;
         writer.root.drop(old);
         self.make_durable(writer, || ())?;
         Ok(true)
-    }
-
-    /// The former texts of a workflow, the oldest first.
-    pub(super) fn former_of(&self, workflow: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
-        let mut prefix = Vec::new();
-        keys::former_workflows(&mut prefix, workflow);
-        let _reading = self.reading();
-        let versions = self.records(prefixed(&prefix)).map(|row| {
-            let (key, _) = row?;
-            let version = keys::parse(key.as_ref()).and_then(|parsed| parsed.version);
-            version.ok_or_else(|| corrupt(&keys::describe(key.as_ref())))
-        });
-        versions.collect()
     }
 }

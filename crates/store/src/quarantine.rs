@@ -20,7 +20,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
-        let Some((mut stored, crc)) = self.stored_header(run)? else {
+        let Some((mut stored, crc)) = self.table.stored_header(run)? else {
             return Err(StoreError::UnknownRun(Name::from(run)));
         };
         writer.batch.clear();

@@ -9,7 +9,7 @@ use super::journal::{Line, RetainedRows, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::pack::each;
-use super::rows::{Meta, Rows};
+use super::rows::{Meta, Table};
 use super::{ProgramSource, StateEntry, StoreError, StoredWorkflow};
 use std::fmt::Debug;
 use windlass_machine::RunState;
@@ -29,13 +29,17 @@ pub struct RawRow {
     pub error: Option<String>,
 }
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// Reports the rows in the order of their keys: all, or those of a run.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
     /// read is in its row.
-    pub fn raw(&self, run: Option<&str>, tell: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
+    pub(super) fn raw(
+        &self,
+        run: Option<&str>,
+        tell: &mut dyn FnMut(RawRow),
+    ) -> Result<(), StoreError> {
         for row in self.rows(prefixed(&[])) {
             let (key, value) = row?;
             let (key, value) = (key.as_ref(), value.as_ref());

@@ -53,19 +53,21 @@ pub(super) fn rebuild<T: Kv>(
 ) -> Result<RecoverySummary, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
-        (view.kv.get(&[Family::Meta.byte()]), view.root())
+        (view.table.row(&[Family::Meta.byte()]), view.table.root())
     {
         // That of a later version: not to be written as one of this.
         return Err(error);
     }
-    let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
+    let found = view
+        .table
+        .read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
     // The root checks every header, and the mark the root; without a mark it is not known whether
     // the log has its end.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
-    let marked = view.last_marked().unwrap_or(0);
+    let marked = view.table.last_marked().unwrap_or(0);
     if let Some(error) = acknowledged
         .as_ref()
         .ok()
@@ -117,7 +119,7 @@ fn flush(writer: &mut Writer, into: &impl Kv, above: usize) -> Result<(), KvErro
 
 impl Rows<Memory> {
     fn all_runs(&self) -> BTreeSet<Name> {
-        let rows = self.rows(prefixed(&[])).flatten();
+        let rows = self.table.rows(prefixed(&[])).flatten();
         let runs = rows.filter_map(|(key, _)| keys::parse(&key)?.run);
         runs.map(Name::from).collect()
     }
@@ -126,7 +128,7 @@ impl Rows<Memory> {
     /// indexes are what the heads say.
     fn headers_checksum(&self) -> u64 {
         let mut root = Root::default();
-        for (key, first) in self.records(prefixed(&[])).flatten() {
+        for (key, first) in self.table.records(prefixed(&[])).flatten() {
             let Some(parsed) = keys::parse(&key) else {
                 continue;
             };
@@ -134,7 +136,7 @@ impl Rows<Memory> {
                 Family::Workflow | Family::State => root.add(codec::crc_of(&first)),
                 Family::Header => {
                     root.add(codec::crc_of(&first));
-                    let head = self.value(&key, &first, decode_header);
+                    let head = self.table.value(&key, &first, decode_header);
                     let mut name = Vec::new();
                     if let (Ok(head), Some(run)) = (head, &parsed.run)
                         && index(head.placement, run, &mut name)
@@ -151,14 +153,14 @@ impl Rows<Memory> {
     /// Takes away what a run did after its head, when the head is an older one: it continues from
     /// there, when it is asked to.
     fn cut_after_head(&self, run: &Name) {
-        let Ok(Some((head, _))) = self.stored_header(run) else {
+        let Ok(Some((head, _))) = self.table.stored_header(run) else {
             return;
         };
         let mut batch = WriteBatch::default();
         for family in [Family::Snapshot, Family::Changes] {
             let mut prefix = Vec::new();
             keys::of_run(&mut prefix, family, run);
-            for (key, first) in self.rows(prefixed(&prefix)).flatten() {
+            for (key, first) in self.table.rows(prefixed(&prefix)).flatten() {
                 let number = keys::parse(&key).and_then(|parsed| parsed.number);
                 if number.is_some_and(|number| number <= head.header.revision) {
                     continue;
@@ -168,7 +170,7 @@ impl Rows<Memory> {
                 let (Family::Changes, Some(last)) = (family, number) else {
                     continue;
                 };
-                let records = self.unpack(&key, &first, last).into_iter();
+                let records = self.table.unpack(&key, &first, last).into_iter();
                 for (number, record) in records.filter(|one| one.0 <= head.header.revision) {
                     let key = |key: &mut Vec<u8>| keys::numbered_row(key, family, run, number);
                     let put = |out: &mut Vec<u8>| {
@@ -181,8 +183,8 @@ impl Rows<Memory> {
             }
         }
         // A map in memory takes everything.
-        let _ = self.kv.apply(&batch);
-        let _ = self.kv.sync(0);
+        let _ = self.database().apply(&batch);
+        let _ = self.database().sync(0);
     }
 
     /// Copies a run; false when it cannot continue from what is there.
@@ -196,7 +198,7 @@ impl Rows<Memory> {
         if out.older {
             self.cut_after_head(run);
         }
-        let read = self.load(run).and_then(|_| self.stored_header(run));
+        let read = self.load(run).and_then(|_| self.table.stored_header(run));
         let mut head: StoredHeader = match read {
             Ok(Some((head, _))) => head,
             Ok(None) => return Ok(false),
@@ -218,7 +220,7 @@ impl Rows<Memory> {
             ),
             (
                 "its ended iterations",
-                self.check_archive(run, &head.bounds),
+                self.table.check_archive(run, &head.bounds),
             ),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
@@ -233,13 +235,13 @@ impl Rows<Memory> {
         if journal.first > bounds.first {
             (bounds.first, bounds.trimmed) = (journal.first, journal.trimmed);
         }
-        let retained = self.retained_rows(run, bounds);
+        let retained = self.table.retained_rows(run, bounds);
         if retained.is_err() {
             (bounds.retained, bounds.retained_bytes) = (0, 0);
         }
         let mut retained = retained.unwrap_or_default();
         let keep_rows = bounds.retained_bytes > 0;
-        let forgets = self.forget_unreadable(run, &mut retained.ended);
+        let forgets = self.table.forget_unreadable(run, &mut retained.ended);
         let snapshot = head.header.snapshot;
         self.copy_whole(run, Family::Snapshot, writer, |number| {
             number == Some(snapshot)
@@ -303,13 +305,15 @@ impl Rows<Memory> {
         let all = (head.bounds.first, last);
         let run = &head.header.id;
         // What cannot be read ends it, and was reported.
-        let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
-            found.rows.insert(end);
-            if let Some((first, line)) = lines.first() {
-                (found.first, found.trimmed) = (*first, line.events_before());
-            }
-            ControlFlow::Continue(())
-        });
+        let _ = self
+            .table
+            .walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
+                found.rows.insert(end);
+                if let Some((first, line)) = lines.first() {
+                    (found.first, found.trimmed) = (*first, line.events_before());
+                }
+                ControlFlow::Continue(())
+            });
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
@@ -323,7 +327,7 @@ impl Rows<Memory> {
     ) {
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, family, run);
-        for (key, first) in self.records(prefixed(&prefix)).flatten() {
+        for (key, first) in self.table.records(prefixed(&prefix)).flatten() {
             if keep(keys::parse(&key).and_then(|parsed| parsed.number)) {
                 self.copy_record(&key, &first, writer);
             }
@@ -339,7 +343,7 @@ impl Rows<Memory> {
         for number in 1..=u32::from(further.map_or(0, |(further, _)| further)) {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
-            if let Ok(Some(piece)) = self.kv.get(&name) {
+            if let Ok(Some(piece)) = self.table.row(&name) {
                 writer.batch.copy(&name, &piece);
             }
         }
@@ -353,7 +357,7 @@ impl Rows<Memory> {
         out: &mut RecoverySummary,
     ) -> Result<(), StoreError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
-        for (key, first) in self.records(all).flatten() {
+        for (key, first) in self.table.records(all).flatten() {
             let family = key.first().and_then(|byte| Family::of(*byte));
             let whole = match family {
                 Some(family) => self.check_named(family, &key, &first),

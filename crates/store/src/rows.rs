@@ -1,14 +1,16 @@
-//! A store as rows of a sorted map. How it is opened is in `root`, how records are read in `read`; when a
-//! group is durable in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
+//! A store as rows of a sorted map. How it is opened is in `root`; what can be read, in `table`; when a
+//! group is durable, in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
 
 mod durable;
-mod read;
 mod root;
+mod table;
 #[cfg(test)]
 mod tests;
 
-pub(super) use read::Record;
 pub(super) use root::{Meta, ends_too_early, older_mark};
+pub(super) use table::{Record, Table};
+
+use durable::Durability;
 
 use super::codec::{self, BadRecord};
 use super::commit::{Writer, encode_group};
@@ -26,9 +28,8 @@ use super::{
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
-use windlass_expression::{Sealer, Sealing};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_expression::Sealer;
 use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Name;
@@ -67,56 +68,25 @@ const UNLOCKED_READS: usize = 3;
 
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
-    pub(super) kv: K,
-    pub(super) retention: Retention,
+    pub(super) table: Table<K>,
     pub(super) writer: Mutex<Writer>,
-    /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
-    gate: RwLock<()>,
     /// Held while a thread waits for the writer, so that one that writes several groups queues for each.
     writer_queue: Mutex<()>,
-    /// The last group that can be read.
-    applied: AtomicU64,
-    /// The last group that is durable.
-    synced: Mutex<u64>,
-    /// It is another one, or will never be.
-    durable_moved: Condvar,
-    /// How many bytes of groups that are on their way are applied and not durable yet.
-    unsynced: Mutex<usize>,
-    /// Some of them became so.
-    fewer: Condvar,
-    /// Why nothing can be written any more, before it is opened again.
-    failed: Mutex<Option<String>>,
-    /// What seals secure values.
-    key: OnceLock<Arc<dyn Sealer>>,
+    durability: Durability,
     /// Which runs changed.
     feed: Feed,
     /// What is being copied.
     pub(super) snapshots: Snapshots,
-    /// How often it was opened again: a group that is in flight meanwhile is not known to be
-    /// durable.
-    epoch: AtomicU64,
-    /// What errors call it.
-    name: String,
 }
 
 impl<K: Kv> Rows<K> {
-    /// Why something could not be read. A database that an earlier error closed is not damaged: that error counts.
-    fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
-        match (self.check_writable(), error) {
-            (Err(failed), _) => failed,
-            (Ok(()), error @ KvError::Closed) => error.into(),
-            // The error of a write that a reader receives: the writer has not received it yet.
-            (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
-                reason: error.to_string(),
-            },
-            (Ok(()), error) => corrupt(&format!("{what}: {error}")),
-        }
+    pub(super) fn into_database(self) -> K {
+        self.table.kv
     }
 
-    /// No group is applied while the guard lives. Only for copying rows. A second guard on the same thread could
-    /// deadlock with a writer that waits for the first.
-    pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    /// The database, of a store that no one else uses.
+    pub(super) fn database(&self) -> &K {
+        &self.table.kv
     }
 
     /// Reads several records of a run. A commit that is applied meanwhile may remove some of them: an inconsistent
@@ -129,7 +99,8 @@ impl<K: Kv> Rows<K> {
     ) -> T {
         // Each commit of a run changes its header.
         let header = || {
-            self.crc_at(|key| keys::of_run(key, Family::Header, run))
+            self.table
+                .crc_at(|key| keys::of_run(key, Family::Header, run))
                 .ok()
         };
         for _ in 0..UNLOCKED_READS {
@@ -148,11 +119,6 @@ impl<K: Kv> Rows<K> {
         let _queue = lock(&self.writer_queue);
         lock(&self.writer)
     }
-
-    /// While it lives, this thread seals and opens secure values.
-    fn sealing(&self) -> Sealing {
-        Sealing::with(self.key.get().cloned())
-    }
 }
 
 /// Whether no record was missing or of another commit.
@@ -168,13 +134,13 @@ impl<K: Kv> super::store::sealed::Store for Rows<K> {}
 
 impl<K: Kv> RunTable for Rows<K> {
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        Ok(self.known(run)?.header)
+        Ok(self.table.known(run)?.header)
     }
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.check_writable()?;
-        let _sealing = self.sealing();
-        self.stored_run(run)
+        let _sealing = self.table.sealing();
+        self.table.stored_run(run)
     }
 
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
@@ -189,34 +155,37 @@ impl<K: Kv> RunTable for Rows<K> {
                 && is_unknown(&read.iterations) == unknown
         };
         Ok(self.read_run(run, whole, || {
-            let stored = self.stored_run(run);
+            let stored = self.table.stored_run(run);
             // The loops and iterations of the commits up to the one of the state.
             let last = stored.as_ref().ok().map(|stored| stored.header.revision);
             ConsistentRun {
                 stored,
-                loops: self.loop_rows(run, last),
-                iterations: self.iteration_rows(run, None, iterations, last),
+                loops: self.table.loop_rows(run, last),
+                iterations: self.table.iteration_rows(run, None, iterations, last),
             }
         }))
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
-        self.read(
-            |key| keys::program(key, hash),
-            codec::decode::<ProgramSource>,
-        )?
-        .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
+        self.table
+            .read(
+                |key| keys::program(key, hash),
+                codec::decode::<ProgramSource>,
+            )?
+            .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
         let key = |key: &mut Vec<u8>, run: &str| keys::of_run(key, Family::Header, run);
-        self.page(Family::Header, key, after, limit, decode_header)
+        self.table
+            .page(Family::Header, key, after, limit, decode_header)
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {
         self.check_writable()?;
-        let _reading = self.reading();
-        self.rows(prefixed(&[Family::Runnable.byte()]))
+        let _reading = self.table.reading();
+        self.table
+            .rows(prefixed(&[Family::Runnable.byte()]))
             .map(|row| run_of(row?.0.as_ref()))
             .collect()
     }
@@ -233,8 +202,9 @@ impl<K: Kv> RunTable for Rows<K> {
             }
             None => end,
         };
-        let _reading = self.reading();
-        self.rows((from, to))
+        let _reading = self.table.reading();
+        self.table
+            .rows((from, to))
             .take(limit)
             .map(|row| due_row(row?.0.as_ref()))
             .collect()
@@ -248,7 +218,7 @@ impl<K: Kv> RunTable for Rows<K> {
         let mut key = Vec::new();
         keys::due_from(&mut key, Timestamp(from));
         let (_, end) = prefixed(&[Family::Due.byte()]);
-        let first = self.rows((Bound::Included(key), end)).next();
+        let first = self.table.rows((Bound::Included(key), end)).next();
         first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
     }
 }
@@ -256,8 +226,8 @@ impl<K: Kv> RunTable for Rows<K> {
 impl<K: Kv> HistoryTable for Rows<K> {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
-        let _sealing = self.sealing();
-        let mut copied = self.copy_run(run)?;
+        let _sealing = self.table.sealing();
+        let mut copied = self.table.copy_run(run)?;
         let mut changes = Vec::new();
         let (start, _) = copied.start()?;
         copied.tail(|more| changes.extend(more))?;
@@ -274,7 +244,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        self.read_run(run, is_consistent, || self.events(run, after, limit))
+        self.read_run(run, is_consistent, || self.table.events(run, after, limit))
     }
 
     fn commits_between(
@@ -285,7 +255,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
         wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.read_commits(run, since, last, wanted)
+            self.table.read_commits(run, since, last, wanted)
         })
     }
 
@@ -295,7 +265,9 @@ impl<K: Kv> HistoryTable for Rows<K> {
         last: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
-        self.read_run(run, is_consistent, || self.read_back(run, last, limit))
+        self.read_run(run, is_consistent, || {
+            self.table.read_back(run, last, limit)
+        })
     }
 
     fn last_statuses(
@@ -306,12 +278,12 @@ impl<K: Kv> HistoryTable for Rows<K> {
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.statuses_back(run, path, wanted.clone(), commits)
+            self.table.statuses_back(run, path, wanted.clone(), commits)
         })
     }
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        self.read_run(run, is_consistent, || self.loop_rows(run, None))
+        self.read_run(run, is_consistent, || self.table.loop_rows(run, None))
     }
 
     fn iterations(
@@ -321,12 +293,14 @@ impl<K: Kv> HistoryTable for Rows<K> {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.iteration_rows(run, path, limit, None)
+            self.table.iteration_rows(run, path, limit, None)
         })
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
-        self.read_run(run, is_consistent, || self.gather_iterations(run, path))
+        self.read_run(run, is_consistent, || {
+            self.table.gather_iterations(run, path)
+        })
     }
 
     fn whole_rows(
@@ -335,13 +309,16 @@ impl<K: Kv> HistoryTable for Rows<K> {
         path: &str,
         wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
-        self.read_run(run, is_consistent, || self.read_rows(run, path, wanted))
+        self.read_run(run, is_consistent, || {
+            self.table.read_rows(run, path, wanted)
+        })
     }
 }
 
 impl<K: Kv> WorkflowTable for Rows<K> {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.read(|key| keys::workflow(key, name), codec::decode)
+        self.table
+            .read(|key| keys::workflow(key, name), codec::decode)
     }
 
     fn workflows(
@@ -350,11 +327,12 @@ impl<K: Kv> WorkflowTable for Rows<K> {
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
         let key = keys::workflow;
-        self.page(Family::Workflow, key, after, limit, codec::decode)
+        self.table
+            .page(Family::Workflow, key, after, limit, codec::decode)
     }
 
     fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
-        self.former_of(name)
+        self.table.former_of(name)
     }
 
     fn former_workflow(
@@ -362,25 +340,20 @@ impl<K: Kv> WorkflowTable for Rows<K> {
         name: &str,
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError> {
-        self.read(
+        self.table.read(
             |key| keys::former_workflow(key, name, version),
             codec::decode,
         )
     }
 
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
-        self.read_state(of)
+        self.table.read_state(of)
     }
 }
 
 impl<K: Kv> Store for Rows<K> {
     fn check_writable(&self) -> Result<(), StoreError> {
-        match &*lock(&self.failed) {
-            Some(reason) => Err(StoreError::Failed {
-                reason: reason.clone(),
-            }),
-            None => Ok(()),
-        }
+        self.table.check_writable()
     }
 
     fn check_present(&self) -> Result<(), StoreError> {
@@ -388,7 +361,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::SeqCst)
+        self.durability.epoch()
     }
 
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError> {
@@ -401,7 +374,7 @@ impl<K: Kv> Store for Rows<K> {
 
     fn seal_with(&self, key: Arc<dyn Sealer>) {
         // A store has one key for as long as it is open.
-        let _ = self.key.set(key);
+        let _ = self.table.key.set(key);
     }
 
     fn commit_with_callback(
@@ -411,7 +384,7 @@ impl<K: Kv> Store for Rows<K> {
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-            let sealing = self.sealing();
+            let sealing = self.table.sealing();
             // Before the writer is locked: other commits do not wait for it.
             let encoded = encode_group(rest, K::MAX_UNSYNCED);
             let mut writer = self.next_writer();
@@ -419,7 +392,7 @@ impl<K: Kv> Store for Rows<K> {
             writer.begin();
             let before = outcomes.len();
             for (commit, encoded) in rest.iter().zip(encoded) {
-                let put = |encoded| self.put_commit(&mut writer, commit, &encoded);
+                let put = |encoded| self.table.put_commit(&mut writer, commit, &encoded);
                 outcomes.push(encoded.and_then(put));
             }
             drop(sealing);
@@ -449,7 +422,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        self.remove_run(&mut writer, run)?;
+        self.table.remove_run(&mut writer, run)?;
         writer.touched.push(Name::from(run));
         self.make_durable(writer, || ())
     }
@@ -480,7 +453,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        self.kv.durable_snapshot()
+        self.table.kv.durable_snapshot()
     }
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
@@ -493,7 +466,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        let swept = self.remove_unpinned(&mut writer)?;
+        let swept = self.table.remove_unpinned(&mut writer)?;
         if swept > 0 {
             self.make_durable(writer, || ())?;
         }

@@ -4,7 +4,7 @@
 use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, lock};
+use super::rows::{Rows, Table, lock};
 use super::{MAX_RUN_ID, Store, StoreError};
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl StateWrite {
     }
 }
 
-impl<K: Kv> Rows<K> {
+impl<K: Kv> Table<K> {
     /// The values of one workflow, or of all, by name.
     pub(super) fn read_state(
         &self,
@@ -140,7 +140,9 @@ impl<K: Kv> Rows<K> {
         });
         entries.collect()
     }
+}
 
+impl<K: Kv> Rows<K> {
     /// Writes a value as [`super::Store::write_state`] does.
     pub(super) fn put_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
         let lengths = [write.name.len(), write.owner.workflow.len()];
@@ -154,8 +156,9 @@ impl<K: Kv> Rows<K> {
         keys::workflow_state(&mut name, &write.owner, Some(&write.name));
         let mut writer = lock(&self.writer);
         self.check_writable()?;
-        let found: Option<StateEntry> =
-            self.read(|key| key.extend_from_slice(&name), codec::decode)?;
+        let found: Option<StateEntry> = self
+            .table
+            .read(|key| key.extend_from_slice(&name), codec::decode)?;
         let mark = write.by.as_ref().map(StateWriter::mark);
         if let (Some(found), Some(mark)) = (&found, mark) {
             let mut writes = found.writes.iter();
@@ -183,7 +186,9 @@ impl<K: Kv> Rows<K> {
             writes,
         };
         writer.batch.clear();
-        let replaced = self.replace_shared(&mut writer.batch, &name, &entry)?;
+        let replaced = self
+            .table
+            .replace_shared(&mut writer.batch, &name, &entry)?;
         replaced.count_in(&mut writer.root);
         self.make_durable(writer, || ())?;
         Ok(StateOutcome::Written(version))

@@ -8,48 +8,92 @@ use super::super::commit::Writer;
 use super::super::kv::{Kv, KvError};
 use super::super::{Store, StoreError};
 use super::{Rows, corrupt, lock};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How far a store is applied and durable.
+pub(super) struct Durability {
+    /// The last group that can be read.
+    applied: AtomicU64,
+    /// The last group that is durable.
+    synced: Mutex<u64>,
+    /// It is another one, or will never be.
+    moved: Condvar,
+    /// How many bytes of groups that are on their way are applied and not durable yet.
+    unsynced: Mutex<usize>,
+    /// Some of them became so.
+    fewer: Condvar,
+    /// How often it was opened again: a group that is in flight meanwhile is not known to be
+    /// durable.
+    epoch: AtomicU64,
+}
+
+impl Durability {
+    /// Of a store whose groups up to this one are durable.
+    pub fn new(group: u64) -> Self {
+        Self {
+            applied: AtomicU64::new(group),
+            synced: Mutex::new(group),
+            moved: Condvar::new(),
+            unsynced: Mutex::new(0),
+            fewer: Condvar::new(),
+            epoch: AtomicU64::new(0),
+        }
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    #[cfg(test)]
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::SeqCst)
+    }
+}
 
 impl<K: Kv> Rows<K> {
     /// Opens the database again after a write that failed, and continues with what is in it.
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let mut synced = lock(&self.synced);
-        self.epoch.fetch_add(1, Ordering::SeqCst);
-        self.kv.reopen()?;
+        let _alone = self
+            .table
+            .gate
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut synced = lock(&self.durability.synced);
+        self.durability.epoch.fetch_add(1, Ordering::SeqCst);
+        self.table.kv.reopen()?;
         // What is not synced yet, though it is there, must be before anything builds on it.
-        let root = self.checked_root()?;
+        let root = self.table.checked_root()?;
         let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
-        self.kv.flush()?;
-        self.kv.sync(root.group)?;
+        self.table.kv.flush()?;
+        self.table.kv.sync(root.group)?;
         *writer = Writer::new(root);
-        self.applied.store(root.group, Ordering::SeqCst);
+        self.durability.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
-        *lock(&self.failed) = None;
+        *lock(&self.table.failed) = None;
         self.feed.forget();
-        self.durable_moved.notify_all();
+        self.durability.moved.notify_all();
         Ok(())
     }
 
     /// Nothing is acknowledged any more after this. A database whose files went away may fail in any way:
     /// that they are gone is the cause.
     fn fail(&self, error: KvError) -> StoreError {
-        let error = StoreError::from(match self.kv.check_present() {
+        let error = StoreError::from(match self.table.kv.check_present() {
             Err(gone @ KvError::Gone(_)) => gone,
             Ok(()) | Err(_) => error,
         });
-        lock(&self.failed).get_or_insert_with(|| error.to_string());
+        lock(&self.table.failed).get_or_insert_with(|| error.to_string());
         error
     }
 
     /// As [`Store::check_present`].
     pub(super) fn check_place(&self) -> Result<(), StoreError> {
-        self.kv.check_present().map_err(|error| {
+        self.table.kv.check_present().map_err(|error| {
             let error = self.fail(error);
-            let _synced = lock(&self.synced);
-            self.durable_moved.notify_all();
+            let _synced = lock(&self.durability.synced);
+            self.durability.moved.notify_all();
             error
         })
     }
@@ -64,8 +108,8 @@ impl<K: Kv> Rows<K> {
         let done = self.sync_group(writer, written);
         if done.is_err() {
             // Held, so that a reader that has just checked does not begin to wait after this.
-            let _synced = lock(&self.synced);
-            self.durable_moved.notify_all();
+            let _synced = lock(&self.durability.synced);
+            self.durability.moved.notify_all();
         }
         done
     }
@@ -75,42 +119,54 @@ impl<K: Kv> Rows<K> {
         mut writer: MutexGuard<'_, Writer>,
         written: impl FnOnce(),
     ) -> Result<(), StoreError> {
-        let group = writer.next_group(self.kv.marked())?;
+        let group = writer.next_group(self.table.kv.marked())?;
         let bytes = writer.batch.len();
-        let _unsynced = UnsyncedBytes::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
-        let epoch = self.epoch.load(Ordering::SeqCst);
+        let _unsynced = UnsyncedBytes::new(
+            &self.durability.unsynced,
+            &self.durability.fewer,
+            bytes,
+            K::MAX_UNSYNCED,
+        );
+        let epoch = self.durability.epoch();
         let row = |key: &[u8]| {
-            let row = self.kv.get(key)?;
+            let row = self.table.kv.get(key)?;
             Ok(row.map(|row| row.as_ref().to_vec()))
         };
         self.snapshots.save(&writer.batch, row);
         {
-            let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            let _alone = self
+                .table
+                .gate
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
             // For a snapshot that was opened in between.
             self.snapshots.save(&writer.batch, row);
-            self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
-            self.applied.store(group, Ordering::SeqCst);
+            self.table
+                .kv
+                .apply(&writer.batch)
+                .map_err(|e| self.fail(e))?;
+            self.durability.applied.store(group, Ordering::SeqCst);
         }
         self.feed.changed(writer.touched.drain(..));
         drop(writer);
-        self.kv.flush().map_err(|e| self.fail(e))?;
+        self.table.kv.flush().map_err(|e| self.fail(e))?;
         written();
-        let mut synced = lock(&self.synced);
+        let mut synced = lock(&self.durability.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
         self.check_writable()?;
         self.same_epoch(epoch)?;
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
-            self.kv.sync(group).map_err(|e| self.fail(e))?;
+            self.table.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
-            self.durable_moved.notify_all();
+            self.durability.moved.notify_all();
         }
         Ok(())
     }
 
     /// Fails when it was opened again meanwhile: what was in flight then may be lost.
     fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
-        if self.epoch.load(Ordering::SeqCst) == epoch {
+        if self.durability.epoch() == epoch {
             return Ok(());
         }
         let reason = String::from("it was opened again meanwhile");
@@ -119,15 +175,15 @@ impl<K: Kv> Rows<K> {
 
     /// As [`Store::wait_durable`].
     pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
-        let group = self.applied.load(Ordering::SeqCst);
-        let mut synced = lock(&self.synced);
+        let group = self.durability.applied.load(Ordering::SeqCst);
+        let mut synced = lock(&self.durability.synced);
         loop {
             self.same_epoch(epoch)?;
             if *synced >= group {
                 return Ok(());
             }
             self.check_writable()?;
-            let woken = self.durable_moved.wait(synced);
+            let woken = self.durability.moved.wait(synced);
             synced = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }

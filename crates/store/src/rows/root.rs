@@ -1,6 +1,7 @@
 //! The root of a store: a new one is made, one that is there is checked before it is used.
 
-use super::{FORMAT, Retention, Rows, corrupt, damaged, lock};
+use super::durable::Durability;
+use super::{FORMAT, Retention, Rows, Table, corrupt, damaged};
 use crate::StoreError;
 use crate::codec;
 use crate::commit::Writer;
@@ -10,8 +11,7 @@ use crate::keys::{self, Family};
 use crate::kv::{Kv, prefixed};
 use crate::snapshot::Snapshots;
 use bincode::{Decode, Encode};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Condvar, Mutex, OnceLock, RwLock};
+use std::sync::Mutex;
 
 const MAGIC: &str = "windlass store";
 
@@ -34,48 +34,41 @@ impl Meta {
 
 impl<K: Kv> Rows<K> {
     pub(crate) fn fresh(kv: K, retention: Retention, name: &str) -> Self {
+        Self::of(Table::new(kv, retention, name), Root::default())
+    }
+
+    fn of(table: Table<K>, root: Root) -> Self {
         Self {
-            kv,
-            retention,
-            writer: Mutex::new(Writer::default()),
-            gate: RwLock::new(()),
+            table,
+            writer: Mutex::new(Writer::new(root)),
             writer_queue: Mutex::new(()),
-            applied: AtomicU64::new(0),
-            synced: Mutex::new(0),
-            durable_moved: Condvar::new(),
-            unsynced: Mutex::new(0),
-            fewer: Condvar::new(),
-            failed: Mutex::new(None),
-            key: OnceLock::new(),
+            durability: Durability::new(root.group),
             feed: Feed::default(),
             snapshots: Snapshots::default(),
-            epoch: AtomicU64::new(0),
-            name: name.to_owned(),
         }
     }
 
     /// Continues with what the map holds, after checking it; makes it a store when it is empty.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let rows = Self::fresh(kv, retention, path);
-        let root = match rows.checked_root()? {
+        let table = Table::new(kv, retention, path);
+        let root = match table.checked_root()? {
             Some(root) => {
                 // What a process that was killed had written is durable by now.
-                if rows.kv.synced() < root.group {
-                    rows.kv.sync(root.group)?;
+                if table.kv.synced() < root.group {
+                    table.kv.sync(root.group)?;
                 }
                 root
             }
             None => {
-                let mut writer = lock(&rows.writer);
+                let mut writer = Writer::default();
                 writer.put_meta(&Meta::current(), &K::padding())?;
-                rows.kv.apply(&writer.batch)?;
-                drop(writer);
-                rows.kv.flush()?;
-                rows.kv.sync(0)?;
+                table.kv.apply(&writer.batch)?;
+                table.kv.flush()?;
+                table.kv.sync(0)?;
                 Root::default()
             }
         };
-        Ok(rows.after(root))
+        Ok(Self::of(table, root))
     }
 
     /// The same of a map that is not to be changed; none when it is empty.
@@ -84,18 +77,13 @@ impl<K: Kv> Rows<K> {
         retention: Retention,
         path: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let rows = Self::fresh(kv, retention, path);
-        let root = rows.checked_root()?;
-        Ok(root.map(|root| rows.after(root)))
+        let table = Table::new(kv, retention, path);
+        let root = table.checked_root()?;
+        Ok(root.map(|root| Self::of(table, root)))
     }
+}
 
-    fn after(mut self, root: Root) -> Self {
-        self.writer = Mutex::new(Writer::new(root));
-        self.applied = AtomicU64::new(root.group);
-        self.synced = Mutex::new(root.group);
-        self
-    }
-
+impl<K: Kv> Table<K> {
     /// The root, if its checksum is that of what is there; none in an empty map.
     pub(crate) fn checked_root(&self) -> Result<Option<Root>, StoreError> {
         let Some(root) = self.root()? else {

@@ -2,7 +2,7 @@
 
 use super::super::memory::Memory;
 use super::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
     let commit = || store.make_durable(lock(&store.writer), || ());
     commit().unwrap();
-    store.kv.fails.store(true, Ordering::SeqCst);
+    store.table.kv.fails.store(true, Ordering::SeqCst);
     assert!(matches!(commit(), Err(StoreError::Io(_))));
     for _ in 0..2 {
         assert!(matches!(commit(), Err(StoreError::Failed { .. })));
@@ -102,11 +102,11 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
         assert!(matches!(store.load("r"), Err(StoreError::Failed { .. })));
         assert!(matches!(store.check(), Err(StoreError::Failed { .. })));
     }
-    let group = store.kv.synced();
+    let group = store.table.kv.synced();
     store.reopen().unwrap();
     assert!(store.runnable().unwrap().is_empty());
     commit().unwrap();
-    assert_eq!(store.kv.synced(), group + 1);
+    assert_eq!(store.table.kv.synced(), group + 1);
 }
 
 /// A reader sees a group that is on its way to disk, and learns that it is settled only when it is durable.
@@ -118,13 +118,13 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
         let commit = || store.make_durable(lock(&store.writer), || ());
         commit().unwrap();
         store.wait_durable(store.epoch()).unwrap();
-        store.kv.fails.store(fails, Ordering::SeqCst);
-        let held = lock(&store.kv.held);
-        let durable = store.kv.synced();
+        store.table.kv.fails.store(fails, Ordering::SeqCst);
+        let held = lock(&store.table.kv.held);
+        let durable = store.table.kv.synced();
         let (tell, told) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(commit);
-            while store.applied.load(Ordering::SeqCst) == durable {
+            while store.durability.applied() == durable {
                 std::thread::yield_now();
             }
             scope.spawn(|| tell.send(store.wait_durable(store.epoch())).unwrap());

@@ -1,15 +1,77 @@
-//! Reads records: finds their pieces, checks them and decodes them.
+//! The rows of a store, to be read: finds the pieces of records, checks them and decodes them. What has a [`Table`] and
+//! nothing else writes nothing.
 
 use super::super::codec::{self, BadRecord};
 use super::super::header::StoredHeader;
 use super::super::keys::{self, Family};
-use super::super::kv::{Kv, prefixed};
+use super::super::kv::{Kv, KvError, prefixed};
 use super::super::{StoreError, StoredRun};
-use super::{Rows, damaged, unknown};
+use super::{Retention, corrupt, damaged, is_full, lock, unknown};
 use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use windlass_expression::{Sealer, Sealing};
 
-impl<K: Kv> Rows<K> {
+/// The rows of a store, and what a reader needs.
+pub struct Table<K: Kv> {
+    pub(super) kv: K,
+    pub(crate) retention: Retention,
+    /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
+    pub(super) gate: RwLock<()>,
+    /// Why nothing can be written any more, before it is opened again.
+    pub(super) failed: Mutex<Option<String>>,
+    /// What seals secure values.
+    pub(super) key: OnceLock<Arc<dyn Sealer>>,
+    /// What errors call it.
+    pub(super) name: String,
+}
+
+impl<K: Kv> Table<K> {
+    pub(super) fn new(kv: K, retention: Retention, name: &str) -> Self {
+        Self {
+            kv,
+            retention,
+            gate: RwLock::new(()),
+            failed: Mutex::new(None),
+            key: OnceLock::new(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Fails after a write that failed, until the store was opened again.
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        match &*lock(&self.failed) {
+            Some(reason) => Err(StoreError::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Why something could not be read. A database that an earlier error closed is not damaged: that error counts.
+    fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
+        match (self.check_writable(), error) {
+            (Err(failed), _) => failed,
+            (Ok(()), error @ KvError::Closed) => error.into(),
+            // The error of a write that a reader receives: the writer has not received it yet.
+            (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
+                reason: error.to_string(),
+            },
+            (Ok(()), error) => corrupt(&format!("{what}: {error}")),
+        }
+    }
+
+    /// No group is applied while the guard lives. Only for copying rows. A second guard on the same thread could
+    /// deadlock with a writer that waits for the first.
+    pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While it lives, this thread seals and opens secure values.
+    pub(super) fn sealing(&self) -> Sealing {
+        Sealing::with(self.key.get().cloned())
+    }
+
     pub(crate) fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
         let row = self.kv.get(key);
         row.map_err(|error| self.unread(keys::describe(key), error))
