@@ -21,7 +21,7 @@ pub struct BenchArgs {
         default_value = "."
     )]
     pub dir: PathBuf,
-    /// Numbers of loops that poll once a second, measured one after the other, e.g. `1000,5000`
+    /// Numbers of loops of `polls` and `waiting`, measured one after the other, e.g. `1000,5000`
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     pub loops: Vec<u32>,
     /// How long to count polls
@@ -46,6 +46,8 @@ pub enum BenchSection {
     Throughput,
     /// Loops that poll a server once a second
     Polls,
+    /// Loops that wait for an hour: memory, disk, the list, a backup, a restart
+    Waiting,
     /// Time from a SIGKILL to the next step
     Recovery,
 }

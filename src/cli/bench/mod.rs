@@ -3,6 +3,7 @@
 
 mod process;
 mod target;
+mod waiting;
 
 use super::args::{BenchArgs, BenchSection, Global};
 use super::exit::{Exit, Failure};
@@ -86,6 +87,7 @@ pub async fn bench(global: &Global, screen: Screen, args: &BenchArgs) -> Result<
             BenchSection::Gaps => bench.gaps().await?,
             BenchSection::Throughput => bench.throughput().await?,
             BenchSection::Polls => bench.polls().await?,
+            BenchSection::Waiting => bench.waiting().await?,
             BenchSection::Recovery => bench.recovery().await?,
         }
     }
@@ -190,15 +192,19 @@ impl Bench<'_> {
     /// A server on a new store that knows a workflow, and a name for runs of it.
     async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
         let server = self.restart_server(scratch)?;
+        self.put(&server, workflow).await?;
+        Ok(server)
+    }
+
+    /// Stores the workflow of which runs are started from now on.
+    async fn put(&self, server: &Server, workflow: &str) -> Result<(), Failure> {
         let text = WorkflowText {
             text: workflow.to_owned(),
             ..WorkflowText::default()
         };
-        server
-            .client
-            .put_workflow("bench", &text, &PutIf::Always)
-            .await?;
-        Ok(server)
+        let put = server.client.put_workflow("bench", &text, &PutIf::Always);
+        put.await?;
+        Ok(())
     }
 
     fn restart_server(&self, scratch: &Scratch) -> Result<Server, Failure> {
