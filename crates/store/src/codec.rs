@@ -26,6 +26,9 @@ pub const MAX_SINGLE: usize = MAX_VALUE - HEAD - TAIL;
 /// How much of a longer value one piece holds.
 pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
 
+/// The longest value of a record.
+pub const MAX_RECORD: usize = MAX_PIECE * (u16::MAX as usize + 1);
+
 const CONFIG: Configuration = config::standard();
 
 /// Why bytes are no record.

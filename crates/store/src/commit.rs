@@ -5,16 +5,17 @@
 use super::Receipt;
 use super::codec;
 use super::header::{KnownHeader, Root, StoredHeader};
-use super::journal::EncodedCommit;
+use super::journal::{EncodedCommit, LONG, StoredPieces};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
-use super::rows::{Table, corrupt};
-use super::write_batch::{Put, RecordRejection, WriteBatch};
+use super::rows::{Rows, Table, corrupt};
+use super::write_batch::{Pieces, Put, RecordRejection, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
 use bincode::Encode;
 use bincode::error::EncodeError;
 use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
@@ -116,8 +117,18 @@ impl Entry<'_> {
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<Put, StoreError> {
+        self.put_with(key, value, None)
+    }
+
+    /// The same of a value whose further pieces are stored, if it has this checksum.
+    fn put_with(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+        stored: Option<u32>,
+    ) -> Result<Put, StoreError> {
         self.batch
-            .put(key, value)
+            .put_with(key, value, stored)
             .map_err(|error| rejected(self.run, &error))
     }
 
@@ -257,24 +268,29 @@ impl<K: Kv> Table<K> {
         bounds.events = bounds.events.saturating_add(commit.history.len() as u64);
         bounds.first = bounds.first.max(1);
         let events = bounds.events;
-        entry.put(
+        entry.put_with(
             |key| keys::numbered_row(key, Family::Changes, run, revision),
             |out| {
                 committed.change_bytes = encoded.write_record(out, events)?;
                 Ok(())
             },
+            encoded.stored.record,
         )?;
         for row in &commit.iterations {
             entry.head.ended(&row.path, row.iteration);
         }
         if let Some(state) = &encoded.snapshot {
-            self.remove_family(entry.batch, Family::Snapshot, run)?;
-            let put = entry.put(
+            let (mut first, mut own) = (Vec::new(), Vec::new());
+            keys::of_run(&mut first, Family::Snapshot, run);
+            keys::numbered_row(&mut own, Family::Snapshot, run, revision);
+            self.remove_range(entry.batch, (Bound::Included(first), Bound::Excluded(own)))?;
+            let put = entry.put_with(
                 |key| keys::numbered_row(key, Family::Snapshot, run, revision),
                 |out| {
                     out.extend_from_slice(state);
                     Ok(())
                 },
+                encoded.stored.snapshot,
             )?;
             entry.head.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
@@ -324,6 +340,73 @@ impl<K: Kv> Table<K> {
     }
 }
 
+impl<K: Kv> Rows<K> {
+    /// Stores the further pieces of what is long in a commit, in groups of their own, so that other commits do not wait
+    /// for all of it. No one sees them before the commit.
+    pub(super) fn write_pieces(
+        &self,
+        commit: &Commit,
+        encoded: &mut EncodedCommit,
+    ) -> Result<(), StoreError> {
+        let (run, revision) = (&commit.header.id, commit.header.revision);
+        if !encoded.is_long() || check_id(run).is_err() {
+            return Ok(());
+        }
+        let Some(events) = self.events_before(run, revision)? else {
+            return Ok(());
+        };
+        let events = events.saturating_add(commit.history.len() as u64);
+        let mut record = Vec::new();
+        encoded
+            .write_record(&mut record, events)
+            .map_err(|error| rejected(run, &RecordRejection::Encode(error)))?;
+        let snapshot = encoded.snapshot.as_deref().unwrap_or_default();
+        let of_record = self.write_pieces_of(commit, Family::Changes, &record)?;
+        let of_snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot)?;
+        encoded.stored = StoredPieces {
+            record: of_record,
+            snapshot: of_snapshot,
+        };
+        Ok(())
+    }
+
+    /// Stores the further pieces of a value; its checksum, or none when they are not all there.
+    fn write_pieces_of(
+        &self,
+        commit: &Commit,
+        family: Family,
+        value: &[u8],
+    ) -> Result<Option<u32>, StoreError> {
+        if value.len() > codec::MAX_RECORD {
+            return Ok(None);
+        }
+        let (run, revision) = (&commit.header.id, commit.header.revision);
+        let mut name = Vec::new();
+        keys::numbered_row(&mut name, family, run, revision);
+        let mut pieces = Pieces::new(name, value);
+        loop {
+            let mut writer = self.next_writer();
+            self.table.check_writable()?;
+            writer.begin();
+            if !pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(LONG)) {
+                return Ok(Some(pieces.crc()));
+            }
+            // Someone else may have moved the run: then this revision is taken.
+            if self.events_before(run, revision)?.is_none() {
+                return Ok(None);
+            }
+            self.make_durable(writer, || ())?;
+        }
+    }
+
+    /// How many events a run has before the commit of this revision; none when that is not its next one.
+    fn events_before(&self, run: &str, revision: u64) -> Result<Option<u64>, StoreError> {
+        let head = self.table.head(run)?;
+        let is_next = head.revision.checked_add(1) == Some(revision);
+        Ok(is_next.then_some(head.bounds.events))
+    }
+}
+
 /// The key a placement has in an index; false when it is in none.
 pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool {
     match placement {
@@ -346,6 +429,11 @@ pub(super) fn encode_group(
     let (mut encoded, mut size) = (Vec::with_capacity(group.len()), 0);
     for commit in group {
         let one = encode_commit(commit);
+        let is_long = one.as_ref().is_ok_and(EncodedCommit::is_long);
+        if is_long && !encoded.is_empty() {
+            // Those before it do not wait for its pieces.
+            break;
+        }
         size += one.as_ref().map_or(0, EncodedCommit::bytes) + COMMIT_OVERHEAD;
         encoded.push(one);
         if size > bytes {

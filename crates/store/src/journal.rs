@@ -80,6 +80,9 @@ struct SplitRecord {
     changes: usize,
 }
 
+/// A commit with no more bytes is stored in one group, and so are no more of a longer one.
+pub(super) const LONG: usize = 256 << 10;
+
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
@@ -90,6 +93,14 @@ pub(super) struct EncodedCommit {
     /// How many bytes the body of the record has before it is compressed.
     body_bytes: u64,
     pub snapshot: Option<Vec<u8>>,
+    /// The checksums of the record and of the snapshot, as far as their further pieces are stored.
+    pub stored: StoredPieces,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct StoredPieces {
+    pub record: Option<u32>,
+    pub snapshot: Option<u32>,
 }
 
 impl EncodedCommit {
@@ -104,12 +115,18 @@ impl EncodedCommit {
             record,
             body_bytes,
             snapshot: commit.snapshot.as_ref().map(encode_state).transpose()?,
+            stored: StoredPieces::default(),
         })
     }
 
     /// How many bytes it has.
     pub fn bytes(&self) -> usize {
         self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Whether it is stored in several groups.
+    pub fn is_long(&self) -> bool {
+        self.bytes() > LONG
     }
 
     /// Appends the record; returns how many bytes its body has before it is compressed.

@@ -115,7 +115,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The writer, in turn.
-    fn next_writer(&self) -> MutexGuard<'_, Writer> {
+    pub(super) fn next_writer(&self) -> MutexGuard<'_, Writer> {
         let _queue = lock(&self.writer_queue);
         lock(&self.writer)
     }
@@ -386,7 +386,12 @@ impl<K: Kv> Store for Rows<K> {
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let sealing = self.table.sealing();
             // Before the writer is locked: other commits do not wait for it.
-            let encoded = encode_group(rest, K::MAX_UNSYNCED);
+            let mut encoded = encode_group(rest, K::MAX_UNSYNCED);
+            for (commit, encoded) in rest.iter().zip(&mut encoded) {
+                if let Ok(encoded) = encoded {
+                    self.write_pieces(commit, encoded)?;
+                }
+            }
             let mut writer = self.next_writer();
             self.check_writable()?;
             writer.begin();

@@ -78,6 +78,16 @@ impl WriteBatch {
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<Put, RecordRejection> {
+        self.put_with(key, value, None)
+    }
+
+    /// The same of a value whose further pieces are stored, if it has this checksum ([`Pieces`]).
+    pub fn put_with(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+        stored: Option<u32>,
+    ) -> Result<Put, RecordRejection> {
         let key = self.key(key);
         let start = codec::open(&mut self.bytes);
         let body = self.bytes.len();
@@ -86,7 +96,7 @@ impl WriteBatch {
         let crc = if length <= codec::MAX_SINGLE {
             self.seal(key, start)
         } else {
-            self.split(key, start, body)?
+            self.split(key, start, body, stored)?
         };
         Ok(Put {
             bytes: length as u64,
@@ -145,12 +155,13 @@ impl WriteBatch {
         crc
     }
 
-    /// Lays the value that begins at `body` out in pieces, each under its own key.
+    /// Lays the value that begins at `body` out in pieces, each under its own key; without those that are stored.
     fn split(
         &mut self,
         key: Range<usize>,
         start: usize,
         body: usize,
+        stored: Option<u32>,
     ) -> Result<u32, RecordRejection> {
         let value = self.bytes.split_off(body);
         self.bytes.truncate(start);
@@ -163,15 +174,65 @@ impl WriteBatch {
             self.bytes.extend_from_slice(first);
         }
         let crc = self.seal(key, start);
-        for (piece, number) in pieces {
-            let key = self.key(|out| {
-                out.extend_from_slice(&name);
-                keys::piece(out, number);
-            });
-            let start = codec::open(&mut self.bytes);
-            self.bytes.extend_from_slice(piece);
-            self.seal(key, start);
+        if stored != Some(crc32fast::hash(&value)) {
+            for (piece, number) in pieces {
+                self.put_piece(&name, number, piece);
+            }
         }
         Ok(crc)
+    }
+
+    fn put_piece(&mut self, name: &[u8], number: u32, piece: &[u8]) {
+        let key = self.key(|out| {
+            out.extend_from_slice(name);
+            keys::piece(out, number);
+        });
+        let start = codec::open(&mut self.bytes);
+        self.bytes.extend_from_slice(piece);
+        self.seal(key, start);
+    }
+}
+
+/// The further pieces of a long record, to be stored before the first one, which alone makes it a record. A large
+/// commit is so written in several groups, and others come in between.
+pub struct Pieces<'a> {
+    name: Vec<u8>,
+    value: &'a [u8],
+    /// The next one.
+    next: u32,
+}
+
+impl<'a> Pieces<'a> {
+    /// Those of the value under a key.
+    pub fn new(name: Vec<u8>, value: &'a [u8]) -> Self {
+        Self {
+            name,
+            value,
+            next: 1,
+        }
+    }
+
+    /// The checksum of the value.
+    pub fn crc(&self) -> u32 {
+        crc32fast::hash(self.value)
+    }
+
+    /// Puts the next ones into a batch, of about this many bytes; false when there are no more.
+    pub fn put_next(&mut self, batch: &mut WriteBatch, bytes: usize) -> bool {
+        let full = batch.len() + bytes;
+        let mut more = self
+            .value
+            .chunks(codec::MAX_PIECE)
+            .skip(self.next as usize)
+            .peekable();
+        let any = more.peek().is_some();
+        for piece in more {
+            batch.put_piece(&self.name, self.next, piece);
+            self.next += 1;
+            if batch.len() >= full {
+                break;
+            }
+        }
+        any
     }
 }

@@ -15,7 +15,14 @@ fn every_section_measures_and_cleans_up() {
         std::env::var("WINDLASS_STORE").unwrap_or("sled".to_owned())
     );
     let figures = report["figures"].as_array().unwrap();
-    for section in ["start", "gaps", "throughput", "polls", "waiting", "recovery"] {
+    for section in [
+        "start",
+        "gaps",
+        "throughput",
+        "polls",
+        "waiting",
+        "recovery",
+    ] {
         let of = |one: &&Value| one["section"] == section;
         assert!(figures.iter().any(|one| of(&one)), "{section}: {report}");
     }

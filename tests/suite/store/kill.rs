@@ -77,7 +77,10 @@ fn id(n: usize) -> String {
 fn step(state: &mut RunState, revision: u64) -> windlass_store::Commit {
     let next = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&state.id, revision);
-    let size = [40, 300, 20_000][usize::try_from(revision % 3).unwrap()];
+    let size = match revision % 24 {
+        23 => 300_000,
+        other => [40, 300, 20_000][usize::try_from(other % 3).unwrap()],
+    };
     commit.changes = vec![
         Change::set("revision".into(), Value::from(next)),
         Change::set("text".into(), Value::from(noise(revision, size))),

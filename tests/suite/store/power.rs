@@ -27,10 +27,11 @@ fn id(n: u64) -> String {
     format!("run-{n}")
 }
 
-/// A text that says what it is, short, long, or longer than a page of the database.
+/// A text that says what it is, short, long, longer than a page of the database, or than one group of commits.
 fn text(run: u64, revision: u64) -> String {
     let size = match (run + revision) % 9 {
         0 => 20_000,
+        1 if (run + revision) % 27 == 1 => 300_000,
         1 => 150_000,
         2 => 3_000,
         _ => 60,

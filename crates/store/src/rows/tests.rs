@@ -2,9 +2,14 @@
 
 use super::super::memory::Memory;
 use super::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
+use windlass_expression::Value;
+use windlass_machine::{RunState, RunStatus};
+use windlass_model::model::{Dialect, Origin};
+use windlass_source::source::{Bundle, SourceFile};
 
 fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
     let kv = Memory::default();
@@ -38,8 +43,12 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
 struct Failing {
     memory: Memory,
     fails: AtomicBool,
+    /// The number of the sync that fails, from 1; 0: none does.
+    fails_after: AtomicUsize,
     /// A sync waits for as long as this is locked.
     held: Mutex<()>,
+    /// The bytes of each group that was applied.
+    applied: Mutex<Vec<usize>>,
 }
 
 impl Kv for Failing {
@@ -59,6 +68,7 @@ impl Kv for Failing {
     }
 
     fn apply(&self, batch: &super::super::write_batch::WriteBatch) -> Result<(), KvError> {
+        lock(&self.applied).push(batch.len());
         self.memory.apply(batch)
     }
 
@@ -68,7 +78,10 @@ impl Kv for Failing {
 
     fn sync(&self, group: u64) -> Result<(), KvError> {
         drop(lock(&self.held));
-        if self.fails.swap(false, Ordering::SeqCst) {
+        let left = self.fails_after.load(Ordering::SeqCst);
+        self.fails_after
+            .store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 1 || self.fails.swap(false, Ordering::SeqCst) {
             return Err(KvError::Io(std::io::Error::other("it failed")));
         }
         self.memory.sync(group)
@@ -163,4 +176,140 @@ fn a_commit_to_a_store_that_was_moved_says_that_it_is_gone() {
     check(|dir| crate::SledStore::open(dir).unwrap());
     #[cfg(feature = "fjall")]
     check(|dir| crate::fjall::FjallStore::open_with(dir, crate::StoreOptions::default()).unwrap());
+}
+
+fn commit(run: &str, revision: u64, text: &str) -> Commit {
+    let program = ProgramHash([1; 32]);
+    let bundle = Bundle {
+        files: vec![SourceFile {
+            path: String::from("a.yaml"),
+            text: String::from("name: a"),
+        }],
+    };
+    Commit {
+        header: RunHeader {
+            id: Name::from(run),
+            workflow: Name::from("a"),
+            program,
+            status: RunStatus::Running,
+            revision,
+            snapshot: 0,
+            started_at: Timestamp(1),
+            updated_at: Timestamp(1),
+            placement: Placement::Runnable,
+            labels: BTreeMap::new(),
+        },
+        changes: vec![Change::set(Name::from("text"), Value::text(text))],
+        loops: Vec::new(),
+        iterations: Vec::new(),
+        history: Vec::new(),
+        snapshot: None,
+        program: Some(ProgramSource {
+            bundle,
+            dialect: Dialect::Loom,
+            max_count: 1,
+            max_timeout_ms: 1,
+            origin: Origin::Operator,
+            folder: None,
+        }),
+    }
+}
+
+/// Text that does not become shorter by compression.
+fn noise(bytes: usize) -> String {
+    let mut state = 7_u64;
+    let mut letter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'0' + u8::try_from((state >> 33) % 64).unwrap())
+    };
+    (0..bytes).map(|_| letter()).collect()
+}
+
+/// Each group is a turn of others, and a reader sees nothing of a long commit before its last one.
+#[test]
+fn a_long_commit_is_stored_in_groups_and_appears_at_once() {
+    const BYTES: usize = 3 << 20;
+    let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
+    let mut long = commit("long", 1, &noise(BYTES));
+    let mut state = RunState::new(Name::from("long"), long.header.program);
+    long.changes
+        .iter()
+        .for_each(|change| state.apply(change).unwrap());
+    long.snapshot = Some(state);
+    let before = store.table.kv.synced();
+    let stored = store
+        .commit(&[commit("short", 1, "x"), long.clone()])
+        .unwrap();
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+    let groups = store.table.kv.applied.lock().unwrap().split_off(1);
+    assert!(
+        groups.len() > 2 * BYTES / Failing::MAX_UNSYNCED,
+        "{}",
+        groups.len()
+    );
+    assert!(
+        groups
+            .iter()
+            .all(|bytes| *bytes < 2 * Failing::MAX_UNSYNCED),
+        "{groups:?}"
+    );
+    assert_eq!(store.table.kv.synced() - before, groups.len() as u64);
+    let text = |run: &str| {
+        store
+            .load(run)
+            .unwrap()
+            .state
+            .variables
+            .get("text")
+            .cloned()
+    };
+    assert_eq!(
+        text("long"),
+        long.snapshot.unwrap().variables.get("text").cloned()
+    );
+    assert_eq!(store.check().unwrap().issues, []);
+    // A commit that someone else was faster with is refused, and what is stored stays.
+    let late = store
+        .commit(&[commit("long", 1, &noise(BYTES / 2))])
+        .unwrap();
+    assert!(
+        matches!(late[..], [Err(StoreError::Conflict { .. })]),
+        "{late:?}"
+    );
+    assert_eq!(store.check().unwrap().issues, []);
+    assert!(text("long").is_some());
+}
+
+#[test]
+fn a_long_commit_that_failed_in_between_leaves_nothing_that_is_read() {
+    let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
+    let stored = store.commit(&[commit("run", 1, "one")]).unwrap();
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+    for fails_at in [1, 2, 5] {
+        store.table.kv.fails_after.store(fails_at, Ordering::SeqCst);
+        let long = commit("run", 2, &noise(1 << 20));
+        assert!(store.commit(&[long]).is_err());
+        store.reopen().unwrap();
+        assert_eq!(store.header("run").unwrap().revision, 1);
+        assert_eq!(store.check().unwrap().issues, []);
+    }
+    // The run goes on with other, shorter data, and what was stored of the long one disturbs nothing.
+    for (revision, bytes) in [(2, 300_000), (3, 10)] {
+        let next = commit("run", revision, &noise(bytes));
+        assert!(store.commit(&[next]).unwrap().iter().all(Result::is_ok));
+        let state = store.load("run").unwrap().state;
+        assert_eq!(
+            state.variables.get("text"),
+            Some(&Value::text(noise(bytes)))
+        );
+        assert_eq!(store.check().unwrap().issues, []);
+    }
+    store.delete("run").unwrap();
+    let left = store
+        .table
+        .rows(prefixed(&[Family::Changes.byte()]))
+        .count();
+    assert_eq!(left, 0);
 }
