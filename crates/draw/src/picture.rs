@@ -145,12 +145,12 @@ pub struct Edge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_port: Option<String>,
     /// A line of horizontal and vertical parts.
-    #[schema(value_type = Vec<[i64; 2]>)]
+    #[schema(value_type = Vec<(i64, i64)>)]
     pub points: Vec<[i64; 2]>,
     /// Where the label begins: the left end of the middle of its text, which has room for 36
     /// characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<[i64; 2]>)]
+    #[schema(value_type = Option<(i64, i64)>)]
     pub label_at: Option<[i64; 2]>,
 }
 

@@ -525,10 +525,16 @@ async fn a_workflow_is_checked_without_being_kept() {
     };
     let (status, good) = check(COUNT).await;
     assert_eq!((status, &good["valid"]), (200, &json!(true)));
+    assert_eq!(good["dialect"], "loom");
     assert_eq!(good["loops"][0]["count"], "1000");
     let (status, bad) = check("actions:\n  a: { type: nix }\n").await;
     assert_eq!((status, &bad["valid"]), (200, &json!(false)));
     assert_eq!(bad["diagnostics"][0]["line"], 2);
+    let (_, azure) = check("definition: { actions: { a: { type: Nix } } }").await;
+    assert_eq!(
+        (&azure["valid"], &azure["dialect"]),
+        (&json!(false), &json!("azure"))
+    );
     let (_, list) = server.get("/v1/workflows").await;
     assert_eq!(list, json!({ "workflows": [], "next": null }));
 }

@@ -31,6 +31,12 @@ edges:
   - { source: first, target: second, sourceHandle: "output:a", targetHandle: "input:a" }
 `;
 
+const AZURE = `definition:
+  triggers: {}
+  actions:
+    note: { type: Compose, inputs: 1 }
+`;
+
 async function ended(editor: Editor, run: string, text: string): Promise<void> {
   const { page, url } = editor;
   await page.request.post(`${url}/v1/runs`, { data: { run, text, input: { base: 'x' } } });
@@ -48,6 +54,16 @@ test('24: completions come from the format and from what is in scope', async ({ 
   await editor.write(`${POLL}        `);
   await page.keyboard.press('Control+Space');
   await expect(offers).toContainText('runAfter');
+});
+
+test('24: a new text has the actions of the format that it is read as', async ({ page, gallery }) => {
+  const editor = new Editor(page, gallery.url);
+  await editor.open();
+  await editor.write(AZURE);
+  await editor.right();
+  await editor.button(/^Add/).click();
+  await expect(editor.dialog.locator('[data-type=Until]')).toBeVisible();
+  await expect(editor.dialog.locator('[data-type=until]')).toHaveCount(0);
 });
 
 test('24: a hover shows the value of an expression in a chosen past iteration', async ({ page, gallery }) => {

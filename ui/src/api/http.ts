@@ -1,4 +1,5 @@
 // One request to the server. A refusal comes as problem details, a lost server as `Unreachable`.
+import type { AnswerOf, BodyOf, Operation, Problem } from './types';
 
 export class Refusal extends Error {
   constructor(
@@ -6,7 +7,7 @@ export class Refusal extends Error {
     readonly code: string,
     detail: string,
     /** All members of the problem. */
-    readonly problem: Record<string, unknown> = {},
+    readonly problem: Partial<Problem> = {},
   ) {
     super(detail);
   }
@@ -60,9 +61,12 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
   throw refusal(response.status, response.statusText, text);
 }
 
+export const post = <Name extends Operation>(path: string, body?: BodyOf<Name>, signal?: AbortSignal) =>
+  ask<AnswerOf<Name>>(path, { method: 'POST', body, signal });
+
 function refusal(status: number, title: string, text: string): Refusal {
   try {
-    const problem = JSON.parse(text) as { type?: string; title?: string; detail?: string };
+    const problem = JSON.parse(text) as Partial<Problem>;
     const code = (problem.type ?? '').replace(/^urn:windlass:/, '');
     return new Refusal(status, code, problem.detail || problem.title || title, problem);
   } catch {

@@ -1,5 +1,5 @@
 // The text as CodeMirror edits it: diagnostics, completions and hovers are the server's.
-import { autocompletion, completionKeymap, snippet, type Completion as Offer, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete';
+import { autocompletion, completionKeymap, snippet, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap, isolateHistory } from '@codemirror/commands';
 import { indentUnit } from '@codemirror/language';
 import { lintGutter, nextDiagnostic, previousDiagnostic, setDiagnostics, type Diagnostic as Mark } from '@codemirror/lint';
@@ -7,7 +7,7 @@ import { search, searchKeymap } from '@codemirror/search';
 import { Annotation, EditorState, Text, Transaction, type Extension } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers } from '@codemirror/view';
 import { language } from './language';
-import type { Completion, Diagnostic, Position, Range, TextEdit } from './requests';
+import type { CompletionItem, Diagnostic, Position, Range, TextEdit } from './requests';
 
 /** Marks what the screen did by itself: the cursor then tells of no choice of a person. */
 export const byScreen = Annotation.define<boolean>();
@@ -16,7 +16,7 @@ export const byScreen = Annotation.define<boolean>();
 export interface Ends {
   changed: (transaction: Transaction) => void;
   moved: (at: number) => void;
-  complete: (at: Position, signal: AbortSignal) => Promise<{ range: Range; items: Completion[] }>;
+  complete: (at: Position, signal: AbortSignal) => Promise<{ range: Range; items: CompletionItem[] }>;
   /** Lines of a hover, each with what it is: a value, an error, a text. */
   hover: (at: Position) => Promise<{ range: Range; parts: [kind: string, text: string][] } | null>;
   /** A text of others, made fit to be shown. */
@@ -70,15 +70,10 @@ function marks(text: Text, diagnostics: Diagnostic[], { fix, safe }: Ends): Mark
   });
 }
 
-/** Where a diagnostic is; one without a length marks what is left of its line. */
+/** Where a diagnostic is. */
 export function placeOf(text: Text, one: Diagnostic): { from: number; to: number } {
-  if (one.range) {
-    const from = offsetOf(text, one.range.start);
-    return { from, to: Math.max(from, offsetOf(text, one.range.end)) };
-  }
-  const line = text.line(Math.max(1, Math.min(text.lines, one.line || 1)));
-  const from = Math.min(line.to, line.from + Math.max(0, one.column - 1));
-  return { from, to: Math.min(line.to, from + Math.max(1, one.length)) };
+  const from = offsetOf(text, one.range.start);
+  return { from, to: Math.max(from, offsetOf(text, one.range.end)) };
 }
 
 export function shown(state: EditorState, diagnostics: Diagnostic[], ends: Ends): Transaction {
@@ -87,7 +82,7 @@ export function shown(state: EditorState, diagnostics: Diagnostic[], ends: Ends)
 
 const KINDS: Record<string, string> = { key: 'property', value: 'constant', function: 'function', action: 'class', variable: 'variable', port: 'property', input: 'variable', snippet: 'text' };
 
-function offer(item: Completion): Offer {
+function offer(item: CompletionItem): Completion {
   const template = item.insert.replace(/\$0/g, '${}');
   return {
     label: item.label,

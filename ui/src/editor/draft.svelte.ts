@@ -6,7 +6,7 @@ import { EditorView } from '@codemirror/view';
 import { untrack } from 'svelte';
 import { isAbort, messageOf, Refusal } from '../api/http';
 import * as server from '../api/requests';
-import type { Graph, GraphNode } from '../api/types';
+import type { FileText, Graph, GraphNode } from '../api/types';
 import { notices } from '../shell/notices.svelte';
 import { brief, lines } from '../words/text';
 import { applied, byScreen, offsetOf, placeOf, plain, positionOf, shown, stateOf, type Ends } from './code';
@@ -36,7 +36,7 @@ export class Draft {
   name = $state('');
   version = $state<string>();
   file = $state('workflow.yaml');
-  files = $state.raw<{ path: string; text: string }[]>([]);
+  files = $state.raw<FileText[]>([]);
   given = $state<string>();
   loading = $state(true);
   error = $state('');
@@ -91,7 +91,7 @@ export class Draft {
     this.loading = false;
   }
 
-  private begin(text: string, file: string, files: { path: string; text: string }[], dialect: string | undefined): void {
+  private begin(text: string, file: string, files: FileText[], dialect: string | undefined): void {
     this.file = file;
     this.files = files;
     this.given = dialect;
@@ -346,8 +346,8 @@ export class Draft {
       this.version = await requests.keep(name, { ...source, ...(this.name === name ? {} : { file: undefined }) }, known);
     } catch (error) {
       if (!(error instanceof Refusal) || error.status !== 412) throw error;
-      const current = error.problem['current'] as { version?: string; text?: string } | undefined;
-      if (current?.text !== undefined) return { version: current.version, text: current.text };
+      const { current } = error.problem;
+      if (current) return current;
       const { workflow, version } = await requests.kept(name);
       return { version, text: workflow.files[0]?.text ?? '' };
     }

@@ -1,194 +1,53 @@
 // What the editor asks the server. Everything is told by the text that comes along: nothing is kept there.
-import { ask, query } from '../api/http';
-import type { Graph, Json } from '../api/types';
+import { ask, post, query } from '../api/http';
+import type { AnswerOf, BodyOf, Json, Schemas } from '../api/types';
 
-export interface Position {
-  line: number;
-  character: number;
-}
-
-export interface Range {
-  start: Position;
-  end: Position;
-}
-
-export interface TextEdit {
-  range: Range;
-  new_text: string;
-}
-
+export type Position = Schemas['Position'];
+export type Range = Schemas['TextRange'];
+export type TextEdit = Schemas['TextEdit'];
 /** A text, and what it is read with. */
-export interface Source {
-  text: string;
-  dialect?: string;
-  file?: string;
-  files?: { path: string; text: string }[];
-}
-
-export interface Diagnostic {
-  severity: string;
-  code: string;
-  message: string;
-  hint?: string | null;
-  file?: string | null;
-  line: number;
-  column: number;
-  length: number;
-  range?: Range | null;
-  fixes?: { title: string; edits: TextEdit[] }[];
-}
-
-export interface Input {
-  name: string;
-  type?: string | null;
-  required: boolean;
-  default?: Json;
-  description?: string | null;
-  secret?: boolean;
-  choices?: Json[];
-}
-
-export interface Validation {
-  valid: boolean;
-  dialect?: string | null;
-  diagnostics: Diagnostic[];
-  graph?: Graph | null;
-  inputs?: Input[];
-}
-
-export interface Completion {
-  label: string;
-  kind: string;
-  detail?: string | null;
-  documentation?: string | null;
-  insert: string;
-  snippet?: boolean;
-}
-
-export interface Hover {
-  range: Range;
-  text: string;
-  value?: Json;
-  error?: string | null;
-}
-
-export interface Symbol {
-  name: string;
-  kind: string;
-  path: string;
-  range: Range;
-  selection: Range;
-  children: Symbol[];
-}
-
-/** `type` is that of a port, or of the ports that it may be compared with. */
-export type Choice = Json | { value: Json; label?: string; type?: string };
-
-export interface Column {
-  id: string;
-  label: string;
-  type: string;
-  choices?: Choice[];
-}
-
-export interface Field {
-  id: string;
-  label: string;
-  help?: string | null;
-  pointer?: string;
-  type: 'text' | 'number' | 'bool' | 'duration' | 'choice' | 'expression' | 'condition' | 'file' | 'table' | 'code';
-  value: Json;
-  default?: Json;
-  choices?: Choice[];
-  cap?: Json;
-  columns?: Column[];
-  parts?: { output?: Choice[]; operator?: Choice[]; value?: Choice[] } | null;
-  error?: string | null;
-}
-
-export interface Panel {
-  node: string;
-  kind: string;
-  title: string;
-  format: string;
-  pointer: string;
-  sections: { title: string; fields: Field[] }[];
-  actions: string[];
-  /** Of a canvas: the ports of all nodes of the graph that the node stands in. */
-  ports?: PortOf[];
-}
-
-export interface PortOf {
-  node: string;
-  name: string;
-  type: string;
-  side: 'in' | 'out';
-}
-
-export type Edit =
-  | { op: 'set'; node: string; field: string; value: Json }
-  | { op: 'set'; pointer: string; value: Json }
-  | { op: 'remove'; pointer: string }
-  | { op: 'add'; where: 'before' | 'after' | 'inside'; node: string; name?: string; type?: string; value?: Json; x?: number; y?: number }
-  | { op: 'delete'; node: string }
-  | { op: 'rename'; node: string; name: string }
-  | { op: 'connect' | 'disconnect'; from: string; to: string; in?: string }
-  | { op: 'move'; node: string; x: number; y: number };
-
-export interface NodeType {
-  type: string;
-  title: string;
-  description: string;
-  value?: Json;
-}
-
-export interface ConditionTest {
-  tried: number;
-  skipped: number;
-  stopped_at?: number | null;
-  ended_at?: number | null;
-  rows: { iteration: number; value: Json; values: Record<string, Json> }[];
-  error?: string | null;
-}
-
-export interface Tried {
-  request?: Json;
-  result?: Json;
-  error?: string | null;
-}
-
-export interface Kept {
-  name: string;
-  dialect: string;
-  files: { path: string; text: string }[];
-}
-
-const post = <Answer>(path: string, body: unknown, signal?: AbortSignal) => ask<Answer>(path, { method: 'POST', body, signal });
+export type Source = Schemas['WorkflowText'];
+export type Diagnostic = Schemas['DiagnosticReport'];
+export type Validation = Schemas['Validation'];
+export type CompletionItem = Schemas['CompletionItem'];
+export type Symbol = Schemas['Symbol'];
+export type Choice = Schemas['Choice'];
+export type Column = Schemas['Column'];
+export type Field = Schemas['Field'];
+export type Panel = Schemas['Panel'];
+export type PortOf = Schemas['PortOf'];
+export type Edit = Schemas['Edit'];
+export type Where = Schemas['Where'];
+export type NodeType = Schemas['NodeType'];
+export type ConditionTest = Schemas['ConditionTest'];
+export type Tried = Schemas['Tried'];
 
 export const validate = (source: Source, open: string, root: string, signal?: AbortSignal) =>
-  post<Validation>(`/validate${query({ graph: true, open, root })}`, source, signal);
+  post<'validate_workflow'>(`/validate${query({ graph: true, open, root })}`, source, signal);
 export const complete = (source: Source, at: Position, signal?: AbortSignal) =>
-  post<{ range: Range; items: Completion[] }>('/language/complete', { ...source, at }, signal);
-export const hover = (source: Source, at: Position, past: { run?: string; iteration?: string }) =>
-  post<Hover | null>('/language/hover', { ...source, at, ...past });
-export const symbols = (source: Source, signal?: AbortSignal) => post<{ symbols: Symbol[] }>('/language/symbols', source, signal);
-export const panel = (source: Source, node: string, signal?: AbortSignal) => post<Panel>('/language/panel', { ...source, node }, signal);
-export const edit = (source: Source, edits: Edit[]) =>
-  post<{ text: string; edits: TextEdit[]; node?: string | null }>('/language/edit', { ...source, edits });
-export const types = (dialect: string) => post<{ types: NodeType[] }>('/language/types', { dialect });
-export const stubs = (source: Source) => post<{ stubs: Json; text: string }>('/language/stubs', source);
-export const tryAction = (source: Source, node: string, past: { run?: string; iteration?: string; inputs?: Json; variables?: Json; outputs?: Json }) =>
-  post<Tried>('/language/try', { ...source, node, ...past });
+  post<'complete'>('/language/complete', { ...source, at }, signal);
+export const hover = (source: Source, at: Position, past: Pick<BodyOf<'hover'>, 'run' | 'iteration'>) =>
+  post<'hover'>('/language/hover', { ...source, at, ...past });
+export const symbols = (source: Source, signal?: AbortSignal) => post<'symbols'>('/language/symbols', source, signal);
+export const panel = (source: Source, node: string, signal?: AbortSignal) =>
+  post<'get_panel'>('/language/panel', { ...source, node }, signal);
+export const edit = (source: Source, edits: Edit[]) => post<'edit_text'>('/language/edit', { ...source, edits });
+export const types = (dialect: string) => post<'get_types'>('/language/types', { dialect });
+export const stubs = (source: Source) => post<'get_stubs'>('/language/stubs', source);
+export const tryAction = (source: Source, node: string, past: Omit<BodyOf<'try_action'>, keyof Source | 'node'>) =>
+  post<'try_action'>('/language/try', { ...source, node, ...past });
 export const testCondition = (run: string, loop: string, condition: Json) =>
-  post<ConditionTest>(`/runs/${encodeURIComponent(run)}/test-condition`, { loop, condition });
-export const start = (source: Source, how: { input?: Json; stubs?: Json }) => post<{ run: string }>('/runs', { ...source, ...how });
+  post<'test_condition'>(`/runs/${encodeURIComponent(run)}/test-condition`, { loop, condition });
+export const start = (source: Source, how: Pick<Schemas['StartRun'], 'input' | 'stubs'>) =>
+  post<'start_run'>('/runs', { ...source, ...how });
 
-export const workflows = () => ask<{ workflows: { name: string }[] }>(`/workflows${query({ limit: 1000 })}`);
+export const workflows = () => ask<AnswerOf<'list_workflows'>>(`/workflows${query({ limit: 1000 })}`);
 
 /** A kept workflow and its version. */
-export async function kept(name: string): Promise<{ workflow: Kept; version: string | undefined }> {
+export async function kept(name: string): Promise<{ workflow: AnswerOf<'get_workflow'>; version: string | undefined }> {
   let version: string | undefined;
-  const workflow = await ask<Kept>(`/workflows/${encodeURIComponent(name)}`, { answered: (headers) => (version = headers.get('etag') ?? undefined) });
+  const answered = (headers: Headers): string | undefined => (version = headers.get('etag') ?? undefined);
+  const workflow = await ask<AnswerOf<'get_workflow'>>(`/workflows/${encodeURIComponent(name)}`, { answered });
   return { workflow, version };
 }
 

@@ -8,8 +8,6 @@ export function written(value: Json | undefined): string {
   return typeof value === 'string' ? value : JSON.stringify(value, null, typeof value === 'object' ? 1 : undefined);
 }
 
-export const typeOf = (choice: Choice | undefined): string => (choice !== undefined && isNamed(choice) ? (choice.type ?? '') : '');
-
 /** What was written: JSON if it is, else the text as it is. */
 export function read(text: string): Json {
   try {
@@ -25,14 +23,9 @@ export function number(text: string): Json {
   return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 
-const isNamed = (choice: Choice): choice is { value: Json; label?: string; type?: string } => choice !== null && typeof choice === 'object' && !Array.isArray(choice) && 'value' in choice;
-
 /** Choices with the text that stands for each, and the value that it stands for. */
 export function options(choices: Choice[] | undefined, now?: Json): { key: string; label: string; value: Json }[] {
-  const all = (choices ?? []).map((choice) => {
-    const value = isNamed(choice) ? choice.value : choice;
-    return { key: JSON.stringify(value), label: (isNamed(choice) ? choice.label : undefined) ?? written(value), value };
-  });
+  const all: { key: string; label: string; value: Json }[] = (choices ?? []).map(({ value, label }) => ({ key: JSON.stringify(value), label, value }));
   if (now === undefined || now === null || all.some((one) => one.key === JSON.stringify(now))) return all;
   return [...all, { key: JSON.stringify(now), label: `${written(now)} (not known)`, value: now }];
 }

@@ -14,7 +14,7 @@ interface Listener {
 
 class Live {
   connection = $state<Connection>('connecting');
-  hello = $state.raw<Hello>({});
+  hello = $state.raw<Partial<Hello>>({});
   /** How far the server's clock is ahead of the browser's, in milliseconds. */
   ahead = $state(0);
   private listeners = new Set<Listener>();

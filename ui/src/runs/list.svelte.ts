@@ -102,7 +102,7 @@ export class RunList {
   private keep(page: number, list: Answer): void {
     this.pages.set(page, list.runs);
     list.runs.forEach((row, index) => this.places.set(row.run, page * PAGE + index));
-    this.total = list.total ?? page * PAGE + list.runs.length + list.more;
+    this.total = list.total;
     this.version += 1;
   }
 

@@ -192,7 +192,7 @@ export function waits(row: RunRow, now: number): string {
   if (row.status === 'Paused' && doing?.waits_for !== 'limit') return 'paused';
   if (!doing) return '';
   const name = line(doing.title ?? doing.action);
-  const at = doing.due_at ?? row.due_at ?? row.next_due_at;
+  const at = doing.due_at ?? row.next_due_at;
   const due = at ? countdown(Date.parse(at) - now) : '';
   switch (doing.waits_for) {
     case 'delay':

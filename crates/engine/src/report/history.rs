@@ -39,14 +39,17 @@ pub struct HistoryReport {
     pub iterations: Vec<IterationRow>,
     /// How many more are kept that ended before these.
     #[serde(default)]
+    #[schema(required)]
     pub earlier: usize,
     /// How many iterations of these loops, from the first one on, are not kept any more.
     #[serde(default)]
+    #[schema(required)]
     pub forgotten: u64,
     /// The events; none when they were not asked for.
     pub events: Option<Vec<NumberedEvent>>,
     /// How many of the events that were asked for are not kept any more: those before these.
     #[serde(default)]
+    #[schema(required)]
     pub forgotten_events: u64,
 }
 

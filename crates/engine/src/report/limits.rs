@@ -173,6 +173,7 @@ pub struct DiagnosticReport {
     pub length: u32,
     /// The same place as editors count it.
     #[serde(default)]
+    #[schema(required)]
     pub range: TextRange,
     /// Ways to put it right, by edits of its file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -34,19 +34,18 @@ pub struct FormField {
     pub kind: FieldKind,
     /// Of `options`: the values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
     pub options: Vec<Value>,
     /// Whether an answer must have it.
     pub required: bool,
     /// The value that the form begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub default: Option<Value>,
 }
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = FormFieldKind)]
 pub enum FieldKind {
     Text,
     Boolean,

@@ -12,7 +12,8 @@ use windlass_value::time::Timestamp;
 /// So many of the next times are told.
 const TIMES: usize = 5;
 
-/// When runs of a workflow start automatically. All but `next` is left out where there is no schedule.
+/// When runs of a workflow start automatically. Without a schedule it has only `next`, `missed_times`
+/// and `last`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleReport {
     /// A cron pattern, or a recurrence in words.
@@ -34,6 +35,7 @@ pub struct ScheduleReport {
     pub missed: Option<String>,
     /// How many times were missed and have no run.
     #[serde(default)]
+    #[schema(required)]
     pub missed_times: u64,
     /// The last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

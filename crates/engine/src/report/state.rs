@@ -26,6 +26,7 @@ pub struct StateReport {
     pub key: Option<String>,
     /// Whether it belongs to workflows that arrived over TCP.
     #[serde(default)]
+    #[schema(required)]
     pub guest: bool,
 }
 

@@ -189,10 +189,12 @@ pub struct ListReport {
     pub more: usize,
     /// How many are asked for, on whatever page.
     #[serde(default)]
+    #[schema(required)]
     pub total: usize,
     /// How many go on by themselves while a process owns the store: of all that are asked for, on
     /// whatever page.
     #[serde(default)]
+    #[schema(required)]
     pub unfinished: usize,
     /// Where the next page begins, when there are more.
     #[serde(default)]
@@ -213,6 +215,7 @@ pub struct Facets {
     /// The runs that were started in the last 24 hours, by the beginning of the hour of their start, and
     /// by what they do, as `status`. An hour without runs is left out.
     #[serde(default)]
+    #[schema(required)]
     pub hour: BTreeMap<Timestamp, BTreeMap<String, u64>>,
 }
 

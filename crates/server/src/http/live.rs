@@ -64,28 +64,28 @@ pub(super) struct LiveQuery {
     after: Option<String>,
 }
 
-/// The first event: whom the client talks to.
+/// The first event: the server that sends the others.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct Hello {
     /// When the server was started.
     server_started_at: Timestamp,
     /// Its version.
     version: &'static str,
-    /// What the client may do: `full` or `view`.
+    /// The role of its token: `view`, `operate` or `admin`.
     access: &'static str,
-    /// Whether all that changed since the last event that the client knew is told, runs that went
-    /// included: not of a server that was started anew, nor to a new client.
+    /// Whether everything that changed after the client's last event follows, pruned runs included. False for a
+    /// new client, and after a restart of the server.
     resumed: bool,
-    /// Why the store takes no writes.
+    /// Why the store accepts no writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<String>,
 }
 
-/// What happens to all runs, or to some, the latest of each as often as `max_hz` says. Event names:
-/// `hello` (the first one, and again when the store fails or works again), `rows` (the runs of a list
-/// that changed, each as with `detail=true`), `run` (one of those that are named), `status` (its
-/// status), `gone` (ids of runs that were forgotten). Ids lead a client that comes back to what changed
-/// meanwhile.
+/// What happens to all runs, or to some, the latest of each as often as `max_hz` says. Event names, and the
+/// schemas of their data: `hello` (`Hello`; the first one, and again when the store fails or works again),
+/// `rows` (an array of `RunRow`; the runs of a list that changed, each as with `detail=true`), `run` (`RunRow`;
+/// one of those that are named), `status` (`StatusReport`; its status), `gone` (an array of ids of runs that
+/// were pruned). A client that reconnects with the last id receives what changed meanwhile.
 #[utoipa::path(get, path = "/v1/events", operation_id = "get_live", tag = "runs",
     params(LiveQuery, ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
     responses(

@@ -35,6 +35,7 @@ use utoipa::{Modify, OpenApi};
         edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule, edits::attempt,
         health::healthz, health::readyz, health::metrics,
     ),
+    components(schemas(live::Hello)),
     tags(
         (name = "workflows", description = "Saved workflows"),
         (name = "runs", description = "Runs of workflows"),

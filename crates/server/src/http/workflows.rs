@@ -18,7 +18,7 @@ use windlass_engine::report::{
     WorkflowReport, diagnostics, inputs, loop_limits,
 };
 use windlass_engine::{
-    Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, graph,
+    Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, dialect_of, graph,
 };
 
 /// The body of a request that brings a workflow.
@@ -62,12 +62,16 @@ pub(super) fn parts(
 pub(super) struct Validation {
     /// Whether it would be taken.
     pub valid: bool,
+    /// The format that it is read as; none where that cannot be determined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
     /// All mistakes, and what only looks wrong.
     pub diagnostics: Vec<DiagnosticReport>,
     /// What bounds its loops.
     pub loops: Vec<LoopLimits>,
     /// What it takes, when there is no mistake.
     #[serde(default)]
+    #[schema(required)]
     pub inputs: Vec<InputReport>,
     /// The workflow as a picture, when it was asked for and there is no mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -343,6 +347,9 @@ pub(super) async fn validate(
         options.origin = Origin::Guest;
     }
     let engine = Arc::clone(&app.engine);
+    let said = options.dialect;
+    let dialect =
+        move |bundle: &Bundle| dialect_of(bundle, said).map(|dialect| dialect.as_str().to_owned());
     let checked = compute(lane, move |_| match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {
             let found = workflow.with_scripts();
@@ -351,6 +358,7 @@ pub(super) async fn validate(
             let drawn = drawn.then(|| graph(workflow.program(), &view));
             Ok(Validation {
                 valid: !found.has_errors(),
+                dialect: dialect(workflow.bundle()),
                 diagnostics: diagnostics(&found, workflow.bundle()),
                 loops: loop_limits(workflow.program()),
                 inputs: inputs(workflow.program()),
@@ -362,6 +370,7 @@ pub(super) async fn validate(
             bundle,
         }) => Ok(Validation {
             valid: false,
+            dialect: dialect(&bundle),
             diagnostics: diagnostics(&found, &bundle),
             loops: Vec::new(),
             inputs: Vec::new(),

@@ -4,7 +4,9 @@
 use super::{is_loop, last_name, split};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
 use windlass_expression::Value;
 use windlass_machine::program::{Program, Scope, ScopeKind};
 use windlass_machine::{Change, HistoryEvent, HistoryKind, printable};
@@ -32,6 +34,19 @@ impl Progress {
     }
 }
 
+impl PartialSchema for Progress {
+    fn schema() -> RefOr<Schema> {
+        let ended = Status::ALL.map(Self::Ended);
+        let words = [Self::Running].into_iter().chain(ended).map(Self::as_str);
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .enum_values(Some(words))
+            .into()
+    }
+}
+
+impl ToSchema for Progress {}
+
 /// An action of an iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionReport {
@@ -46,7 +61,6 @@ pub struct ActionReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u64>,
     /// How it ended, or `Running`.
-    #[schema(value_type = String)]
     pub status: Progress,
     /// When its first attempt began.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,6 +42,7 @@ pub struct Totals {
     pub succeeded: u64,
     /// Of these, those in which an action failed and that was handled.
     #[serde(default)]
+    #[schema(required)]
     pub succeeded_with_failures: u64,
     /// They did not.
     pub failed: u64,

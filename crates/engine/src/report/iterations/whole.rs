@@ -28,7 +28,6 @@ pub struct IterationReport {
     /// Its number, from 0.
     pub iteration: u64,
     /// How it ended, or `Running`.
-    #[schema(value_type = String)]
     pub status: Progress,
     /// What the condition gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
