@@ -246,3 +246,24 @@ async fn promtool_accepts_the_metrics() {
     let difference = since.unwrap().as_secs_f64() - seen["process_start_time_seconds"];
     assert!(difference.abs() < 60.0, "{difference}");
 }
+
+/// A run that waits is not in memory; nor is it after a command that changes nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_changes_nothing_leaves_no_run_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let sleeping = server.begin(SLEEP, json!(null)).await;
+    for _ in 0..2 {
+        let path = format!("/v1/runs/{sleeping}/pause");
+        let answer = super::answer(server.ask(Method::POST, &path)).await;
+        assert_eq!(answer.0, 200);
+    }
+    let mut in_memory = f64::NAN;
+    for _ in 0..1_000 {
+        in_memory = scrape(&server).await["windlass_runs_in_memory"];
+        if in_memory == 0.0 {
+            break;
+        }
+    }
+    assert_eq!(in_memory, 0.0);
+}

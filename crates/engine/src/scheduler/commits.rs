@@ -479,6 +479,7 @@ impl Driver {
             None => {
                 reply_all(replies, &Ok(status));
                 self.queue(&run);
+                self.evict(&run);
             }
             Some((_, Err(error))) => {
                 let error = ScheduleError::from(error);

@@ -55,7 +55,7 @@ pub(super) struct EffectRuntime {
 
 impl EffectRuntime {
     /// Where the next effect of a run is carried out. `runs` is the number of runs in memory.
-    fn place(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
+    fn handle_for(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;
         match (&self.own, origin) {
             (Some(own), _) if alone => own.0.handle(),
@@ -267,9 +267,9 @@ impl Tasks {
         let is_work = request.transfers_file() || request.reads_events();
         let only_waits = host.is_some() && !is_work || request.appends();
         let called = host.clone();
-        let place = on.place(origin, of.runs, only_waits);
+        let handle = on.handle_for(origin, of.runs, only_waits);
         let counted = on.in_flight.clone();
-        let task = place.spawn(async move {
+        let task = handle.spawn(async move {
             let mut permit = pin!(limiter.acquire(origin, &workflow, host, turn.as_ref()));
             let (permit, _waited) = match permit.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
