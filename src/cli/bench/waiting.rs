@@ -31,7 +31,7 @@ name: due
 inputs: { url: { type: string }, at: { type: string } }
 actions:
   wait: { type: wait, inputs: { until: \"@inputs('at')\" } }
-  tell: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
+  ask: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
 ";
 
 /// Maximum number of runs that are due in the same second.
