@@ -42,8 +42,8 @@ pub(super) fn failed_foreaches(
                 let path = View::of(program, &state, *cursor, &Budget::default())
                     .path_of(name.unwrap_or_default());
                 let owners = owners(&state, *cursor);
-                let fork = fork_of(&mut state, *cursor);
-                found.retain(|one| !fork.as_deref().is_some_and(|fork| is_in(one, &path, fork)));
+                let fork = fork_of(&state, *cursor);
+                found.retain(|one| !fork.is_some_and(|fork| is_in(one, &path, fork)));
                 if fork.is_some_and(|fork| fork.branches.iter().any(failed)) {
                     found.push(FailedForeach {
                         path,
@@ -102,8 +102,8 @@ pub(super) fn ends_with(path: &str, end: &str) -> bool {
 }
 
 /// The fork that a cursor waits in.
-pub(super) fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
-    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
+fn fork_of(run: &RunState, cursor: CursorId) -> Option<&ForkState> {
+    match &run.cursors.get(&cursor)?.frames.last()?.kind {
         FrameKind::Fork(fork) => Some(fork),
         _ => None,
     }

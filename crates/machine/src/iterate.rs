@@ -85,6 +85,7 @@ impl<'a> LoopHandler<'_, 'a> {
         let this = self.read().loop_on_top(cursor)?;
         self.check(this, spec.test == Test::Before, true)
     }
+
     fn arm_deadline(
         &mut self,
         cursor: CursorId,

@@ -7,9 +7,11 @@
 use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
-use super::failed_items::{ends_with, failed, failed_foreaches, fork_of};
+use super::failed_items::{ends_with, failed, failed_foreaches};
 use super::reader::depth_to_u32;
-use super::state::{BranchState, CursorId, FrameKind, ItemState, PauseReason, RunState, Wait};
+use super::state::{
+    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
+};
 use super::transition::new_cursor;
 use crate::program::{Action, Program, ScopeKind};
 use std::collections::{HashSet, VecDeque};
@@ -429,4 +431,12 @@ fn last_seen(run: &RunState) -> Timestamp {
         .chain(effects)
         .chain(records)
         .fold(run.started_at, Timestamp::max)
+}
+
+/// The fork that a cursor waits in.
+fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
+    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
+        FrameKind::Fork(fork) => Some(fork),
+        _ => None,
+    }
 }
