@@ -4,7 +4,7 @@ use super::bug::{Bug, MachineResult};
 use super::change::{Change, VariableChange};
 use super::event::{Event, Transition};
 use super::state::{CursorId, FrameKind, PauseReason, RunState, TimerId};
-use super::transition::{EventHandler, TransitionBuilder, new_cursor};
+use super::transition::{EventHandler, Next, TransitionBuilder, new_cursor};
 use crate::program::{Op, Outputs, Program, ScopeId, StateId};
 use windlass_expression::{Budget, Value};
 use windlass_model::model::{Fault, Name, NamedSpan, STATE_VARIABLE, Status, fault_kind};
@@ -38,17 +38,19 @@ pub fn advance_into(
     budget: &Budget,
 ) -> Result<Transition, Bug> {
     let mut transition = TransitionBuilder::new(changes, program, run, now, budget);
-    transition.events().handle(event)?;
+    let next = transition.events().handle(event)?;
+    transition.faults().settle(next)?;
     while let Some(cursor) = transition.next_ready() {
-        transition.events().steps().step(cursor)?;
+        let next = transition.steps().step(cursor)?;
+        transition.faults().settle(next)?;
     }
     Ok(transition.finish())
 }
 
 impl EventHandler<'_, '_> {
-    fn handle(&mut self, event: Event) -> MachineResult {
+    fn handle(&mut self, event: Event) -> MachineResult<Next> {
         if self.read().run.outcome.is_some() {
-            return Ok(());
+            return Ok(Next::Settled);
         }
         match event {
             Event::Started { input, environment } => self.handle_started(input, environment),
@@ -57,20 +59,20 @@ impl EventHandler<'_, '_> {
             Event::TimerFired { id } => self.handle_timer(id),
             Event::Signalled(signal) => match self.steps().waits().receive_signal(signal)? {
                 Some((cursor, value, since)) => self.steps().complete_wait(cursor, value, since),
-                None => Ok(()),
+                None => Ok(Next::Settled),
             },
             Event::PauseRequested => self.pauses().pause(PauseReason::Requested),
             Event::Resumed => self.handle_resumed(),
             Event::CancelRequested => self.handle_cancel(),
             Event::StateTooLarge { bytes, limit } => self.handle_too_large(bytes, limit),
-            Event::Continued => Ok(()),
+            Event::Continued => Ok(Next::Settled),
         }
     }
 
-    fn handle_started(&mut self, input: Value, mut environment: Value) -> MachineResult {
+    fn handle_started(&mut self, input: Value, mut environment: Value) -> MachineResult<Next> {
         let read = self.read();
         if !read.run.cursors.is_empty() {
-            return Ok(());
+            return Ok(Next::Settled);
         }
         let program = read.program;
         let state = program.take_state(&mut environment);
@@ -111,51 +113,48 @@ impl EventHandler<'_, '_> {
             let input = self.read().run.input.clone();
             self.variables().merge_all(root, &input)?;
         }
-        Ok(())
+        Ok(Next::Settled)
     }
 
     /// Continues where another run had been: what was in flight there starts again.
-    fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult {
+    fn handle_restored(&mut self, state: Box<RunState>) -> MachineResult<Next> {
         if self.read().run.cursors.is_empty() {
             self.restore_run(state)?;
             self.start_outstanding();
         }
-        Ok(())
+        Ok(Next::Settled)
     }
 
-    fn handle_timer(&mut self, id: TimerId) -> MachineResult {
+    fn handle_timer(&mut self, id: TimerId) -> MachineResult<Next> {
         let read = self.read();
         let timer = read.run.timers.get(&id);
         // In a pause nothing moves, and a timer that was disarmed is a no-op.
         let Some(timer) = timer.filter(|_| read.run.paused.is_none()) else {
-            return Ok(());
+            return Ok(Next::Settled);
         };
         let (cursor, purpose, due_at) = (timer.cursor, timer.purpose, timer.due_at);
         if read.now < due_at {
             self.arm_again(id, due_at);
-            return Ok(());
+            return Ok(Next::Settled);
         }
         self.timers().drop_fired(id)?;
         self.steps().complete_timer(cursor, purpose)
     }
 
-    fn handle_resumed(&mut self) -> MachineResult {
+    fn handle_resumed(&mut self) -> MachineResult<Next> {
         let Some(reason) = self.pauses().resume()? else {
-            return Ok(());
+            return Ok(Next::Settled);
         };
         // A restart may have ended what was in flight.
         self.start_outstanding();
         match reason {
-            PauseReason::Limit(path, _) => {
-                let next = self.loops().grant_budget(&path)?;
-                self.steps().faults().settle(next)
-            }
-            PauseReason::Requested => Ok(()),
+            PauseReason::Limit(path, _) => self.loops().grant_budget(&path),
+            PauseReason::Requested => Ok(Next::Settled),
         }
     }
 
     /// Nothing of the run could make it smaller, so nothing catches this.
-    fn handle_too_large(&mut self, bytes: u64, limit: u64) -> MachineResult {
+    fn handle_too_large(&mut self, bytes: u64, limit: u64) -> MachineResult<Next> {
         let message = format!(
             "the state of the run has {bytes} bytes; the limit is {limit}: store less in variables \
              and outputs of actions, or write rows with appendFile"
@@ -165,7 +164,7 @@ impl EventHandler<'_, '_> {
     }
 
     /// Ends the run, after what is to be done then. A second cancel does not wait for that.
-    fn handle_cancel(&mut self) -> MachineResult {
+    fn handle_cancel(&mut self) -> MachineResult<Next> {
         let read = self.read();
         let cleanup = read.program.ending.and_then(|ending| ending.cancelled);
         let root = read.run.root().ok().map(|(root, _)| root);
@@ -182,7 +181,8 @@ impl EventHandler<'_, '_> {
             return self.ends().finish(Status::Cancelled, Value::Null, None);
         }
         if has_begun {
-            self.handle_resumed()?;
+            let next = self.handle_resumed()?;
+            self.steps().faults().settle(next)?;
         } else {
             self.movement().cancel(root, 1, Status::Cancelled)?;
             self.pauses().resume()?;
@@ -191,7 +191,7 @@ impl EventHandler<'_, '_> {
         let error = self.read().locate_fault(root, fault)?;
         self.ends().set_failure(root, &error, Status::Cancelled)?;
         match has_begun {
-            true => Ok(()),
+            true => Ok(Next::Settled),
             false => self.movement().move_to(root, cleanup),
         }
     }

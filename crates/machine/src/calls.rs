@@ -3,7 +3,7 @@
 use super::bug::{MachineResult, StepResult};
 use super::evaluate::millis;
 use super::state::{CursorId, EffectId, PendingEffect};
-use super::transition::CallHandler;
+use super::transition::{CallHandler, Next};
 use crate::program::{Call, Op, State};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
@@ -15,7 +15,7 @@ impl CallHandler<'_, '_> {
         state: &State,
         call: &Call,
         secrets: &[Name],
-    ) -> StepResult {
+    ) -> StepResult<Next> {
         let read = self.read();
         let mut inputs = read.call_inputs(cursor, &call.inputs, secrets)?;
         if read.secured_parts(state.action).inputs {
@@ -40,7 +40,8 @@ impl CallHandler<'_, '_> {
             request,
             requested_at: read.now,
         };
-        Ok(self.request(pending, with_state)?)
+        self.request(pending, with_state)?;
+        Ok(Next::Settled)
     }
 
     /// An executor is done. Returns the cursor that waited for it, with what it continues with.
@@ -93,7 +94,12 @@ impl CallHandler<'_, '_> {
     }
 
     /// What a call does with its result besides, and on to what follows.
-    pub fn assign_result(&mut self, cursor: CursorId, state: &State, result: &Value) -> StepResult {
+    pub fn assign_result(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        result: &Value,
+    ) -> StepResult<Next> {
         if let Op::Call(call, _) = &state.op {
             let mut variables = self.variables();
             variables.assign(cursor, &call.then, Some(("result", result)))?;

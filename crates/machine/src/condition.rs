@@ -44,7 +44,7 @@ pub(super) fn limit_fault(
     this: LoopRef<'_>,
     end: LoopEnd,
 ) -> MachineResult<Fault> {
-    let (name, state) = (&this.scope.name, read.loop_state(this)?);
+    let state = read.loop_state(this)?;
     let missing = missing_at_limit(read, this)?;
     let handled = fault_inside(read, this)?;
     let handled = handled.map(|fault| format!("; its last iteration had a failure{fault}"));
@@ -53,39 +53,37 @@ pub(super) fn limit_fault(
         true => last_answer(read, this)?,
         false => String::new(),
     };
-    let fault = match end {
+    let rest = format!("{answer}{handled}");
+    let (kind, how) = match end {
         LoopEnd::Timeout => {
-            let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
-            let after = human_duration(after);
+            let after = human_duration(Duration::from_millis(state.timeout_ms.unwrap_or(0)));
             let because = read.failed_attempt(this.cursor, this.frame())?;
-            let message = format!(
-                "loop `{name}` was not done within its timeout of {after}{missing}{answer}{because}{handled}"
+            let how = format!(
+                "was not done within its timeout of {after}{missing}{answer}{because}{handled}"
             );
-            Fault::new(fault_kind::TIMEOUT, message)
+            (fault_kind::TIMEOUT, how)
         }
         LoopEnd::Unchanged => {
             let times = this.spec.unchanged.as_ref().map_or(0, |limit| limit.times);
-            let message = format!("loop `{name}` gave the same {times} times in a row");
-            Fault::new(fault_kind::LIMIT, message)
+            (
+                fault_kind::LIMIT,
+                format!("gave the same {times} times in a row"),
+            )
         }
         LoopEnd::Tokens | LoopEnd::Cost => {
             let mut budgets = state.budgets();
             let used = budgets.find(|budget| budget.kind.as_str() == end.as_str());
             let used = used.map(|used| used.text()).unwrap_or_default();
-            let message = format!(
-                "loop `{name}` was not done within its budget: {used}{missing}{answer}{handled}"
-            );
-            Fault::new(fault_kind::LIMIT, message)
+            let how = format!("was not done within its budget: {used}{missing}{rest}");
+            (fault_kind::LIMIT, how)
         }
         _ => {
             let count = state.max_iterations;
-            let message = format!(
-                "loop `{name}` was not done after its {count} iterations{missing}{answer}{handled}"
-            );
-            Fault::new(fault_kind::LIMIT, message)
+            let how = format!("was not done after its {count} iterations{missing}{rest}");
+            (fault_kind::LIMIT, how)
         }
     };
-    Ok(fault.transient())
+    Ok(Fault::new(kind, format!("loop `{}` {how}", this.scope.name)).transient())
 }
 
 /// What the condition waited for at a limit, if that does not exist.

@@ -7,7 +7,7 @@ use super::evaluate::{check_computed_result, text};
 use super::failure::{failure_of, failure_value};
 use super::record::Output;
 use super::state::{CursorId, Outcome, RunError};
-use super::transition::EndHandler;
+use super::transition::{EndHandler, Next};
 use crate::program::{Outputs, ScopeId, State};
 use windlass_expression::{Template, Value};
 use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Status, fault_kind};
@@ -17,7 +17,7 @@ const MAX_RESULT: usize = 256 << 20;
 
 impl<'a> EndHandler<'_, 'a> {
     /// The end of the root. Where something was done at the end, a variable contains how the body ended.
-    pub fn conclude(&mut self, cursor: CursorId) -> MachineResult {
+    pub fn conclude(&mut self, cursor: CursorId) -> MachineResult<Next> {
         if self.read().program.ending.is_none() {
             return self.succeed(cursor, false);
         }
@@ -34,7 +34,7 @@ impl<'a> EndHandler<'_, 'a> {
 
     /// The run has done what it should; it ends well if what it gives can be computed. No action
     /// did that, so nothing in the workflow retries or catches it.
-    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult {
+    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult<Next> {
         let outputs = self.outputs(cursor, missing_as_null);
         match split_fault(outputs.and_then(|output| Ok(check_result_size(output)?)))? {
             Ok(output) => self.finish(Status::Succeeded, output, None),
@@ -106,7 +106,7 @@ impl<'a> EndHandler<'_, 'a> {
         state: &State,
         status: Status,
         error: &Option<Template>,
-    ) -> StepResult {
+    ) -> StepResult<Next> {
         let detail = match error {
             Some(error) => self.read().eval(cursor, error)?,
             None => Value::Null,
@@ -115,10 +115,10 @@ impl<'a> EndHandler<'_, 'a> {
         let mut records = self.records();
         records.record(cursor, state.action, Status::Succeeded, output, None, now)?;
         if status == Status::Succeeded {
-            if !self.end_body(cursor, status, None)? {
-                self.succeed(cursor, true)?;
-            }
-            return Ok(());
+            return Ok(match self.end_body(cursor, status, None)? {
+                Some(next) => next,
+                None => self.succeed(cursor, true)?,
+            });
         }
         let message = detail.get("message").map_or_else(
             || format!("`{}` ended the run as {}", state.name, status.as_str()),
@@ -127,37 +127,36 @@ impl<'a> EndHandler<'_, 'a> {
         let mut fault = Fault::new(fault_kind::TERMINATED, message);
         fault.code = detail.get("code").map(|code| Name::from(text(code)));
         let error = self.read().locate_fault(cursor, fault)?;
-        if self.end_body(cursor, status, Some(&error))? {
-            return Ok(());
-        }
-        Ok(self.finish(status, Value::Null, Some(error))?)
+        Ok(match self.end_body(cursor, status, Some(&error))? {
+            Some(next) => next,
+            None => self.finish(status, Value::Null, Some(error))?,
+        })
     }
 
-    /// The workflow ends its run. From its body it first does what is to be done then, and true is
-    /// given.
+    /// The workflow ends its run: from its body it first does what is to be done then.
     fn end_body(
         &mut self,
         cursor: CursorId,
         status: Status,
         error: Option<&RunError>,
-    ) -> MachineResult<bool> {
+    ) -> MachineResult<Option<Next>> {
         let read = self.read();
         let Some(ending) = read.program.ending else {
-            return Ok(false);
+            return Ok(None);
         };
         if !read.is_in_body(cursor)? {
-            return Ok(false);
+            return Ok(None);
         }
         let target = match status {
             Status::Failed => ending.failed,
             _ => ending.ended,
         };
-        self.movement().jump_to(cursor, target)?;
+        let next = self.movement().jump_to(cursor, target)?;
         if let Some(error) = error {
             let root = self.read().run.root()?.0;
             self.set_failure(root, error, status)?;
         }
-        Ok(true)
+        Ok(Some(next))
     }
 
     /// Stores how the body ended, for what is done then.
@@ -179,7 +178,7 @@ impl<'a> EndHandler<'_, 'a> {
         what: &str,
         place: Option<&NamedSpan>,
         fault: Fault,
-    ) -> MachineResult {
+    ) -> MachineResult<Next> {
         let mut fault = fault;
         if let Some(NamedSpan { name, .. }) = place {
             fault.message = match &**name {
@@ -203,7 +202,7 @@ impl<'a> EndHandler<'_, 'a> {
         status: Status,
         output: Value,
         error: Option<RunError>,
-    ) -> MachineResult {
+    ) -> MachineResult<Next> {
         // One that is cancelled before it began has none.
         if let Ok((root, _)) = self.read().run.root() {
             self.movement().cancel(root, 0, Status::Cancelled)?;

@@ -1,7 +1,7 @@
 //! The unwinding rule: a fault pops to the nearest try, which retries or catches it, to a loop
 //! that survives it, or to the end of its branch; at the root it ends the run.
 
-use super::bug::{Bug, MachineResult, StepResult, split_fault};
+use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
 use super::failure::{error_value, failure_value};
 use super::reader::depth_to_u32;
@@ -27,20 +27,6 @@ impl<'a> FaultHandler<'_, 'a> {
         Ok(())
     }
 
-    /// Raises a fault where a cursor is.
-    pub fn raise_here(&mut self, cursor: CursorId, fault: Fault) -> MachineResult {
-        let error = self.read().locate_fault(cursor, fault)?;
-        self.settle(Next::Raise(cursor, Box::new(error), RaisedAt::Here))
-    }
-
-    /// What follows an operation; the fault that stopped it, if one did.
-    pub fn settle_operation(&mut self, cursor: CursorId, done: StepResult<Next>) -> MachineResult {
-        match split_fault(done)? {
-            Ok(next) => self.settle(next),
-            Err(fault) => self.raise_here(cursor, fault),
-        }
-    }
-
     fn unwind(
         &mut self,
         cursor: CursorId,
@@ -55,8 +41,7 @@ impl<'a> FaultHandler<'_, 'a> {
             match &scope.kind {
                 ScopeKind::Root => {
                     let status = error.fault.status();
-                    self.ends().finish(status, Value::Null, Some(error))?;
-                    return Ok(Next::Settled);
+                    return self.ends().finish(status, Value::Null, Some(error));
                 }
                 ScopeKind::Try { retry, catch } => {
                     let FrameKind::Try(TryState {
@@ -77,8 +62,7 @@ impl<'a> FaultHandler<'_, 'a> {
                         self.set_caught(cursor, id, variable, &error)?;
                         let mut movement = self.movement();
                         movement.pop(cursor, depth)?;
-                        movement.move_to(cursor, *to)?;
-                        return Ok(Next::Settled);
+                        return movement.move_to(cursor, *to);
                     }
                 }
                 ScopeKind::Loop(_, spec) => {
@@ -182,13 +166,12 @@ impl<'a> FaultHandler<'_, 'a> {
         let fault = fault.without_output();
         let (depth, message) = (depth_to_u32(depth), fault.message.clone());
         self.record_attempt(cursor, depth, fault, now, due_at)?;
-        self.movement().wait(cursor, Wait::Timer(timer))?;
         self.report_retry(name, attempt, due_at, message);
-        Ok(Next::Settled)
+        self.movement().wait(cursor, Wait::Timer(timer))
     }
 
     /// The wait before an attempt is over.
-    pub fn begin_attempt(&mut self, cursor: CursorId) -> MachineResult {
+    pub fn begin_attempt(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let (depth, frame) = self.read().top_frame(cursor)?;
         let body = self.read().scope(frame.scope)?.body;
         self.count_attempt(cursor, depth_to_u32(depth))?;

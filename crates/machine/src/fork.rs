@@ -10,7 +10,7 @@ use super::failure::error_value;
 use super::reader::{Reader, depth_to_u32};
 use super::record::{LoopEnd, Output};
 use super::retry::RaisedAt;
-use super::state::{BranchState, CursorId, ForkState, FrameKind, RunError, Wait};
+use super::state::{BranchState, CursorId, ForkState, FrameKind, RunError};
 use super::transition::{BranchIsolation, ForkHandler, Next, branches_output};
 use crate::program::{DagNode, Program, Scope, ScopeId, ScopeKind};
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl<'a> ForkHandler<'_, 'a> {
         };
         let mut movement = self.movement();
         movement.enter(cursor, id, FrameKind::Fork(fork))?;
-        movement.wait(cursor, Wait::Branches)?;
+        movement.wait_for_branches(cursor)?;
         Ok(self.schedule_branches(cursor, None)?)
     }
 
@@ -64,17 +64,16 @@ impl<'a> ForkHandler<'_, 'a> {
                 branch,
                 ..
             } => {
+                let own = BranchIsolation::Item;
                 while let Some(index) = self.read().fork(cursor)?.next_item(*concurrency) {
-                    self.branches()
-                        .spawn(cursor, *branch, index, BranchIsolation::Item)?;
+                    self.branches().spawn(cursor, *branch, index, own)?;
                 }
             }
             ScopeKind::Parallel { .. } if over.is_some() => {}
             ScopeKind::Parallel { branches, isolated } => {
-                let own = if *isolated {
-                    BranchIsolation::Variables
-                } else {
-                    BranchIsolation::Nothing
+                let own = match isolated {
+                    true => BranchIsolation::Variables,
+                    false => BranchIsolation::Nothing,
                 };
                 for (index, (_, branch)) in (0..).zip(branches) {
                     if self.read().fork(cursor)?.is_pending(index) {
@@ -151,16 +150,7 @@ impl<'a> ForkHandler<'_, 'a> {
         status: Status,
         error: Option<RunError>,
     ) -> MachineResult<Next> {
-        let branch = self.read().fork(parent)?.branches.get(index as usize);
-        let running = match branch {
-            Some(BranchState::Running(branch)) => Some(*branch),
-            _ => None,
-        };
-        let mut branches = self.branches();
-        if let Some(branch) = running {
-            branches.add_item_row(parent, branch, status)?;
-        }
-        branches.end(parent, index, status, error)?;
+        self.branches().end(parent, index, status, error)?;
         self.schedule_branches(parent, Some(index))
     }
 
@@ -181,7 +171,7 @@ impl<'a> ForkHandler<'_, 'a> {
             None => (0..nodes.len()).collect(),
             Some(over) => waited_by(over).into_iter().flatten().copied().collect(),
         };
-        let mut from = 0;
+        let (mut from, own) = (0, BranchIsolation::Nothing);
         while let Some(at) = candidates
             .range(from..)
             .next()
@@ -202,10 +192,7 @@ impl<'a> ForkHandler<'_, 'a> {
                 Some(runs && wanted.contains(&ended))
             });
             match verdict {
-                Some(true) => {
-                    self.branches()
-                        .spawn(cursor, node.branch, index, BranchIsolation::Nothing)?
-                }
+                Some(true) => self.branches().spawn(cursor, node.branch, index, own)?,
                 Some(false) => {
                     self.skip(cursor, index, node)?;
                     candidates.extend(&node.waited_by);
@@ -272,10 +259,7 @@ impl<'a> ForkHandler<'_, 'a> {
         let mut movement = self.movement();
         movement.pop(cursor, depth)?;
         match error {
-            None => {
-                movement.move_to(cursor, scope.exit)?;
-                Ok(Next::Settled)
-            }
+            None => movement.move_to(cursor, scope.exit),
             Some(error) => Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Through)),
         }
     }

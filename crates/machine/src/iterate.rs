@@ -210,8 +210,7 @@ impl<'a> LoopHandler<'_, 'a> {
             .timers()
             .arm(this.cursor, due_at, TimerPurpose::Delay)?;
         self.iterations().delay(this, due_at)?;
-        self.movement().wait(this.cursor, Wait::Timer(timer))?;
-        Ok(Next::Settled)
+        Ok(self.movement().wait(this.cursor, Wait::Timer(timer))?)
     }
 
     fn delay(&self, this: LoopRef<'a>, delay: &Delay) -> StepResult<Duration> {
@@ -243,8 +242,7 @@ impl<'a> LoopHandler<'_, 'a> {
 
     fn begin(&mut self, this: LoopRef<'a>) -> MachineResult<Next> {
         self.iterations().begin(this)?;
-        self.movement().move_to(this.cursor, this.scope.body)?;
-        Ok(Next::Settled)
+        self.movement().move_to(this.cursor, this.scope.body)
     }
 
     /// A delay is over. When the loop's time has passed meanwhile, because no process was running, nothing begins
@@ -281,10 +279,9 @@ impl<'a> LoopHandler<'_, 'a> {
             OnLimit::Pause => {
                 // In the middle of things everything stays as it is: the resume gives more time.
                 if between {
-                    self.movement().wait(this.cursor, Wait::Budget)?;
+                    self.movement().wait_for_budget(this.cursor)?;
                 }
-                self.pauses().pause(PauseReason::Limit(path, end))?;
-                Ok(Next::Settled)
+                self.pauses().pause(PauseReason::Limit(path, end))
             }
         }
     }
@@ -367,8 +364,7 @@ impl<'a> LoopHandler<'_, 'a> {
                 iterations.close(this, end, Status::Succeeded, Some(output), None)?;
                 let mut movement = self.movement();
                 movement.pop(this.cursor, this.frame())?;
-                movement.move_to(this.cursor, this.scope.exit)?;
-                Ok(Next::Settled)
+                movement.move_to(this.cursor, this.scope.exit)
             }
             Err(fault) => self.fail(this, LoopEnd::Failed, fault),
         }

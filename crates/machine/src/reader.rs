@@ -74,10 +74,10 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     pub fn loop_on_top(self, cursor: CursorId) -> MachineResult<LoopRef<'a>> {
         let (depth, _) = self.top_frame(cursor)?;
-        self.loop_there(cursor, depth)
+        self.loop_of_frame(cursor, depth)
     }
 
-    pub fn loop_there(self, cursor: CursorId, depth: usize) -> MachineResult<LoopRef<'a>> {
+    pub fn loop_of_frame(self, cursor: CursorId, depth: usize) -> MachineResult<LoopRef<'a>> {
         self.loop_at(cursor, depth)?
             .ok_or_else(|| not_in_loop(cursor))
     }

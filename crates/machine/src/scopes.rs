@@ -41,8 +41,7 @@ impl ScopeHandler<'_, '_> {
         };
         let mut movement = self.movement();
         movement.enter(cursor, id, kind)?;
-        movement.move_to(cursor, scope.body)?;
-        Ok(Next::Settled)
+        Ok(movement.move_to(cursor, scope.body)?)
     }
 
     /// Records of an earlier visit to this place are of no interest to this one.
@@ -67,7 +66,7 @@ impl ScopeHandler<'_, '_> {
         })
     }
 
-    pub fn leave(&mut self, cursor: CursorId) -> StepResult {
+    pub fn leave(&mut self, cursor: CursorId) -> StepResult<Next> {
         let read = self.read();
         let (depth, frame) = read.top_frame(cursor)?;
         let (scope, entered_at) = (read.scope(frame.scope)?, frame.entered_at);
@@ -89,7 +88,7 @@ impl ScopeHandler<'_, '_> {
         Ok(movement.move_to(cursor, scope.exit)?)
     }
 
-    pub fn visit(&mut self, cursor: CursorId, state: &State) -> StepResult {
+    pub fn visit(&mut self, cursor: CursorId, state: &State) -> StepResult<Next> {
         let read = self.read();
         let (_, frame) = read.top_frame(cursor)?;
         let scope = read.scope(frame.scope)?;

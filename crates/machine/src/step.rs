@@ -1,19 +1,19 @@
 //! What each operation does.
 
-use super::bug::{MachineResult, StepError, StepResult};
+use super::bug::{MachineResult, StepResult, split_fault};
 use super::evaluate::text;
 use super::record::Output;
 use super::retry::RaisedAt;
 use super::state::{CursorId, EffectId, RunError, TimerPurpose, Wait};
 use super::transition::{Next, StepHandler};
-use crate::program::{Op, State, StateId};
-use windlass_expression::{Condition, Value};
+use crate::program::{Op, State};
+use windlass_expression::Value;
 use windlass_model::model::Fault;
 use windlass_value::time::Timestamp;
 
 impl StepHandler<'_, '_> {
     /// Does the operation at which a ready cursor is, or raises the fault it still holds.
-    pub fn step(&mut self, cursor: CursorId) -> MachineResult {
+    pub fn step(&mut self, cursor: CursorId) -> MachineResult<Next> {
         let read = self.read();
         if let Wait::Faulted { error, here } = &read.run.cursor(cursor)?.wait {
             let at = if *here {
@@ -21,33 +21,32 @@ impl StepHandler<'_, '_> {
             } else {
                 RaisedAt::Through
             };
-            let error = Box::new(RunError::clone(error));
-            return self.faults().settle(Next::Raise(cursor, error, at));
+            return Ok(Next::Raise(cursor, Box::new(RunError::clone(error)), at));
         }
         let state = read.state_of(cursor)?;
         if let Some(action) = state.action {
             self.begin_action(cursor, action)?;
         }
         let done = self.operate(cursor, state);
-        self.settle(cursor, state, done)
+        self.raise_on_fault(cursor, state, done)
     }
 
     fn operate(&mut self, cursor: CursorId, state: &State) -> StepResult<Next> {
         let now = self.read().now;
         match &state.op {
-            Op::Enter(scope) => return self.scopes().enter(cursor, *scope),
-            Op::Repeat => return self.loops().repeat(cursor),
-            Op::Break => return self.break_out(cursor),
-            Op::Join => return Ok(self.forks().join(cursor)?),
-            Op::Leave => self.scopes().leave(cursor)?,
-            Op::Visit => self.scopes().visit(cursor, state)?,
-            Op::Call(call, secrets) => self.calls().call(cursor, state, call, secrets)?,
+            Op::Enter(scope) => self.scopes().enter(cursor, *scope),
+            Op::Leave => self.scopes().leave(cursor),
+            Op::Visit => self.scopes().visit(cursor, state),
+            Op::Repeat => self.loops().repeat(cursor),
+            Op::Break => self.break_out(cursor),
+            Op::Join => Ok(self.forks().join(cursor)?),
+            Op::Call(call, secrets) => self.calls().call(cursor, state, call, secrets),
             Op::Expect(action, expect) => {
                 self.calls().expect(cursor, *action, expect)?;
-                self.movement().move_to(cursor, state.next)?;
+                Ok(self.movement().move_to(cursor, state.next)?)
             }
-            Op::Sleep(sleep) => self.waits().sleep(cursor, state, sleep)?,
-            Op::AwaitSignal(awaited) => self.waits().await_signal(cursor, state, awaited)?,
+            Op::Sleep(sleep) => self.waits().sleep(cursor, state, sleep),
+            Op::AwaitSignal(awaited) => self.waits().await_signal(cursor, state, awaited),
             Op::Assign {
                 assignments,
                 output,
@@ -57,22 +56,28 @@ impl StepHandler<'_, '_> {
                     Some(template) => Output::Value(self.read().eval(cursor, template)?),
                     None => last.unwrap_or(Output::Value(Value::Null)),
                 };
-                self.movement().complete_step(cursor, state, output, now)?;
+                self.movement().complete_step(cursor, state, output, now)
             }
             Op::Compose(template) => {
                 let output = Output::Value(self.read().eval(cursor, template)?);
-                self.movement().complete_step(cursor, state, output, now)?;
+                self.movement().complete_step(cursor, state, output, now)
             }
             Op::Branch(arms) => {
-                let target = self.first_that_holds(cursor, arms)?.unwrap_or(state.next);
-                self.movement().jump_to(cursor, target)?;
+                let mut target = state.next;
+                for (when, to) in arms {
+                    if self.read().holds(cursor, when, false)? {
+                        target = *to;
+                        break;
+                    }
+                }
+                Ok(self.movement().jump_to(cursor, target)?)
             }
             Op::FollowUp { when, to } => {
                 let target = match self.read().holds(cursor, when, false)? {
                     true => *to,
                     false => state.next,
                 };
-                self.movement().jump_to(cursor, target)?;
+                Ok(self.movement().jump_to(cursor, target)?)
             }
             Op::Switch { on, cases } => {
                 let value = self.read().eval(cursor, on)?.revealed();
@@ -80,41 +85,25 @@ impl StepHandler<'_, '_> {
                 let mut cases = cases.iter();
                 let case = cases.find(|(case, _)| case_equals(case, &value, are_text));
                 let target = case.map_or(state.next, |(_, to)| *to);
-                self.movement().move_to(cursor, target)?;
+                Ok(self.movement().move_to(cursor, target)?)
             }
             Op::Raise { kind, message } => {
                 let message = text(&self.read().eval(cursor, message)?);
-                return Err(Fault::new(kind, message).transient().into());
+                Err(Fault::new(kind, message).transient().into())
             }
             Op::Respond(template) => {
                 let read = self.read();
                 let value = read.seal_if_secure(state, read.eval(cursor, template)?);
                 // The caller has the first one.
-                if self.read().run.response.is_none() {
+                if read.run.response.is_none() {
                     self.ends().respond(value.clone())?;
                 }
                 let output = Output::Value(value);
-                self.movement().complete_step(cursor, state, output, now)?;
+                self.movement().complete_step(cursor, state, output, now)
             }
-            Op::Terminate { status, error } => {
-                self.ends().terminate(cursor, state, *status, error)?;
-            }
-            Op::Succeed => self.ends().conclude(cursor)?,
+            Op::Terminate { status, error } => self.ends().terminate(cursor, state, *status, error),
+            Op::Succeed => Ok(self.ends().conclude(cursor)?),
         }
-        Ok(Next::Settled)
-    }
-
-    fn first_that_holds(
-        &self,
-        cursor: CursorId,
-        arms: &[(Condition, StateId)],
-    ) -> Result<Option<StateId>, Fault> {
-        for (when, to) in arms {
-            if self.read().holds(cursor, when, false)? {
-                return Ok(Some(*to));
-            }
-        }
-        Ok(None)
     }
 
     fn break_out(&mut self, cursor: CursorId) -> StepResult<Next> {
@@ -126,15 +115,21 @@ impl StepHandler<'_, '_> {
     }
 
     /// An executor is done.
-    pub fn complete_call(&mut self, id: EffectId, result: Result<Value, Fault>) -> MachineResult {
-        match self.calls().complete(id, result)? {
-            None => Ok(()),
-            Some((cursor, Ok(result))) => {
-                let state = self.read().state_of(cursor)?;
+    pub fn complete_call(
+        &mut self,
+        id: EffectId,
+        result: Result<Value, Fault>,
+    ) -> MachineResult<Next> {
+        let Some((cursor, result)) = self.calls().complete(id, result)? else {
+            return Ok(Next::Settled);
+        };
+        let state = self.read().state_of(cursor)?;
+        match result {
+            Ok(result) => {
                 let done = self.calls().assign_result(cursor, state, &result);
-                self.settle(cursor, state, done.map(|()| Next::Settled))
+                self.raise_on_fault(cursor, state, done)
             }
-            Some((cursor, Err(fault))) => self.faults().raise_here(cursor, fault),
+            Err(fault) => self.raise_here(cursor, fault),
         }
     }
 
@@ -144,36 +139,48 @@ impl StepHandler<'_, '_> {
         cursor: CursorId,
         value: Value,
         since: Timestamp,
-    ) -> MachineResult {
+    ) -> MachineResult<Next> {
         let state = self.read().state_of(cursor)?;
         let mut movement = self.movement();
         let done = movement.complete_step(cursor, state, Output::Value(value), since);
-        self.settle(cursor, state, done.map(|()| Next::Settled))
+        self.raise_on_fault(cursor, state, done)
     }
 
     /// The time for which a timer was armed.
-    pub fn complete_timer(&mut self, cursor: CursorId, purpose: TimerPurpose) -> MachineResult {
-        let next = match purpose {
-            TimerPurpose::Delay => self.loops().delay_ended(cursor)?,
-            TimerPurpose::Deadline(scope) => self.faults().deadline_passed(cursor, scope)?,
-            TimerPurpose::Retry => return self.faults().begin_attempt(cursor),
-            TimerPurpose::Sleep => {
-                let now = self.read().now;
-                return self.complete_wait(cursor, Value::Null, now);
-            }
-            TimerPurpose::SleepSince(since) => {
-                return self.complete_wait(cursor, Value::Null, since);
-            }
-        };
-        self.faults().settle(next)
+    pub fn complete_timer(
+        &mut self,
+        cursor: CursorId,
+        purpose: TimerPurpose,
+    ) -> MachineResult<Next> {
+        let now = self.read().now;
+        match purpose {
+            TimerPurpose::Delay => self.loops().delay_ended(cursor),
+            TimerPurpose::Retry => self.faults().begin_attempt(cursor),
+            TimerPurpose::Deadline(scope) => self.faults().deadline_passed(cursor, scope),
+            TimerPurpose::Sleep => self.complete_wait(cursor, Value::Null, now),
+            TimerPurpose::SleepSince(since) => self.complete_wait(cursor, Value::Null, since),
+        }
     }
 
-    /// What follows a state's operation; the record of the fault that stopped it, if one did.
-    fn settle(&mut self, cursor: CursorId, state: &State, done: StepResult<Next>) -> MachineResult {
-        if let Err(StepError::Fault(fault)) = &done {
-            self.record_failure(cursor, state, fault)?;
+    /// What follows a state's operation: the fault that stopped it, if one did, which is recorded.
+    fn raise_on_fault(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        done: StepResult<Next>,
+    ) -> MachineResult<Next> {
+        match split_fault(done)? {
+            Ok(next) => Ok(next),
+            Err(fault) => {
+                self.record_failure(cursor, state, &fault)?;
+                self.raise_here(cursor, fault)
+            }
         }
-        self.faults().settle_operation(cursor, done)
+    }
+
+    fn raise_here(&self, cursor: CursorId, fault: Fault) -> MachineResult<Next> {
+        let error = self.read().locate_fault(cursor, fault)?;
+        Ok(Next::Raise(cursor, Box::new(error), RaisedAt::Here))
     }
 
     /// A failed operation's record. The machine's own states (a branch, the end of a body) have

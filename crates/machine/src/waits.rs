@@ -5,7 +5,7 @@ use super::evaluate::text;
 use super::record::Output;
 use super::signal::{Signal, answer, is_repeated, is_void};
 use super::state::{AskedQuestion, CursorId, TimerPurpose, Wait};
-use super::transition::WaitHandler;
+use super::transition::{Next, WaitHandler};
 use crate::program::{Op, Sleep, State};
 use chrono::DateTime;
 use windlass_expression::Value;
@@ -13,7 +13,7 @@ use windlass_model::model::{AwaitedSignal, Fault, fault_kind};
 use windlass_value::time::Timestamp;
 
 impl WaitHandler<'_, '_> {
-    pub fn sleep(&mut self, cursor: CursorId, state: &State, sleep: &Sleep) -> StepResult {
+    pub fn sleep(&mut self, cursor: CursorId, state: &State, sleep: &Sleep) -> StepResult<Next> {
         let (due_at, since) = (self.wake_at(cursor, sleep)?, self.read().now);
         let mut timers = self.timers();
         let id = timers.arm(cursor, due_at, TimerPurpose::SleepSince(since))?;
@@ -53,7 +53,7 @@ impl WaitHandler<'_, '_> {
         cursor: CursorId,
         state: &State,
         awaited: &AwaitedSignal,
-    ) -> StepResult {
+    ) -> StepResult<Next> {
         let read = self.read();
         let (name, now) = (&awaited.name, read.now);
         let stored = read.run.signals.iter().find(|(stored, _)| stored == name);

@@ -1,6 +1,8 @@
 //! Changes with the effects that belong to them.
 
-use super::{CallHandler, EndHandler, EventHandler, PauseHandler, TimerHandler, VariableHandler};
+use super::{
+    CallHandler, EndHandler, EventHandler, Next, PauseHandler, TimerHandler, VariableHandler,
+};
 use crate::bug::MachineResult;
 use crate::change::{Change, VariableChange};
 use crate::event::{Effect, HistoryKind};
@@ -88,9 +90,9 @@ impl VariableHandler<'_, '_> {
 
 impl PauseHandler<'_, '_> {
     /// The run is paused. Effects in flight may complete and are recorded; nothing else moves.
-    pub fn pause(&mut self, reason: PauseReason) -> MachineResult {
+    pub fn pause(&mut self, reason: PauseReason) -> MachineResult<Next> {
         if self.read().run.paused.is_some() {
-            return Ok(());
+            return Ok(Next::Settled);
         }
         let text = match &reason {
             PauseReason::Requested => String::from("requested"),
@@ -100,7 +102,8 @@ impl PauseHandler<'_, '_> {
         };
         self.0.report(HistoryKind::RunPaused { reason: text });
         let at = self.0.now;
-        self.0.emit(Change::Paused { at, reason })
+        self.0.emit(Change::Paused { at, reason })?;
+        Ok(Next::Settled)
     }
 
     /// A paused run continues, later: its timers are to be armed again. Returns why it was paused.
@@ -121,12 +124,12 @@ impl PauseHandler<'_, '_> {
 }
 
 impl EndHandler<'_, '_> {
-    pub fn record_outcome(&mut self, outcome: Outcome) -> MachineResult {
+    pub fn record_outcome(&mut self, outcome: Outcome) -> MachineResult<Next> {
         let status = outcome.status;
         self.0.emit(Change::Finished(outcome.clone()))?;
         self.0.report(HistoryKind::RunFinished { status });
         self.0.effect(Effect::Finish(outcome));
-        Ok(())
+        Ok(Next::Settled)
     }
 }
 

@@ -73,6 +73,11 @@ impl BranchHandler<'_, '_> {
         error: Option<RunError>,
     ) -> MachineResult {
         let depth = depth_to_u32(self.read().top_frame(fork)?.0);
+        let branch = self.read().fork(fork)?.branches.get(index as usize);
+        if let Some(BranchState::Running(branch)) = branch {
+            let branch = *branch;
+            self.add_item_row(fork, branch, status)?;
+        }
         // Its records are added when it is applied.
         let outcome = BranchOutcome {
             status,

@@ -143,7 +143,7 @@ impl<'a> IterationHandler<'_, 'a> {
 
     /// Something that encloses the loop at this depth ends it; its frame is popped by the caller.
     pub fn cancel(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
-        let this = self.read().loop_there(cursor, depth)?;
+        let this = self.read().loop_of_frame(cursor, depth)?;
         if let Some(timer) = self.read().loop_state(this)?.deadline_timer {
             self.timers().disarm(timer)?;
         }

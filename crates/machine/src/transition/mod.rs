@@ -110,8 +110,8 @@ handlers! {
     /// Cursors: where they are, what they wait for, the scopes they are in and leave.
     Movement {
         makes {
-            move_to(cursor: CursorId, target: StateId) = Moved(cursor, target);
-            wait(cursor: CursorId, wait: Wait) = Waits(cursor, wait);
+            wait_for_branches(cursor: CursorId) = Waits(cursor, Wait::Branches);
+            wait_for_budget(cursor: CursorId) = Waits(cursor, Wait::Budget);
         }
         lends {
             branches: BranchHandler, iterations: IterationHandler, records: RecordHandler, timers: TimerHandler,
@@ -257,6 +257,14 @@ impl<'a> TransitionBuilder<'a> {
 
     pub fn events(&mut self) -> EventHandler<'_, 'a> {
         EventHandler(self)
+    }
+
+    pub fn steps(&mut self) -> StepHandler<'_, 'a> {
+        StepHandler(self)
+    }
+
+    pub fn faults(&mut self) -> FaultHandler<'_, 'a> {
+        FaultHandler(self)
     }
 
     /// The next ready cursor, unless this transition has done enough.

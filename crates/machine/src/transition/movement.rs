@@ -6,7 +6,7 @@ use super::{Movement, Next};
 use crate::bug::{Bug, MachineResult, StepResult};
 use crate::change::Change;
 use crate::event::Effect;
-use crate::program::{ActionId, Scope, ScopeId, ScopeKind, State, StateId};
+use crate::program::{ActionId, ScopeId, ScopeKind, State, StateId};
 use crate::reader::depth_to_u32;
 use crate::record::Output;
 use crate::retry::RaisedAt;
@@ -18,6 +18,17 @@ use windlass_model::model::{Name, Status};
 use windlass_value::time::Timestamp;
 
 impl Movement<'_, '_> {
+    /// Moves a cursor to a state in its scope, where it is ready.
+    pub fn move_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
+        self.0.emit(Change::Moved(cursor, target))?;
+        Ok(Next::Settled)
+    }
+
+    pub fn wait(&mut self, cursor: CursorId, wait: Wait) -> MachineResult<Next> {
+        self.0.emit(Change::Waits(cursor, wait))?;
+        Ok(Next::Settled)
+    }
+
     /// The cursor raises its fault later: after the pause, or in the next transition.
     pub fn defer_fault(
         &mut self,
@@ -29,8 +40,7 @@ impl Movement<'_, '_> {
             error: Box::new(error),
             here: at == RaisedAt::Here,
         };
-        self.wait(cursor, wait)?;
-        Ok(Next::Settled)
+        self.wait(cursor, wait)
     }
 
     pub fn enter(&mut self, cursor: CursorId, scope: ScopeId, kind: FrameKind) -> MachineResult {
@@ -44,7 +54,7 @@ impl Movement<'_, '_> {
 
     /// Moves a cursor to `target`, popping frames until the target's scope is on top. Out of a
     /// branch, the cursor that forked it moves instead and the other branches are dropped.
-    pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult {
+    pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
         let state = self.0.program.state(target);
         let state = state.ok_or_else(|| Bug::new(format!("the program has no state {target}")))?;
         let mut at = cursor;
@@ -72,7 +82,6 @@ impl Movement<'_, '_> {
             return Ok(parent);
         }
         let mut branches = self.branches();
-        branches.add_item_row(parent, cursor, Status::Succeeded)?;
         branches.end(parent, index, Status::Succeeded, None)?;
         Ok(parent)
     }
@@ -108,38 +117,27 @@ impl Movement<'_, '_> {
                 let mut branches = self.branches();
                 branches.record_fork_end(cursor, depth, scope, status, None, None)
             }
-            FrameKind::Plain => self.close_plain(cursor, scope, status, entered_at),
+            FrameKind::Plain => match (&scope.kind, scope.action) {
+                (ScopeKind::Block, action @ Some(id)) => {
+                    let own = Output::Actions(scope.children.clone());
+                    // A block that is left before its end may have nothing to make its output of.
+                    let output = match status {
+                        Status::Succeeded => self.read().map_step_output(cursor, id, own.clone()),
+                        _ => Ok(own.clone()),
+                    };
+                    let (output, mut records) = (output.unwrap_or(own), self.records());
+                    records.record(cursor, action, status, output, None, entered_at)
+                }
+                (ScopeKind::FollowUp, Some(action)) => {
+                    self.records().follow_up_ended(cursor, action, status, None)
+                }
+                _ => Ok(()),
+            },
             FrameKind::Graph(_)
             | FrameKind::Try(_)
             | FrameKind::Branch(_)
             | FrameKind::Isolated(_)
             | FrameKind::Root { .. } => Ok(()),
-        }
-    }
-
-    fn close_plain(
-        &mut self,
-        cursor: CursorId,
-        scope: &Scope,
-        status: Status,
-        entered_at: Timestamp,
-    ) -> MachineResult {
-        match (&scope.kind, scope.action) {
-            (ScopeKind::Block, Some(action)) => {
-                let own = Output::Actions(scope.children.clone());
-                // A block that is left before its end may have nothing to make its output of.
-                let output = match status {
-                    Status::Succeeded => self.read().map_step_output(cursor, action, own.clone()),
-                    _ => Ok(own.clone()),
-                };
-                let output = output.unwrap_or(own);
-                let mut records = self.records();
-                records.record(cursor, Some(action), status, output, None, entered_at)
-            }
-            (ScopeKind::FollowUp, Some(action)) => {
-                self.records().follow_up_ended(cursor, action, status, None)
-            }
-            _ => Ok(()),
         }
     }
 
@@ -221,7 +219,7 @@ impl Movement<'_, '_> {
         self.variables().count_unanswered(name)?;
         let action = self.read().state_of(cursor)?.action;
         self.record_cancelled(cursor, action, status, since)?;
-        self.wait(cursor, Wait::Ready)
+        self.0.emit(Change::Waits(cursor, Wait::Ready))
     }
 
     fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> MachineResult {
@@ -254,7 +252,7 @@ impl Movement<'_, '_> {
         state: &State,
         output: Output,
         since: Timestamp,
-    ) -> StepResult {
+    ) -> StepResult<Next> {
         if let Some(action) = state.action {
             let output = self.read().map_step_output(cursor, action, output)?;
             let mut records = self.records();
