@@ -1,5 +1,6 @@
 //! What neither Cargo nor privacy keeps of the structure (docs/architecture.md). It reads the sources as text.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 struct File {
@@ -99,8 +100,9 @@ fn the_machine_knows_no_format() {
 
 #[test]
 fn only_apply_changes_a_run() {
-    // `advance` holds the run that it emits changes to; `rewind` makes the run of a retry, which is
+    // `advance` is given the run, and `transition` adds changes to it; `rewind` makes the run of a retry, which is
     // none yet. Nobody else takes one to change it.
+    assert_eq!(files_with("'a mut RunState"), ["machine/transition/mod.rs"]);
     assert_eq!(
         files_with("&mut RunState"),
         [
@@ -113,10 +115,69 @@ fn only_apply_changes_a_run() {
         let assigns = file.path.starts_with("machine/")
             && file.code.lines().any(|line| {
                 let left = line.split_once(" = ").map(|(left, _)| left.trim_start());
-                left.is_some_and(|left| left.starts_with("self.run."))
+                left.is_some_and(|left| {
+                    left.starts_with("self.run.") || left.starts_with("self.0.run.")
+                })
             });
         assert!(!assigns, "crates/{} changes a run past apply", file.path);
     }
+}
+
+/// A folder counts as one file.
+#[test]
+fn no_file_of_the_machine_imports_one_above_it() {
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files() {
+        let Some(path) = file.path.strip_prefix("machine/") else {
+            continue;
+        };
+        let name = |text: &str| {
+            text.split(|sign: char| !sign.is_alphanumeric() && sign != '_')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let used = ["crate::", "super::"]
+            .into_iter()
+            .flat_map(|up| file.code.split(up).skip(1));
+        imports
+            .entry(name(path))
+            .or_default()
+            .extend(used.map(name));
+    }
+    imports.remove("lib");
+    loop {
+        let names: BTreeSet<String> = imports.keys().cloned().collect();
+        imports.retain(|own, used| used.iter().any(|one| one != own && names.contains(one)));
+        if imports.len() == names.len() {
+            break;
+        }
+    }
+    assert!(
+        imports.is_empty(),
+        "import each other: {:?}",
+        imports.keys()
+    );
+}
+
+#[test]
+fn a_handler_of_the_machine_lends_only_those_above_it_in_the_table() {
+    let text =
+        std::fs::read_to_string(root().join("crates/machine/src/transition/mod.rs")).unwrap();
+    let (_, table) = text.split_once("\nhandlers! {").unwrap();
+    let (table, _) = table.split_once("\n}\n").unwrap();
+    let mut above = BTreeSet::new();
+    for handler in table.split("\n    /// ").skip(1) {
+        let (_, handler) = handler.split_once('\n').unwrap();
+        let (name, parts) = handler.trim_start().split_once(" {").unwrap();
+        let lends = parts.split_once("lends {").map_or("", |(_, lends)| lends);
+        for lent in lends.split(": ").skip(1) {
+            let lent = lent.split([',', ' ', '\n', '}']).next().unwrap();
+            assert!(above.contains(lent), "{name} lends {lent}");
+        }
+        above.insert(name);
+    }
+    assert!(above.len() > 10, "{above:?}");
 }
 
 /// The names that the library promises: changing one is a change for all who use it.

@@ -2,7 +2,7 @@
 //! It never says which expression asks.
 
 use super::env::View;
-use super::fault::fault_value;
+use super::failure::fault_value;
 use super::record::LoopEnd;
 use super::record::{ActionRecord, Output, RecordReader, Records};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};

@@ -1,7 +1,6 @@
 //! What an expression sees of a run, from where one cursor is.
 
 use super::event::SCHEDULE;
-use super::feedback::FEEDBACK;
 use super::record::{RecordReader, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::program::{Program, Scope};
@@ -16,6 +15,9 @@ use windlass_expression::{
 };
 use windlass_model::model::{CallbackClaim, Name, STATE_VARIABLE, Status};
 use windlass_value::time::Timestamp;
+
+/// The name of a loop's feedback among what is collected of a loop's iterations. No name in a file begins like this.
+pub(super) const FEEDBACK: &str = "$feedback";
 
 /// What a loop's condition sees from the position of a cursor, for readers of a run.
 pub fn environment<'a>(

@@ -1,12 +1,11 @@
 //! Expressions as the machine asks for them: a value, a truth, a duration, an instant. What fails
 //! is a fault of the run.
 
-use super::advance::Stepper;
 use super::bug::MachineResult;
 use super::env::{Secrets, View};
+use super::reader::Reader;
 use super::state::{CursorId, RunError};
-use crate::program::{ActionId, Sleep};
-use chrono::DateTime;
+use crate::program::ActionId;
 use std::cell::RefCell;
 use std::time::Duration;
 use windlass_expression::{
@@ -14,7 +13,7 @@ use windlass_expression::{
     WithMarks, replace_secret_marks,
 };
 use windlass_model::model::{Fault, Name, fault_kind};
-use windlass_value::time::{DurationError, Timestamp, parse_duration};
+use windlass_value::time::{DurationError, parse_duration};
 
 /// The most bytes of a value that an evaluation gives: the state of a run may not have more.
 const MAX_COMPUTED_BYTES: usize = 64 << 20;
@@ -25,15 +24,12 @@ const MAX_RESULT_BYTES: usize = 1 << 30;
 /// The bytes that a value needs in addition to its text.
 const NODE: usize = 16;
 
-/// What an operation or an evaluation comes to.
-pub(super) type EvalResult<T> = Result<T, Fault>;
-
-impl Stepper<'_> {
+impl<'r, 'a> Reader<'r, 'a> {
     /// What an expression sees from the position of a cursor.
-    pub fn view(&self, cursor: CursorId) -> View<'_> {
+    pub fn view(self, cursor: CursorId) -> View<'r> {
         View {
             now: self.now,
-            random: Some(&self.random),
+            random: Some(self.random),
             ..View::of(self.program, self.run, cursor, self.budget)
         }
     }
@@ -43,11 +39,11 @@ impl Stepper<'_> {
     /// a computation, whose result the action could not make from the mark; or data brought a mark
     /// of its own, to be sent what it must not see.
     pub fn call_inputs(
-        &self,
+        self,
         cursor: CursorId,
         inputs: &Template,
         secrets: &[Name],
-    ) -> EvalResult<Value> {
+    ) -> Result<Value, Fault> {
         if secrets.is_empty() {
             return self.eval(cursor, inputs);
         }
@@ -78,12 +74,16 @@ impl Stepper<'_> {
         ))
     }
 
-    pub fn eval(&self, cursor: CursorId, template: &Template) -> EvalResult<Value> {
+    pub fn eval(self, cursor: CursorId, template: &Template) -> Result<Value, Fault> {
         check_computed(self.view(cursor).value(template), self.budget)
     }
 
-    /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
-    pub fn eval_missing_as_null(&self, cursor: CursorId, template: &Template) -> EvalResult<Value> {
+    /// As [`Reader::eval`], but an action of the loop's body that has not run reads as null.
+    pub fn eval_missing_as_null(
+        self,
+        cursor: CursorId,
+        template: &Template,
+    ) -> Result<Value, Fault> {
         let view = View {
             missing_as_null: true,
             ..self.view(cursor)
@@ -92,11 +92,11 @@ impl Stepper<'_> {
     }
 
     pub fn holds(
-        &self,
+        self,
         cursor: CursorId,
         condition: &Condition,
         missing_as_null: bool,
-    ) -> EvalResult<bool> {
+    ) -> Result<bool, Fault> {
         let view = View {
             missing_as_null,
             ..self.view(cursor)
@@ -108,11 +108,11 @@ impl Stepper<'_> {
     /// A duration: ISO 8601 text or `{count, unit}`; in the formats that have seconds without a
     /// unit also a number.
     pub fn eval_duration(
-        &self,
+        self,
         cursor: CursorId,
         template: &Template,
         what: &str,
-    ) -> EvalResult<Duration> {
+    ) -> Result<Duration, Fault> {
         let value = self.eval(cursor, template)?;
         let bare = self.program.rules.bare_seconds;
         duration(&value.revealed(), bare).map_err(|why| {
@@ -121,50 +121,8 @@ impl Stepper<'_> {
         })
     }
 
-    pub fn wake_at(&mut self, cursor: CursorId, sleep: &Sleep) -> EvalResult<Timestamp> {
-        match sleep {
-            Sleep::For(duration) => Ok(self
-                .now
-                .plus(self.eval_duration(cursor, duration, "a wait")?)),
-            Sleep::Until(instant) => {
-                let value = self.eval(cursor, instant)?;
-                let plain = value.revealed();
-                let parsed = plain.as_str().map(DateTime::parse_from_rfc3339);
-                match parsed {
-                    Some(Ok(instant)) => Ok(Timestamp(instant.timestamp_millis())),
-                    Some(Err(_)) | None => Err(Fault::new(
-                        fault_kind::EXPRESSION,
-                        format!(
-                            "`until` must be a timestamp such as 2026-01-31T08:00:00Z; it is {}",
-                            value.to_json()
-                        ),
-                    )),
-                }
-            }
-        }
-    }
-
-    /// A case written as a key is text; it equals the number or boolean it spells, in the formats
-    /// where cases are keys.
-    pub fn case_equals(&self, case: &Value, value: &Value) -> bool {
-        if case == value {
-            return true;
-        }
-        let Some(key) = case.as_str() else {
-            return false;
-        };
-        match value {
-            Value::Int(_) | Value::Float(_) | Value::Decimal(_) | Value::Bool(_)
-                if self.program.rules.cases_are_text =>
-            {
-                value.to_json() == key
-            }
-            _ => false,
-        }
-    }
-
     /// A fault with the place where it happened.
-    pub fn locate_fault(&self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
+    pub fn locate_fault(self, cursor: CursorId, fault: Fault) -> MachineResult<RunError> {
         let state = self.state_of(cursor)?;
         let written = state.action.and_then(|action| self.authored_action(action));
         Ok(RunError {
@@ -178,7 +136,7 @@ impl Stepper<'_> {
     /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
     /// The cursor is outside of the action already.
     pub fn locate_fault_at(
-        &self,
+        self,
         cursor: CursorId,
         action: Option<ActionId>,
         fault: Fault,
@@ -191,6 +149,18 @@ impl Stepper<'_> {
             iteration: self.view(cursor).innermost_iteration(),
             place: action.map(|action| (action.span.file, action.span.line)),
         }
+    }
+
+    /// How many iterations or items at most.
+    pub fn eval_count(self, cursor: CursorId, count: &Template) -> Result<u64, Fault> {
+        let count = self.eval(cursor, count)?;
+        let whole = count.revealed().as_whole();
+        let whole = whole.and_then(|count| u64::try_from(count).ok());
+        whole.ok_or_else(|| {
+            let count = count.to_json();
+            let message = format!("the count of a loop must be a whole number, not {count}");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
     }
 }
 
@@ -209,7 +179,7 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 pub(super) fn check_computed(
     result: Result<Value, EvalError>,
     budget: &Budget,
-) -> EvalResult<Value> {
+) -> Result<Value, Fault> {
     check_size(result, budget, MAX_COMPUTED_BYTES)
 }
 
@@ -217,11 +187,15 @@ pub(super) fn check_computed(
 pub(super) fn check_computed_result(
     result: Result<Value, EvalError>,
     budget: &Budget,
-) -> EvalResult<Value> {
+) -> Result<Value, Fault> {
     check_size(result, budget, MAX_RESULT_BYTES)
 }
 
-fn check_size(result: Result<Value, EvalError>, budget: &Budget, most: usize) -> EvalResult<Value> {
+fn check_size(
+    result: Result<Value, EvalError>,
+    budget: &Budget,
+    most: usize,
+) -> Result<Value, Fault> {
     let value = result.map_err(|error| expression_fault(&error))?;
     let mut left = most;
     let fits = fits(&value, MAX_COMPUTED_DEPTH, &mut left).map_err(|excess| match excess {

@@ -1,8 +1,8 @@
 //! What an action's output must be, beyond that the action succeeded.
 
-use super::advance::Stepper;
 use super::bug::StepResult;
 use super::state::CursorId;
+use super::transition::CallHandler;
 use crate::program::ActionId;
 use windlass_expression::Value;
 use windlass_model::model::{Expect, Fault, Status, fault_kind};
@@ -11,15 +11,16 @@ use windlass_value::{one_line, requested_wait, shortened};
 /// So much of an output a fault quotes.
 const QUOTED: usize = 200;
 
-impl Stepper<'_> {
+impl CallHandler<'_, '_> {
     /// Fails an action that has just succeeded, unless its output is what it must be. Its record
     /// keeps the output.
     pub fn expect(&mut self, cursor: CursorId, action: ActionId, expect: &Expect) -> StepResult {
-        let Some(record) = self.run.records_of(cursor)?.get(&action) else {
+        let read = self.read();
+        let Some(record) = read.run.records_of(cursor)?.get(&action) else {
             return Ok(());
         };
         let (output, started_at) = (record.output.clone(), record.started_at);
-        let value = self.read(cursor, &output).revealed();
+        let value = read.output_value(cursor, &output).revealed();
         let body = value.get("body").unwrap_or(&value);
         let unmet = match expect {
             Expect::Json => match body {
@@ -29,14 +30,14 @@ impl Stepper<'_> {
                 Value::Null | Value::String(_) => Some(not_json_message(&value)),
                 _ => None,
             },
-            Expect::That(condition) => match self.holds(cursor, condition, false)? {
+            Expect::That(condition) => match read.holds(cursor, condition, false)? {
                 true => None,
                 false => Some(format!(
                     "gave something else than {} wants",
                     condition.text()
                 )),
             },
-            Expect::NotFailed(condition) => match self.holds(cursor, condition, false)? {
+            Expect::NotFailed(condition) => match read.holds(cursor, condition, false)? {
                 true => Some(condition.text()),
                 false => None,
             },
@@ -44,8 +45,8 @@ impl Stepper<'_> {
         let Some(unmet) = unmet else {
             return Ok(());
         };
-        let hidden =
-            self.secured_parts(Some(action)).outputs || self.read(cursor, &output).has_secure();
+        let hidden = read.secured_parts(Some(action)).outputs
+            || read.output_value(cursor, &output).has_secure();
         let fault = match expect {
             // It has failed for good: the next answer is the same.
             Expect::NotFailed(_) => {
@@ -61,10 +62,10 @@ impl Stepper<'_> {
                     true => String::new(),
                     false => format!(": {}", quoted(body)),
                 };
-                let name = self.program.action(action).map(|action| &*action.name);
+                let name = read.program.action(action).map(|action| &*action.name);
                 let message = format!("`{}` {unmet}{gave}", name.unwrap_or_default());
                 let header = |name: &str| value.get("headers")?.get(name)?.as_str();
-                let wait = requested_wait(header, self.now);
+                let wait = requested_wait(header, read.now);
                 Fault {
                     retry_after_ms: wait.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
                     ..Fault::new(fault_kind::EXPECT, message).transient()
@@ -72,7 +73,15 @@ impl Stepper<'_> {
             }
         };
         let error = Some(fault.clone());
-        self.record(cursor, action, Status::Failed, output, error, started_at)?;
+        let mut records = self.records();
+        records.record(
+            cursor,
+            Some(action),
+            Status::Failed,
+            output,
+            error,
+            started_at,
+        )?;
         Err(fault.into())
     }
 }

@@ -4,10 +4,10 @@
 use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
-use super::rewind::{ends_with, failed, fork_of};
-use super::state::{BranchState, CursorId, ForkState, RunState};
+use super::state::{BranchState, CursorId, ForkState, FrameKind, RunState};
 use crate::program::{ActionId, Program};
 use windlass_expression::Budget;
+use windlass_model::model::Status;
 
 /// A foreach that ended with items that failed.
 pub(super) struct FailedForeach {
@@ -42,8 +42,8 @@ pub(super) fn failed_foreaches(
                 let path = View::of(program, &state, *cursor, &Budget::default())
                     .path_of(name.unwrap_or_default());
                 let owners = owners(&state, *cursor);
-                let fork = fork_of(&mut state, *cursor);
-                found.retain(|one| !fork.as_deref().is_some_and(|fork| is_in(one, &path, fork)));
+                let fork = fork_of(&state, *cursor);
+                found.retain(|one| !fork.is_some_and(|fork| is_in(one, &path, fork)));
                 if fork.is_some_and(|fork| fork.branches.iter().any(failed)) {
                     found.push(FailedForeach {
                         path,
@@ -93,4 +93,22 @@ fn is_in(one: &FailedForeach, path: &str, fork: &ForkState) -> bool {
         .ok()
         .and_then(|index: usize| fork.branches.get(index));
     index.is_some_and(|branch: &BranchState| failed(branch))
+}
+
+/// Whether a path is `end`, or ends with it behind a slash.
+pub(super) fn ends_with(path: &str, end: &str) -> bool {
+    let rest = path.strip_suffix(end);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// The fork that a cursor waits in.
+fn fork_of(run: &RunState, cursor: CursorId) -> Option<&ForkState> {
+    match &run.cursors.get(&cursor)?.frames.last()?.kind {
+        FrameKind::Fork(fork) => Some(fork),
+        _ => None,
+    }
+}
+
+pub(super) fn failed(branch: &BranchState) -> bool {
+    matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
 }

@@ -1,38 +1,41 @@
 //! What a loop remembers of the iteration before: what its condition read, for the next iteration to
 //! learn from, and how often its iterations gave the same. It never ends a loop.
 
-use super::advance::Stepper;
 use super::bug::{MachineResult, StepResult};
-use super::change::Change;
-use super::env::View;
-use super::expect::quoted;
-use super::iterate::{LoopRef, hash_of};
+use super::env::{FEEDBACK, View};
+use super::reader::LoopRef;
+use super::transition::IterationHandler;
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
-use windlass_model::model::{Name, OnMissing};
+use windlass_model::model::{Name, Status, Take, sha256};
 use windlass_value::first_bytes;
 
-/// Its name among what is collected of a loop's iterations. No name in a file begins like this.
-pub(super) const FEEDBACK: &str = "$feedback";
 const UNCHANGED: &str = "$unchanged";
+
+/// 128 bits of SHA-256: two tokens that differ never meet by chance.
+pub(super) fn hash_of(token: &str) -> u128 {
+    let hash = sha256(token.as_bytes());
+    hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
+}
 
 /// What feedback may have, as JSON.
 const MAX_FEEDBACK: usize = 64 << 10;
 
-impl<'a> Stepper<'a> {
+impl<'a> IterationHandler<'_, 'a> {
     /// Whether the iterations returned the same often enough that the loop counts as unchanged.
     pub fn is_unchanged(&mut self, this: LoopRef<'a>) -> StepResult<bool> {
         let Some(unchanged) = &this.spec.unchanged else {
             return Ok(false);
         };
+        let read = self.read();
         let value = match &unchanged.of {
-            Some(of) => self.eval_missing_as_null(this.cursor, of)?,
+            Some(of) => read.eval_missing_as_null(this.cursor, of)?,
             None => {
-                let reading = self.reading(self.run.records_of(this.cursor)?);
-                reading.actions(&this.scope.children)
+                let records = read.reading(read.run.records_of(this.cursor)?);
+                records.actions(&this.scope.children)
             }
         };
         let hash = format!("{:032x}", hash_of(&value.revealed().to_json()));
-        let before = self.loop_state(this)?.collected.get(UNCHANGED);
+        let before = read.loop_state(this)?.collected.get(UNCHANGED);
         let same = before.filter(|before| {
             let known = before.get("hash").and_then(Value::as_str);
             known == Some(hash.as_str())
@@ -52,36 +55,17 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// The last answer of a loop that waits for one, in a few words.
-    pub fn last_answer(&self, this: LoopRef<'a>) -> MachineResult<String> {
-        if this.spec.on_missing != OnMissing::Wait {
-            return Ok(String::new());
-        }
-        let state = self.loop_state(this)?;
-        // An iteration that is under way has none yet.
-        let records = match state.iteration_started_at {
-            None => self.run.records_of(this.cursor)?,
-            Some(_) => &state.last,
-        };
-        let answers = this.scope.children.iter().rev().filter_map(|action| {
-            let output = &records.get(action)?.output;
-            let value = self.read(this.cursor, output);
-            let hides = self.secured_parts(Some(*action)).outputs || value.has_secure();
-            answer_text(&value.revealed(), hides)
-        });
-        Ok(answers.take(1).collect())
-    }
-
     /// Keeps what the condition read when it was last checked.
     pub fn record_feedback(&mut self, this: LoopRef<'a>) -> MachineResult {
         if !this.spec.feedback {
             return Ok(());
         }
-        let state = self.loop_state(this)?;
+        let read = self.read();
+        let state = read.loop_state(this)?;
         let (ended, condition) = (state.iteration.saturating_sub(1), state.last_condition);
         let view = View {
             missing_as_null: true,
-            ..self.view(this.cursor)
+            ..read.view(this.cursor)
         };
         let condition_reads = this.spec.stop_when.reads(&view);
         let mut reads = Object::new();
@@ -120,15 +104,39 @@ impl<'a> Stepper<'a> {
         self.remember(this, FEEDBACK, feedback)
     }
 
-    pub fn remember(&mut self, this: LoopRef<'a>, name: &str, value: Value) -> MachineResult {
-        let LoopRef { cursor, depth, .. } = this;
-        self.emit(Change::IterationKept {
-            cursor,
-            depth,
-            name: Name::from(name),
-            value,
-            append: false,
-        })
+    pub fn remember(&mut self, this: LoopRef<'_>, name: &str, value: Value) -> MachineResult {
+        self.collect(this, Name::from(name), value, false)
+    }
+
+    /// Keeps values of an iteration that succeeded, at its end.
+    pub fn collect_outputs(&mut self, this: LoopRef<'a>) -> StepResult {
+        let cursor = this.cursor;
+        for one in &this.spec.keep {
+            let record = self.read().run.records_of(cursor)?.get(&one.of);
+            let ran = record.is_some_and(|record| record.status == Status::Succeeded);
+            let wanted = match one.take {
+                Take::First => {
+                    ran && self
+                        .read()
+                        .loop_state(this)?
+                        .collected
+                        .get(&one.name)
+                        .is_none()
+                }
+                Take::Last => ran,
+                Take::All => true,
+            };
+            if !wanted {
+                continue;
+            }
+            let value = match ran {
+                true => self.read().eval(cursor, &one.value)?,
+                false => Value::Null,
+            };
+            let append = one.take == Take::All;
+            self.collect(this, one.name.clone(), value, append)?;
+        }
+        Ok(())
     }
 }
 
@@ -171,18 +179,4 @@ fn shorten(value: &Value, most: usize) -> Value {
             Value::text(format!("{}…", first_bytes(&json, most)))
         }
     }
-}
-
-/// The status and the beginning of an answer, or the exit code and the beginning of what a command printed.
-fn answer_text(output: &Value, hides: bool) -> Option<String> {
-    let number = |name: &str| output.get(name).and_then(Value::as_int);
-    let (what, body) = match (number("statusCode"), number("exitCode")) {
-        (Some(status), _) => (format!("the last answer was {status}"), "body"),
-        (None, Some(code)) => (format!("the last exit code was {code}"), "stdout"),
-        (None, None) => return None,
-    };
-    let body = output.get(body).filter(|body| !hides && !body.is_null());
-    let body = body.map(quoted).filter(|body| !body.is_empty());
-    let body = body.map_or(String::new(), |body| format!(": {body}"));
-    Some(format!("; {what}{body}"))
 }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A run is a set of cursors, each at a state with a stack of frames, one per scope it is in.
-//! Two rules move everything: `jump_to` pops frames until the target's scope is on top (leaving a
-//! loop, `break`, a graph's goto are the same), and `raise` pops to the nearest try, or to the
+//! Two rules move everything: `Movement::jump_to` pops frames until the target's scope is on top (leaving a
+//! loop, `break`, a graph's goto are the same), and `FaultHandler::settle` pops to the nearest try, or to the
 //! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
 //!
 //! [`program`] is a compiled workflow: states in a tree of scopes. [`compile`] makes it of a workflow, [`hosted`] keeps a
@@ -34,30 +34,37 @@ mod action_view;
 mod advance;
 mod apply;
 mod bug;
+mod calls;
 mod change;
+mod condition;
+mod ending;
 mod env;
 mod evaluate;
 mod event;
 mod expect;
 mod failed_items;
+mod failure;
 mod fault;
 mod feedback;
 mod fork;
 mod iterate;
 mod mapping;
 mod merge;
-mod movement;
 mod past_state;
 mod path;
+mod reader;
 mod record;
 mod retry;
 mod rewind;
 mod schema;
+mod scopes;
 mod signal;
 mod state;
 mod step;
+mod transition;
 mod usage;
 mod variables;
+mod waits;
 
 pub use advance::{advance, advance_into};
 pub use bug::Bug;

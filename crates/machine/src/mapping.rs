@@ -1,47 +1,44 @@
 //! Output mapping: what a step makes of its own output, and what a loop keeps of its iterations for
 //! that. It never ends or starts anything.
 
-use super::advance::Stepper;
 use super::apply::last_of;
-use super::bug::StepResult;
-use super::change::Change;
 use super::env::View;
-use super::evaluate::{EvalResult, check_computed};
-use super::iterate::LoopRef;
+use super::evaluate::check_computed;
+use super::reader::Reader;
 use super::record::{Output, RecordReader, Records};
 use super::state::CursorId;
 use crate::program::ActionId;
 use std::sync::Arc;
 use windlass_expression::{Object, Template, Value};
-use windlass_model::model::{Name, Status, Take};
+use windlass_model::model::{Fault, Name};
 
-impl<'a> Stepper<'a> {
+impl<'r, 'a> Reader<'r, 'a> {
     /// What an action that succeeded gives: its own output, or what its step makes of it.
     pub fn map_step_output(
-        &self,
+        self,
         cursor: CursorId,
         action: ActionId,
         output: Output,
-    ) -> EvalResult<Output> {
+    ) -> Result<Output, Fault> {
         let Some(template) = self.mapping_of(action) else {
             return Ok(output);
         };
-        let own = self.read(cursor, &output);
+        let own = self.output_value(cursor, &output);
         self.map_output(cursor, template, &own).map(Output::Value)
     }
 
     /// The same for a loop, whose own output has what was collected of its iterations.
     pub fn map_loop_output(
-        &self,
+        self,
         cursor: CursorId,
         action: ActionId,
         output: Output,
         kept: &Value,
-    ) -> EvalResult<Output> {
+    ) -> Result<Output, Fault> {
         let Some(template) = self.mapping_of(action) else {
             return Ok(output);
         };
-        let mut own = match self.read(cursor, &output) {
+        let mut own = match self.output_value(cursor, &output) {
             Value::Object(map) => Arc::unwrap_or_clone(map),
             _ => Object::new(),
         };
@@ -51,18 +48,18 @@ impl<'a> Stepper<'a> {
     }
 
     /// The template for an action's output, when it has one.
-    pub fn mapping_of(&self, action: ActionId) -> Option<&'a Template> {
+    pub fn mapping_of(self, action: ActionId) -> Option<&'a Template> {
         let program = self.program;
         program.action(action)?.output.as_ref()
     }
 
     /// Evaluates such a template for an output.
     pub fn map_output(
-        &self,
+        self,
         cursor: CursorId,
         template: &Template,
         own: &Value,
-    ) -> EvalResult<Value> {
+    ) -> Result<Value, Fault> {
         let view = View {
             bound: Some(("result", own)),
             ..self.view(cursor)
@@ -71,7 +68,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// An output's value, read where the cursor's records lie.
-    pub fn read(&self, cursor: CursorId, output: &Output) -> Value {
+    pub fn output_value(self, cursor: CursorId, output: &Output) -> Value {
         let variable = |name: &Name| self.run.variables_of(cursor).get(name);
         match output {
             Output::Variable(name) => variable(name).cloned().unwrap_or_default(),
@@ -85,39 +82,13 @@ impl<'a> Stepper<'a> {
     }
 
     /// Reads records that a cursor sees.
-    pub fn reading<'r>(&'r self, records: &'r Records) -> RecordReader<'r> {
+    pub fn reading<'s>(self, records: &'s Records) -> RecordReader<'s>
+    where
+        'a: 's,
+    {
         RecordReader {
             program: self.program,
             records,
         }
-    }
-
-    /// Keeps values of an iteration that succeeded, at its end.
-    pub fn collect_outputs(&mut self, this: LoopRef<'a>) -> StepResult {
-        let LoopRef { cursor, depth, .. } = this;
-        for one in &this.spec.keep {
-            let record = self.run.records_of(cursor)?.get(&one.of);
-            let ran = record.is_some_and(|record| record.status == Status::Succeeded);
-            let wanted = match one.take {
-                Take::First => ran && self.loop_state(this)?.collected.get(&one.name).is_none(),
-                Take::Last => ran,
-                Take::All => true,
-            };
-            if !wanted {
-                continue;
-            }
-            let value = match ran {
-                true => self.eval(cursor, &one.value)?,
-                false => Value::Null,
-            };
-            self.emit(Change::IterationKept {
-                cursor,
-                depth,
-                name: one.name.clone(),
-                value,
-                append: one.take == Take::All,
-            })?;
-        }
-        Ok(())
     }
 }

@@ -1,15 +1,15 @@
 //! Assignments of many variables at once. A value that is already there costs nothing, an array
 //! that only grew costs its new elements (docs/architecture.md, law 6). It never evaluates.
 
-use super::advance::Stepper;
 use super::bug::MachineResult;
 use super::change::VariableChange;
 use super::state::CursorId;
+use super::transition::VariableHandler;
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_model::model::Name;
 
-impl Stepper<'_> {
+impl VariableHandler<'_, '_> {
     /// Every member of a map becomes a variable; anything that is not a map is ignored.
     pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> MachineResult {
         members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
@@ -20,11 +20,11 @@ impl Stepper<'_> {
         let Value::Object(map) = value else {
             return Ok(());
         };
-        let known = members(self.run.variables_of(cursor)).map(|(name, _)| name);
+        let known = members(self.read().run.variables_of(cursor)).map(|(name, _)| name);
         let gone = known.filter(|name| !map.contains_key(*name));
         let gone: Vec<Name> = gone.cloned().collect();
         for name in gone {
-            self.change_variable(cursor, VariableChange::Removed(name))?;
+            self.change(cursor, VariableChange::Removed(name))?;
         }
         self.merge_all(cursor, value)
     }
@@ -34,8 +34,8 @@ impl Stepper<'_> {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
             let name = self.variable_key(cursor, &Name::from(name));
-            if self.run.variables_of(cursor).get(&name).is_some() {
-                self.change_variable(cursor, VariableChange::Removed(name))?;
+            if self.read().run.variables_of(cursor).get(&name).is_some() {
+                self.change(cursor, VariableChange::Removed(name))?;
             }
         }
         Ok(())
@@ -43,7 +43,7 @@ impl Stepper<'_> {
 
     fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) -> MachineResult {
         let name = self.variable_key(cursor, name);
-        let grown = match (self.run.variables_of(cursor).get(&name), value) {
+        let grown = match (self.read().run.variables_of(cursor).get(&name), value) {
             (Some(old), new) if identical(old, new) => return Ok(()),
             (Some(Value::Array(old)), Value::Array(new)) => more(old, new),
             _ => None,
@@ -51,18 +51,19 @@ impl Stepper<'_> {
         match grown {
             Some(elements) => elements.into_iter().try_for_each(|element| {
                 let change = VariableChange::ElementAppended(name.clone(), element);
-                self.change_variable(cursor, change)
+                self.change(cursor, change)
             }),
-            None => self.change_variable(cursor, VariableChange::Set(name, value.clone())),
+            None => self.change(cursor, VariableChange::Set(name, value.clone())),
         }
     }
 
     /// The name a variable is stored under.
     pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
-        let Value::Object(map) = self.run.variables_of(cursor) else {
+        let read = self.read();
+        let Value::Object(map) = read.run.variables_of(cursor) else {
             return name.clone();
         };
-        if map.contains_key(name) || self.program.rules.case_sensitive {
+        if map.contains_key(name) || read.program.rules.case_sensitive {
             return name.clone();
         }
         let same = map.keys().find(|key| key.eq_ignore_ascii_case(name));

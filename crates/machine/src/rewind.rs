@@ -7,16 +7,16 @@
 use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
-use super::failed_items::failed_foreaches;
-use super::fork::branch_cursor;
-use super::movement::depth_to_u32;
+use super::failed_items::{ends_with, failed, failed_foreaches};
+use super::reader::depth_to_u32;
 use super::state::{
     BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
 };
+use super::transition::new_cursor;
 use crate::program::{Action, Program, ScopeKind};
 use std::collections::{HashSet, VecDeque};
 use windlass_expression::Budget;
-use windlass_model::model::{Name, Status};
+use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
 /// Where a run is restored.
@@ -268,12 +268,6 @@ impl PointSearch<'_> {
     }
 }
 
-/// Whether a path is `end`, or ends with it behind a slash.
-pub(super) fn ends_with(path: &str, end: &str) -> bool {
-    let rest = path.strip_suffix(end);
-    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-}
-
 /// Whether a branch is an item of a foreach.
 fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
     let frame = run.cursors.get(&branch).and_then(|one| one.frames.first());
@@ -381,7 +375,7 @@ fn begin_failed_items(
             item: item.unwrap_or_default(),
         };
         let id = CursorId(run.next_id);
-        let cursor = branch_cursor(parent, *branch, body, FrameKind::Branch(item), now);
+        let cursor = new_cursor(Some(parent), *branch, body, FrameKind::Branch(item), now);
         run.apply(&Change::CursorSpawned(id, cursor))?;
         run.apply(&Change::BranchStarted {
             cursor: parent,
@@ -391,18 +385,6 @@ fn begin_failed_items(
         })?;
     }
     Ok(())
-}
-
-/// The fork that a cursor waits in.
-pub(super) fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
-    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
-        FrameKind::Fork(fork) => Some(fork),
-        _ => None,
-    }
-}
-
-pub(super) fn failed(branch: &BranchState) -> bool {
-    matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
 }
 
 /// What is in flight is another run's from now on: it is done again, under other keys.
@@ -449,4 +431,12 @@ fn last_seen(run: &RunState) -> Timestamp {
         .chain(effects)
         .chain(records)
         .fold(run.started_at, Timestamp::max)
+}
+
+/// The fork that a cursor waits in.
+fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
+    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
+        FrameKind::Fork(fork) => Some(fork),
+        _ => None,
+    }
 }

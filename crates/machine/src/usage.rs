@@ -1,12 +1,12 @@
 //! What the actions of a loop use: tokens of language models, and what they cost. An answer says it as
 //! `usage` (docs/reference/loops.md#budgets); a loop with such a limit has the sums with what it collects.
 
-use super::advance::Stepper;
 use super::bug::MachineResult;
-use super::evaluate::{EvalResult, number};
-use super::iterate::LoopRef;
+use super::evaluate::number;
+use super::reader::{LoopRef, Reader};
 use super::record::LoopEnd;
 use super::state::{CursorId, LoopState};
+use super::transition::IterationHandler;
 use crate::program::LoopSpec;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::model::{Fault, Name, fault_kind};
@@ -194,41 +194,67 @@ fn stored(budgets: impl Iterator<Item = BudgetUse>) -> Value {
     Value::from_pairs(budgets.map(|budget| (budget.kind.as_str(), budget.stored())))
 }
 
-impl<'a> Stepper<'a> {
-    /// What a loop collects at first: its budgets, of which nothing is used.
-    pub fn eval_budgets(&mut self, cursor: CursorId, spec: &LoopSpec) -> EvalResult<Object> {
-        let mut budgets = Vec::new();
-        for kind in BudgetKind::ALL {
-            if let Some(limit) = kind.spec(spec) {
-                let value = self.eval(cursor, limit)?;
-                let limit = kind.limit(&value.revealed()).ok_or_else(|| {
-                    let what = match kind {
-                        BudgetKind::Tokens => "a whole number from 1",
-                        BudgetKind::Cost => "a number above 0",
-                    };
-                    let (kind, value) = (kind.as_str(), value.to_json());
-                    let message =
-                        format!("the limit `{kind}` of a loop must be {what}, not {value}");
-                    Fault::new(fault_kind::EXPRESSION, message)
-                })?;
-                budgets.push(BudgetUse {
-                    kind,
-                    used: 0,
-                    limit,
-                    granted: limit,
-                });
-            }
+/// What a loop collects at first: its budgets, of which nothing is used.
+pub(super) fn eval_budgets(
+    read: Reader<'_, '_>,
+    cursor: CursorId,
+    spec: &LoopSpec,
+) -> Result<Object, Fault> {
+    let mut budgets = Vec::new();
+    for kind in BudgetKind::ALL {
+        if let Some(limit) = kind.spec(spec) {
+            let value = read.eval(cursor, limit)?;
+            let limit = kind.limit(&value.revealed()).ok_or_else(|| {
+                let what = match kind {
+                    BudgetKind::Tokens => "a whole number from 1",
+                    BudgetKind::Cost => "a number above 0",
+                };
+                let (kind, value) = (kind.as_str(), value.to_json());
+                let message = format!("the limit `{kind}` of a loop must be {what}, not {value}");
+                Fault::new(fault_kind::EXPRESSION, message)
+            })?;
+            budgets.push(BudgetUse {
+                kind,
+                used: 0,
+                limit,
+                granted: limit,
+            });
         }
-        let mut collected = Object::new();
-        if !budgets.is_empty() {
-            collected.insert(Name::from(BUDGETS), stored(budgets.into_iter()));
-        }
-        Ok(collected)
     }
+    let mut collected = Object::new();
+    if !budgets.is_empty() {
+        collected.insert(Name::from(BUDGETS), stored(budgets.into_iter()));
+    }
+    Ok(collected)
+}
 
+/// The loops around a cursor, also those that forked it, that count what is used.
+fn loops_with_budget<'a>(
+    read: Reader<'_, 'a>,
+    cursor: CursorId,
+) -> MachineResult<Vec<LoopRef<'a>>> {
+    let mut found = Vec::new();
+    let mut around = Some(cursor);
+    while let Some(id) = around {
+        let cursor = read.run.cursor(id)?;
+        for depth in 0..cursor.frames.len() {
+            let this = read.loop_at(id, depth)?;
+            let counts = |this: &LoopRef<'_>| {
+                BudgetKind::ALL
+                    .iter()
+                    .any(|kind| kind.spec(this.spec).is_some())
+            };
+            found.extend(this.filter(counts));
+        }
+        around = cursor.forked_by(id);
+    }
+    Ok(found)
+}
+
+impl IterationHandler<'_, '_> {
     /// Adds what an answer says that it used to each loop around it that has a budget.
     pub fn count_usage(&mut self, cursor: CursorId, answer: Option<&Value>) -> MachineResult {
-        let loops = self.loops_with_budget(cursor)?;
+        let loops = loops_with_budget(self.read(), cursor)?;
         let Some(answer) = answer.filter(|_| !loops.is_empty()) else {
             return Ok(());
         };
@@ -250,7 +276,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// A loop that was granted its limits again may use as much as before.
-    pub fn grant_usage(&mut self, this: LoopRef<'a>) -> MachineResult {
+    pub fn grant_usage(&mut self, this: LoopRef<'_>) -> MachineResult {
         self.change_budgets(this, |budget| BudgetUse {
             limit: budget.used.saturating_add(budget.granted),
             ..budget
@@ -258,42 +284,22 @@ impl<'a> Stepper<'a> {
     }
 
     /// The limit that the loop has reached with what its actions used.
-    pub fn used_budget(&self, this: LoopRef<'a>) -> MachineResult<Option<LoopEnd>> {
-        let mut budgets = self.loop_state(this)?.budgets();
+    pub fn used_budget(&self, this: LoopRef<'_>) -> MachineResult<Option<LoopEnd>> {
+        let mut budgets = self.read().loop_state(this)?.budgets();
         let used = budgets.find(|budget| budget.used >= budget.limit);
         Ok(used.map(|budget| budget.kind.end()))
     }
 
     fn change_budgets(
         &mut self,
-        this: LoopRef<'a>,
+        this: LoopRef<'_>,
         change: impl Fn(BudgetUse) -> BudgetUse,
     ) -> MachineResult {
-        let before = self.loop_state(this)?.collected.get(BUDGETS);
-        let after = stored(self.loop_state(this)?.budgets().map(change));
+        let before = self.read().loop_state(this)?.collected.get(BUDGETS);
+        let after = stored(self.read().loop_state(this)?.budgets().map(change));
         match before {
             Some(before) if *before != after => self.remember(this, BUDGETS, after),
             Some(_) | None => Ok(()),
         }
-    }
-
-    /// The loops around a cursor, also those that forked it, that count what is used.
-    fn loops_with_budget(&self, cursor: CursorId) -> MachineResult<Vec<LoopRef<'a>>> {
-        let mut found = Vec::new();
-        let mut around = Some(cursor);
-        while let Some(id) = around {
-            let cursor = self.run.cursor(id)?;
-            for depth in 0..cursor.frames.len() {
-                let this = self.loop_at(id, depth)?;
-                let counts = |this: &LoopRef<'_>| {
-                    BudgetKind::ALL
-                        .iter()
-                        .any(|kind| kind.spec(this.spec).is_some())
-                };
-                found.extend(this.filter(counts));
-            }
-            around = cursor.forked_by(id);
-        }
-        Ok(found)
     }
 }

@@ -1,20 +1,20 @@
 //! Assignments: every way a variable changes. An append costs what is appended, in the journal and
 //! in memory.
 
-use super::advance::Stepper;
-use super::bug::{MachineResult, StepResult};
-use super::change::{Change, VariableChange};
+use super::bug::StepResult;
+use super::change::VariableChange;
 use super::env::View;
-use super::evaluate::{EvalResult, check_computed, number, text};
+use super::evaluate::{check_computed, number, text};
 use super::record::Output;
 use super::state::CursorId;
+use super::transition::VariableHandler;
 use crate::program::Assignment;
 use rust_decimal::Decimal;
 use std::sync::Arc;
 use windlass_expression::Value;
 use windlass_model::model::{AssignOp, Fault, Name, fault_kind};
 
-impl Stepper<'_> {
+impl VariableHandler<'_, '_> {
     /// Returns what the last assignment did, as a record's output.
     pub fn assign(
         &mut self,
@@ -24,25 +24,20 @@ impl Stepper<'_> {
     ) -> StepResult<Option<Output>> {
         let mut last = None;
         for one in assignments {
+            let read = self.read();
             let view = View {
                 bound,
-                ..self.view(cursor)
+                ..read.view(cursor)
             };
-            let value = check_computed(view.value(&one.value), self.budget)?;
+            let value = check_computed(view.value(&one.value), read.budget)?;
             // What an action sets is what it gives and is given; what a call does besides is not.
             let value = match bound {
-                None => self.seal_if_secure(self.state_of(cursor)?, value),
+                None => read.seal_if_secure(read.state_of(cursor)?, value),
                 Some(_) => value,
             };
             last = Some(self.assign_one(cursor, one, value)?);
         }
         Ok(last)
-    }
-
-    /// Changes a variable that a cursor works on.
-    pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> MachineResult {
-        let owner = self.run.isolated_by(cursor);
-        self.emit(Change::VariableChanged { owner, change })
     }
 
     fn assign_one(
@@ -56,12 +51,12 @@ impl Stepper<'_> {
         match one.op {
             AssignOp::Set => {
                 self.fits(cursor, &name, &value)?;
-                self.change_variable(cursor, VariableChange::Set(name.clone(), value))?;
+                self.change(cursor, VariableChange::Set(name.clone(), value))?;
             }
             AssignOp::Increment | AssignOp::Decrement => {
                 let sum = self.sum(cursor, &name, &value, negative)?;
                 self.fits(cursor, &name, &sum)?;
-                self.change_variable(cursor, VariableChange::Set(name.clone(), sum))?;
+                self.change(cursor, VariableChange::Set(name.clone(), sum))?;
             }
             AssignOp::AppendToArray => return self.append_element(cursor, name, value),
             AssignOp::AppendToString => return self.append_text(cursor, name, &value),
@@ -82,16 +77,22 @@ impl Stepper<'_> {
     }
 
     /// Null is as good as missing, where an assignment creates what is missing.
-    fn known(&self, cursor: CursorId, name: &Name) -> EvalResult<Option<&Value>> {
-        let value = self.run.variables_of(cursor).get(name);
-        if value.is_none() && !self.program.rules.creates_variables {
+    fn known(&self, cursor: CursorId, name: &Name) -> Result<Option<&Value>, Fault> {
+        let value = self.read().run.variables_of(cursor).get(name);
+        if value.is_none() && !self.read().program.rules.creates_variables {
             let message = format!("variable `{name}` is not initialized");
             return Err(Fault::new(fault_kind::EXPRESSION, message));
         }
         Ok(value.filter(|value| !value.is_null()))
     }
 
-    fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> EvalResult<Value> {
+    fn sum(
+        &self,
+        cursor: CursorId,
+        name: &Name,
+        by: &Value,
+        negative: bool,
+    ) -> Result<Value, Fault> {
         let zero = Value::Int(0);
         let current = self.known(cursor, name)?.unwrap_or(&zero);
         let secure = current.has_secure() || by.has_secure();
@@ -116,12 +117,12 @@ impl Stepper<'_> {
     }
 
     /// Azure declares what a variable may hold. One that was given no value holds null until then.
-    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> EvalResult<()> {
-        let mut declared = self.program.types.iter();
+    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Result<(), Fault> {
+        let mut declared = self.read().program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
             return Ok(());
         };
-        let initial = value.is_null() && self.run.variables_of(cursor).get(name).is_none();
+        let initial = value.is_null() && self.read().run.variables_of(cursor).get(name).is_none();
         if initial || kind.accepts(&value.revealed()) {
             return Ok(());
         }
@@ -145,7 +146,7 @@ impl Stepper<'_> {
             Some(secure @ Value::Secure(_)) => match secure.clone().into_shared() {
                 Value::Array(mut items) => {
                     Arc::make_mut(&mut items).push(more.clone());
-                    self.change_variable(cursor, VariableChange::Set(name, Value::Array(items)))?;
+                    self.change(cursor, VariableChange::Set(name, Value::Array(items)))?;
                     return Ok(Output::Value(more));
                 }
                 other => return Err(wrong_type(&variable, "an array", &other).into()),
@@ -157,7 +158,7 @@ impl Stepper<'_> {
             }
             Some(other) => return Err(wrong_type(&variable, "an array", other).into()),
         };
-        self.change_variable(cursor, change)?;
+        self.change(cursor, change)?;
         Ok(Output::LastOf(variable))
     }
 
@@ -177,7 +178,7 @@ impl Stepper<'_> {
             };
             let more = text(&value.revealed());
             let whole = Value::text(format!("{before}{more}")).secure();
-            self.change_variable(cursor, VariableChange::Set(variable, whole))?;
+            self.change(cursor, VariableChange::Set(variable, whole))?;
             return Ok(Output::Value(Value::text(more).secure()));
         }
         let (name, more) = (variable.clone(), text(value));
@@ -190,7 +191,7 @@ impl Stepper<'_> {
             }
             Some(other) => return Err(wrong_type(&variable, "a string", other).into()),
         };
-        self.change_variable(cursor, change)?;
+        self.change(cursor, change)?;
         let more = Value::text(more);
         Ok(Output::Appended { variable, more })
     }

@@ -1,0 +1,252 @@
+//! How a run ends, and what it gives.
+
+use super::bug::{MachineResult, StepResult, split_fault};
+use super::change::VariableChange;
+use super::env::View;
+use super::evaluate::{check_computed_result, text};
+use super::failure::{failure_of, failure_value};
+use super::record::Output;
+use super::state::{CursorId, Outcome, RunError};
+use super::transition::{EndHandler, Next};
+use crate::program::{Outputs, ScopeId, State};
+use windlass_expression::{Template, Value};
+use windlass_model::model::{FAILURE, Fault, Name, NamedSpan, OWN_KEYS, Status, fault_kind};
+
+/// The most bytes that the result of a run may have, far below what can be read back from a store.
+const MAX_RESULT: usize = 256 << 20;
+
+impl<'a> EndHandler<'_, 'a> {
+    /// The end of the root. Where something was done at the end, a variable contains how the body ended.
+    pub fn conclude(&mut self, cursor: CursorId) -> MachineResult<Next> {
+        if self.read().program.ending.is_none() {
+            return self.succeed(cursor, false);
+        }
+        let failure = self.read().run.variables.get(FAILURE);
+        let failure = failure.map(|value| value.clone().revealed());
+        match failure.and_then(|failure| failure_of(&failure)) {
+            Some((Status::Cancelled, error)) if &*error.fault.kind == fault_kind::CANCELLED => {
+                self.finish(Status::Cancelled, Value::Null, None)
+            }
+            Some((status, error)) => self.finish(status, Value::Null, Some(error)),
+            None => self.succeed(cursor, true),
+        }
+    }
+
+    /// The run has done what it should; it ends well if what it gives can be computed. No action
+    /// did that, so nothing in the workflow retries or catches it.
+    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> MachineResult<Next> {
+        let outputs = self.outputs(cursor, missing_as_null);
+        match split_fault(outputs.and_then(|output| Ok(check_result_size(output)?)))? {
+            Ok(output) => self.finish(Status::Succeeded, output, None),
+            Err(fault) => {
+                let place = self.failing_output(cursor, missing_as_null)?;
+                self.finish_with_fault("output", place, fault)
+            }
+        }
+    }
+
+    /// The first output that cannot be computed.
+    fn failing_output(
+        &self,
+        cursor: CursorId,
+        missing_as_null: bool,
+    ) -> MachineResult<Option<&'a NamedSpan>> {
+        let read = self.read();
+        let program = read.program;
+        let Outputs::Template(template) = &program.outputs else {
+            return Ok(None);
+        };
+        let view = self.outputs_view(cursor, missing_as_null)?;
+        Ok(program.places.outputs.iter().find(|place| {
+            let value = match &*place.name {
+                "" => Some(template),
+                name => template.part_of(name),
+            };
+            value
+                .is_some_and(|value| check_computed_result(view.value(value), read.budget).is_err())
+        }))
+    }
+
+    fn outputs_view(&self, cursor: CursorId, missing_as_null: bool) -> MachineResult<View<'_>> {
+        let read = self.read();
+        let at = match missing_as_null {
+            true => cursor,
+            false => read.run.root()?.0,
+        };
+        Ok(View {
+            missing_as_null,
+            ..read.view(at)
+        })
+    }
+
+    /// What the run gives. `missing_as_null`: it ends before its time, so that what has not run reads
+    /// as null.
+    fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> StepResult<Value> {
+        let read = self.read();
+        if let Some(response) = &read.run.response {
+            return Ok(response.clone());
+        }
+        match &read.program.outputs {
+            Outputs::Template(template) => {
+                let view = self.outputs_view(cursor, missing_as_null)?;
+                Ok(check_computed_result(view.value(template), read.budget)?)
+            }
+            Outputs::State => Ok(without_own_keys(&read.run.variables)),
+            Outputs::Actions => {
+                let (_, root) = read.run.root()?;
+                let children = &read.scope(ScopeId(0))?.children;
+                Ok(read.reading(&root.records).whole(children)?)
+            }
+        }
+    }
+
+    pub fn terminate(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        status: Status,
+        error: &Option<Template>,
+    ) -> StepResult<Next> {
+        let detail = match error {
+            Some(error) => self.read().eval(cursor, error)?,
+            None => Value::Null,
+        };
+        let (output, now) = (Output::Value(detail.clone()), self.read().now);
+        let mut records = self.records();
+        records.record(cursor, state.action, Status::Succeeded, output, None, now)?;
+        if status == Status::Succeeded {
+            return Ok(match self.end_body(cursor, status, None)? {
+                Some(next) => next,
+                None => self.succeed(cursor, true)?,
+            });
+        }
+        let message = detail.get("message").map_or_else(
+            || format!("`{}` ended the run as {}", state.name, status.as_str()),
+            text,
+        );
+        let mut fault = Fault::new(fault_kind::TERMINATED, message);
+        fault.code = detail.get("code").map(|code| Name::from(text(code)));
+        let error = self.read().locate_fault(cursor, fault)?;
+        Ok(match self.end_body(cursor, status, Some(&error))? {
+            Some(next) => next,
+            None => self.finish(status, Value::Null, Some(error))?,
+        })
+    }
+
+    /// The workflow ends its run: from its body it first does what is to be done then.
+    fn end_body(
+        &mut self,
+        cursor: CursorId,
+        status: Status,
+        error: Option<&RunError>,
+    ) -> MachineResult<Option<Next>> {
+        let read = self.read();
+        let Some(ending) = read.program.ending else {
+            return Ok(None);
+        };
+        if !read.is_in_body(cursor)? {
+            return Ok(None);
+        }
+        let target = match status {
+            Status::Failed => ending.failed,
+            _ => ending.ended,
+        };
+        let next = self.movement().jump_to(cursor, target)?;
+        if let Some(error) = error {
+            let root = self.read().run.root()?.0;
+            self.set_failure(root, error, status)?;
+        }
+        Ok(Some(next))
+    }
+
+    /// Stores how the body ended, for what is done then.
+    pub fn set_failure(
+        &mut self,
+        root: CursorId,
+        error: &RunError,
+        status: Status,
+    ) -> MachineResult {
+        let failure = failure_value(error, status);
+        let mut variables = self.variables();
+        variables.change(root, VariableChange::Set(Name::from(FAILURE), failure))
+    }
+
+    /// A value of the workflow that cannot be computed does not belong to an action: it has a name and a
+    /// place of its own.
+    pub fn finish_with_fault(
+        &mut self,
+        what: &str,
+        place: Option<&NamedSpan>,
+        fault: Fault,
+    ) -> MachineResult<Next> {
+        let mut fault = fault;
+        if let Some(NamedSpan { name, .. }) = place {
+            fault.message = match &**name {
+                "" => format!("{what}s: {}", fault.message),
+                _ => format!("{what} `{name}`: {}", fault.message),
+            };
+        }
+        let spot = place.map(|place| (place.span.file, place.span.line));
+        let error = RunError {
+            fault,
+            action: None,
+            iteration: None,
+            place: spot.filter(|(_, line)| *line > 0),
+        };
+        self.finish(Status::Failed, Value::Null, Some(error))
+    }
+
+    /// The run ends: whatever it still does is cancelled.
+    pub fn finish(
+        &mut self,
+        status: Status,
+        output: Value,
+        error: Option<RunError>,
+    ) -> MachineResult<Next> {
+        // One that is cancelled before it began has none.
+        if let Ok((root, _)) = self.read().run.root() {
+            self.movement().cancel(root, 0, Status::Cancelled)?;
+        }
+        let read = self.read();
+        // A response that was recorded earlier is retained, however the run ends.
+        let output = match status {
+            Status::Succeeded => output,
+            _ => read.run.response.clone().unwrap_or_default(),
+        };
+        let at = read.now;
+        self.record_outcome(Outcome {
+            status,
+            output,
+            error,
+            at,
+        })
+    }
+}
+
+/// A state without the keys that are Windlass's own.
+fn without_own_keys(state: &Value) -> Value {
+    let own = |name: &str| name.starts_with(OWN_KEYS);
+    match state {
+        Value::Object(members) if members.keys().any(|name| own(name)) => {
+            let members = members.iter().filter(|(name, _)| !own(name));
+            Value::object(
+                members
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
+    }
+}
+
+/// A run's result, unless it is so large that it could hardly be read again.
+fn check_result_size(result: Value) -> Result<Value, Fault> {
+    if result.fits_in_bytes(MAX_RESULT) {
+        return Ok(result);
+    }
+    let message = format!(
+        "the result of the run is larger than {} MiB: choose with `outputs` what it returns",
+        MAX_RESULT >> 20
+    );
+    Err(Fault::new(fault_kind::TOO_LARGE, message))
+}

@@ -1,0 +1,217 @@
+//! Reads a run from where a cursor is. It changes nothing.
+
+use super::bug::{Bug, MachineResult};
+use super::record::LoopEnd;
+use super::state::{CursorId, ForkState, Frame, FrameKind, LoopState, RunState};
+use crate::program::{Action, ActionId, LoopSpec, Program, Scope, ScopeId, ScopeKind, State};
+use rand::rngs::StdRng;
+use std::cell::RefCell;
+use windlass_expression::{Budget, Value};
+use windlass_model::model::{Fault, Name, Secured};
+use windlass_value::time::Timestamp;
+
+/// A run in the middle of a transition, its program and the time.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'r, 'a: 'r> {
+    pub program: &'a Program,
+    pub run: &'r RunState,
+    pub now: Timestamp,
+    /// What the expressions of the transition may do.
+    pub budget: &'a Budget,
+    /// What `rand` and `guid` draw from; seeded by the first step that draws.
+    pub random: &'r RefCell<Option<StdRng>>,
+}
+
+/// A loop that a cursor is in.
+#[derive(Clone, Copy)]
+pub(super) struct LoopRef<'a> {
+    pub cursor: CursorId,
+    pub depth: u32,
+    pub id: ScopeId,
+    pub scope: &'a Scope,
+    pub spec: &'a LoopSpec,
+}
+
+impl LoopRef<'_> {
+    pub fn frame(&self) -> usize {
+        self.depth as usize
+    }
+
+    /// The first and the end of the action ids in its body.
+    pub fn inner(&self) -> (u32, u32) {
+        (self.scope.inner.start, self.scope.inner.end)
+    }
+}
+
+impl<'r, 'a> Reader<'r, 'a> {
+    pub fn top_frame(self, cursor: CursorId) -> MachineResult<(usize, &'r Frame)> {
+        let depth = self.run.cursor(cursor)?.frames.len().saturating_sub(1);
+        Ok((depth, self.run.frame(cursor, depth)?))
+    }
+
+    pub fn scope(self, id: ScopeId) -> MachineResult<&'a Scope> {
+        let found = self.program.scope(id);
+        found.ok_or_else(|| Bug::new(format!("the program has no scope {id}")))
+    }
+
+    pub fn state_of(self, cursor: CursorId) -> MachineResult<&'a State> {
+        let at = self.run.cursor(cursor)?.at;
+        let found = self.program.state(at);
+        found.ok_or_else(|| Bug::new(format!("the program has no state {at}")))
+    }
+
+    /// The fork a branch's cursor belongs to, and its index there.
+    pub fn branch_of(self, cursor: CursorId) -> MachineResult<(CursorId, u32)> {
+        let here = self.run.cursor(cursor)?;
+        let index = match here.frames.first().map(|frame| &frame.kind) {
+            Some(FrameKind::Branch(branch)) => Some(branch.index),
+            Some(FrameKind::Isolated(branch)) => Some(branch.index),
+            _ => None,
+        };
+        let branch = here.forked_by(cursor).zip(index);
+        branch.ok_or_else(|| Bug::new(format!("cursor {} is not a branch", cursor.0)))
+    }
+
+    pub fn loop_on_top(self, cursor: CursorId) -> MachineResult<LoopRef<'a>> {
+        let (depth, _) = self.top_frame(cursor)?;
+        self.loop_of_frame(cursor, depth)
+    }
+
+    pub fn loop_of_frame(self, cursor: CursorId, depth: usize) -> MachineResult<LoopRef<'a>> {
+        self.loop_at(cursor, depth)?
+            .ok_or_else(|| not_in_loop(cursor))
+    }
+
+    /// The loop at this depth, if that is a loop.
+    pub fn loop_at(self, cursor: CursorId, depth: usize) -> MachineResult<Option<LoopRef<'a>>> {
+        let id = self.run.frame(cursor, depth)?.scope;
+        let scope = self.scope(id)?;
+        Ok(match &scope.kind {
+            ScopeKind::Loop(_, spec) => Some(LoopRef {
+                cursor,
+                depth: depth_to_u32(depth),
+                id,
+                scope,
+                spec,
+            }),
+            _ => None,
+        })
+    }
+
+    pub fn loop_state(self, this: LoopRef<'_>) -> MachineResult<&'r LoopState> {
+        match &self.run.frame(this.cursor, this.frame())?.kind {
+            FrameKind::Loop(state) => Ok(state),
+            _ => Err(not_in_loop(this.cursor)),
+        }
+    }
+
+    pub fn is_late(self, this: LoopRef<'a>) -> MachineResult<bool> {
+        let deadline = self.loop_state(this)?.deadline;
+        Ok(deadline.is_some_and(|deadline| self.now >= deadline))
+    }
+
+    pub fn fork(self, cursor: CursorId) -> MachineResult<&'r ForkState> {
+        match &self.top_frame(cursor)?.1.kind {
+            FrameKind::Fork(fork) => Ok(fork),
+            _ => Err(Bug::new(format!("cursor {} is in no fork", cursor.0))),
+        }
+    }
+
+    pub fn fork_scope(self, cursor: CursorId) -> MachineResult<&'a Scope> {
+        self.scope(self.top_frame(cursor)?.1.scope)
+    }
+
+    /// The last attempt that failed inside of the frame at this depth, of an action that was tried again.
+    pub fn failed_attempt(self, cursor: CursorId, depth: usize) -> MachineResult<String> {
+        let frames = self.run.cursor(cursor)?.frames.iter().skip(depth + 1);
+        let mut tried = frames.rev().filter_map(|frame| match &frame.kind {
+            FrameKind::Try(state) => state.last_fault.as_deref(),
+            _ => None,
+        });
+        let because =
+            |(fault, _): &(Fault, _)| format!("; an attempt had failed: {}", fault.message);
+        Ok(tried.next().map(because).unwrap_or_default())
+    }
+
+    /// Whether a scope is the body of a workflow that does something at its end.
+    pub fn is_body(self, scope: ScopeId) -> bool {
+        let ending = self.program.ending.as_ref();
+        ending.is_some_and(|ending| ending.body == scope)
+    }
+
+    /// Whether a cursor is in such a body.
+    pub fn is_in_body(self, cursor: CursorId) -> MachineResult<bool> {
+        let here = self.state_of(cursor)?.scope;
+        Ok(self.program.ancestry(here).any(|(id, _)| self.is_body(id)))
+    }
+
+    /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a
+    /// step of the format's own goes by the name of the node that it is part of.
+    pub fn history_name(self, action: Option<ActionId>) -> Option<Name> {
+        if !self.program.rules.reports_nodes {
+            return Some(self.program.action(action?)?.name.clone());
+        }
+        let action = self.authored_action(action?)?;
+        Some(action.title.as_ref().unwrap_or(&action.name).clone())
+    }
+
+    /// The action that people wrote: the one that a step of the format's own is part of.
+    pub fn authored_action(self, action: ActionId) -> Option<&'a Action> {
+        let mut action = self.program.action(action)?;
+        while action.anonymous {
+            let mut scope = self.program.scope(action.scope);
+            while let Some(inside) = scope.filter(|scope| scope.action.is_none()) {
+                scope = self.program.scope(inside.parent?);
+            }
+            action = self.program.action(scope?.action?)?;
+        }
+        Some(action)
+    }
+
+    /// The same; `name` for what is part of nothing that people wrote.
+    pub fn display_name(self, action: Option<ActionId>, name: &Name) -> Name {
+        self.history_name(action).unwrap_or_else(|| name.clone())
+    }
+
+    /// Whether an action is of the format's own and nothing that people would look for.
+    pub fn is_hidden(self, action: ActionId) -> bool {
+        let action = self.program.action(action);
+        self.program.rules.reports_nodes && action.is_some_and(|action| action.anonymous)
+    }
+
+    /// Which parts of an action are secure.
+    pub fn secured_parts(self, action: Option<ActionId>) -> Secured {
+        let action = action.and_then(|action| self.program.action(action));
+        action.map(|action| action.secure).unwrap_or_default()
+    }
+
+    /// What an action that calls nothing gives: it is what it was given.
+    pub fn seal_if_secure(self, state: &State, value: Value) -> Value {
+        let secured = self.secured_parts(state.action);
+        match secured.inputs || secured.outputs {
+            true => value.secure(),
+            false => value,
+        }
+    }
+
+    /// What the history calls a loop.
+    pub fn reported_loop(self, scope: &Scope) -> Name {
+        self.display_name(scope.action, &scope.name)
+    }
+
+    /// Why a loop ended, in the words of its format.
+    pub fn exit_reason(self, label: &Name, end: LoopEnd) -> Name {
+        let mut words = self.program.rules.exit_words.iter();
+        let own = words.find(|(kind, reason, _)| *kind == &**label && *reason == end.as_str());
+        Name::from(own.map_or(end.as_str(), |(_, _, word)| word))
+    }
+}
+
+fn not_in_loop(cursor: CursorId) -> Bug {
+    Bug::new(format!("cursor {} is in no loop there", cursor.0))
+}
+
+/// A depth as changes carry it.
+pub(super) fn depth_to_u32(depth: usize) -> u32 {
+    u32::try_from(depth).unwrap_or(u32::MAX)
+}

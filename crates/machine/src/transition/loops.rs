@@ -1,0 +1,168 @@
+use super::IterationHandler;
+use crate::bug::MachineResult;
+use crate::change::Change;
+use crate::event::{HistoryKind, IterationRow};
+use crate::reader::LoopRef;
+use crate::record::{LoopEnd, Output};
+use crate::state::{CursorId, LoopState};
+use windlass_model::model::{Fault, Status, Test};
+
+impl<'a> IterationHandler<'_, 'a> {
+    /// Whether the loop may cross an iteration boundary now; if not, it continues in the next transition.
+    pub fn try_cross_boundary(&mut self, this: LoopRef<'_>) -> bool {
+        self.0.try_cross_boundary(this.cursor, this.cursor, true)
+    }
+
+    fn report_iteration(&mut self, this: LoopRef<'a>, condition: Option<bool>) -> MachineResult {
+        let state = self.read().loop_state(this)?;
+        let (path, iteration) = (state.path.clone(), state.iteration);
+        let node_name = self.read().reported_loop(this.scope);
+        self.0.report(HistoryKind::LoopIteration {
+            node_name,
+            path,
+            iteration,
+            condition_result: condition,
+        });
+        Ok(())
+    }
+
+    pub fn begin(&mut self, this: LoopRef<'a>) -> MachineResult {
+        if this.spec.test == Test::Before && !self.0.program.rules.reports_checks {
+            let seen = self.read().loop_state(this)?.last_condition;
+            self.report_iteration(this, seen)?;
+        }
+        let LoopRef { cursor, depth, .. } = this;
+        let (inner, at) = (this.inner(), self.0.now);
+        self.0.emit(Change::IterationBegan {
+            cursor,
+            depth,
+            inner,
+            at,
+        })
+    }
+
+    /// Ends the current iteration, if one runs: its row, and its count. One that is cancelled has a
+    /// row too, and is as if it had never begun for all that comes after: so that is the same
+    /// wherever the iteration was when it was cancelled.
+    pub fn end(&mut self, this: LoopRef<'a>, status: Status) -> MachineResult {
+        let read = self.read();
+        let state = read.loop_state(this)?;
+        let Some(started_at) = state.iteration_started_at else {
+            return Ok(());
+        };
+        let before = this.spec.test == Test::Before;
+        let records = read.reading(read.run.records_of(this.cursor)?);
+        let row = IterationRow {
+            path: state.path.clone(),
+            iteration: state.iteration,
+            condition: state.last_condition.filter(|_| before),
+            status,
+            result: records.bounded(&this.scope.children),
+            started_at,
+            ended_at: read.now,
+        };
+        self.0.out.iterations.push(row);
+        if !before {
+            self.report_iteration(this, None)?;
+        }
+        let LoopRef { cursor, depth, .. } = this;
+        let change = match status {
+            Status::TimedOut | Status::Cancelled => Change::IterationCancelled {
+                cursor,
+                depth,
+                inner: this.inner(),
+            },
+            Status::Succeeded | Status::Failed | Status::Skipped => Change::IterationEnded {
+                cursor,
+                depth,
+                status,
+            },
+        };
+        self.0.emit(change)
+    }
+
+    pub fn record_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
+        let LoopRef { cursor, depth, .. } = this;
+        self.0.emit(Change::ConditionSeen {
+            cursor,
+            depth,
+            value,
+        })?;
+        if this.spec.test != Test::Before {
+            // It belongs to the iteration that has just ended: to its row and its event.
+            if let Some(row) = self.0.out.iterations.last_mut() {
+                row.condition = Some(value);
+            }
+            let event = self.0.out.history.last_mut().map(|event| &mut event.what);
+            if let Some(HistoryKind::LoopIteration {
+                condition_result, ..
+            }) = event
+            {
+                *condition_result = Some(value);
+            }
+        } else if self.0.program.rules.reports_checks {
+            self.report_iteration(this, Some(value))?;
+        }
+        Ok(())
+    }
+
+    /// The loop's record, and its last event in the history; its frame is popped by the caller.
+    pub fn close(
+        &mut self,
+        this: LoopRef<'a>,
+        end: LoopEnd,
+        status: Status,
+        output: Option<Output>,
+        error: Option<Fault>,
+    ) -> MachineResult {
+        let LoopRef { cursor, depth, .. } = this;
+        self.0.emit(Change::LoopEnded { cursor, depth, end })?;
+        let read = self.read();
+        let state = read.loop_state(this)?;
+        let output = output.unwrap_or_else(|| own_output(this, state, end, status));
+        let started_at = state.started_at;
+        let what = HistoryKind::LoopEnd {
+            node_name: read.reported_loop(this.scope),
+            path: state.path.clone(),
+            iterations_completed: state.iteration,
+            exit_reason: read.exit_reason(&state.kind, end),
+        };
+        let row = state.row();
+        self.0.out.loops.push(row);
+        self.0.report(what);
+        let (action, mut records) = (this.scope.action, self.records());
+        records.record(cursor, action, status, output, error, started_at)
+    }
+
+    /// A fault is on its way out through this loop.
+    pub fn fail(&mut self, this: LoopRef<'a>, fault: &Fault) -> MachineResult {
+        self.end(this, Status::Failed)?;
+        let fault = Some(fault.without_output());
+        self.close(this, LoopEnd::Failed, Status::Failed, None, fault)
+    }
+
+    /// Something that encloses the loop at this depth ends it; its frame is popped by the caller.
+    pub fn cancel(&mut self, cursor: CursorId, depth: usize) -> MachineResult {
+        let this = self.read().loop_of_frame(cursor, depth)?;
+        if let Some(timer) = self.read().loop_state(this)?.deadline_timer {
+            self.timers().disarm(timer)?;
+        }
+        self.end(this, Status::Cancelled)?;
+        self.close(this, LoopEnd::Cancelled, Status::Cancelled, None, None)
+    }
+}
+
+/// What a loop gives where its step makes nothing else of it.
+pub(crate) fn own_output(
+    this: LoopRef<'_>,
+    state: &LoopState,
+    end: LoopEnd,
+    status: Status,
+) -> Output {
+    Output::Loop {
+        iterations: state.iteration,
+        status,
+        end,
+        body: this.scope.children.clone(),
+    }
+}

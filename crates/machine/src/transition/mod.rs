@@ -1,0 +1,361 @@
+//! A transition while it is made. Only the types of the table below add changes to one, so that each says what may
+//! change: what it makes, and what it lends.
+
+mod changes;
+mod forks;
+mod loops;
+mod movement;
+mod records;
+
+use super::bug::MachineResult;
+use super::change::Change;
+use super::event::{Effect, HistoryEvent, HistoryKind, Transition};
+use super::reader::{LoopRef, Reader, depth_to_u32};
+use super::record::LoopEnd;
+use super::retry::RaisedAt;
+use super::state::{Cursor, CursorId, EffectId, FrameKind, RunError, RunState, TimerId, Wait};
+use crate::program::{ActionId, Program, StateId};
+use rand::rngs::StdRng;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expression::{Budget, Value};
+use windlass_model::model::{Fault, Name, Status};
+use windlass_value::time::Timestamp;
+
+pub(super) use forks::{BranchIsolation, branches_output, new_cursor};
+pub(super) use loops::own_output;
+
+/// Maximum number of states in one transition; what is left continues with `Continued`.
+const MAX_STEPS: u32 = 10_000;
+
+/// After so much work a transition ends as well, and what is left continues with `Continued`: others have their turn.
+const MAX_SPENT: u64 = 50_000;
+
+/// The work of a step itself.
+const STEP: usize = 4;
+
+/// Maximum number of items of a foreach that end in one transition.
+const LIGHT_ITEMS: u32 = 50;
+
+/// Makes the types of the table: the changes that each makes, what it reports to the history, and the types that it
+/// lends. What needs more than the change is in the files of this folder.
+macro_rules! handlers {
+    ($($(#[$doc:meta])* $name:ident {
+        $(makes { $($make:ident($($arg:ident: $of:ty),*) = $change:ident $fields:tt;)* })?
+        $(reports { $($report:ident($($part:ident: $is:ty),*) = $event:ident $parts:tt;)* })?
+        $(lends { $($lend:ident: $lent:ident),* })?
+    })*) => { $(
+        $(#[$doc])*
+        pub(super) struct $name<'t, 'a>(&'t mut TransitionBuilder<'a>);
+
+        impl<'a> $name<'_, 'a> {
+            pub fn read(&self) -> Reader<'_, 'a> {
+                self.0.read()
+            }
+            $($(pub fn $make(&mut self, $($arg: $of),*) -> MachineResult {
+                self.0.emit(Change::$change $fields)
+            })*)?
+            $($(pub fn $report(&mut self, $($part: $is),*) {
+                self.0.report(HistoryKind::$event $parts);
+            })*)?
+            $($(pub fn $lend(&mut self) -> $lent<'_, 'a> {
+                $lent(self.0)
+            })*)?
+        }
+    )* };
+}
+
+// From the lowest to the highest: each lends only what is above it here.
+handlers! {
+    /// Timers, with the effects that arm and disarm them.
+    TimerHandler {
+        makes { drop_fired(id: TimerId) = TimerDropped(id); }
+    }
+    /// Records of actions, and their ends in the history.
+    RecordHandler {
+        makes {
+            record_result(id: EffectId, owner: CursorId, status: Status, output: Value, error: Option<Fault>, at: Timestamp)
+                = EffectEnded { id, owner, status, output, error, at };
+        }
+    }
+    /// Variables: those of the run and of isolated branches, and the machine's own.
+    VariableHandler {}
+    /// Loops: what they are at, what they collect, how they end.
+    IterationHandler {
+        makes {
+            record_page(this: LoopRef<'_>, iteration: u64, page: u128)
+                = PageSeen { cursor: this.cursor, depth: this.depth, iteration, page };
+            delay(this: LoopRef<'_>, due_at: Timestamp)
+                = LoopDelayed { cursor: this.cursor, depth: this.depth, due_at };
+            grant(this: LoopRef<'_>, max_iterations: u64, deadline: Option<(Timestamp, TimerId)>)
+                = BudgetGranted { cursor: this.cursor, depth: this.depth, max_iterations, deadline };
+            collect(this: LoopRef<'_>, name: Name, value: Value, append: bool)
+                = IterationKept { cursor: this.cursor, depth: this.depth, name, value, append };
+        }
+        reports {
+            report_start(node_name: Name, path: String, max_iterations: u64)
+                = LoopStart { node_name, path, max_iterations };
+            report_limit(node_name: Name, path: String, limit: LoopEnd) = LoopLimit { node_name, path, limit };
+        }
+        lends { records: RecordHandler, timers: TimerHandler }
+    }
+    /// Branches of forks: their cursors, their ends, the records of forks.
+    BranchHandler {
+        makes { close(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
+        reports {
+            report_limit(node_name: Name, path: String, limit: LoopEnd) = LoopLimit { node_name, path, limit };
+        }
+        lends { records: RecordHandler }
+    }
+    /// Cursors: where they are, what they wait for, the scopes they are in and leave.
+    Movement {
+        makes {
+            wait_for_branches(cursor: CursorId) = Waits(cursor, Wait::Branches);
+            wait_for_budget(cursor: CursorId) = Waits(cursor, Wait::Budget);
+        }
+        lends {
+            branches: BranchHandler, iterations: IterationHandler, records: RecordHandler, timers: TimerHandler,
+            variables: VariableHandler
+        }
+    }
+    /// The pause of a run.
+    PauseHandler {}
+    /// When a loop begins and ends its iterations, and why it ends.
+    LoopHandler {
+        lends { iterations: IterationHandler, movement: Movement, pauses: PauseHandler, timers: TimerHandler }
+    }
+    /// When branches start, and what comes of a fork.
+    ForkHandler {
+        lends { branches: BranchHandler, movement: Movement, records: RecordHandler }
+    }
+    /// How a run ends.
+    EndHandler {
+        makes { respond(value: Value) = Responded(value); }
+        lends { movement: Movement, records: RecordHandler, variables: VariableHandler }
+    }
+    /// What a fault unwinds.
+    FaultHandler {
+        makes {
+            record_attempt(cursor: CursorId, depth: u32, fault: Fault, at: Timestamp, due_at: Timestamp)
+                = AttemptFailed { cursor, depth, fault, at, due_at };
+            count_attempt(cursor: CursorId, depth: u32) = AttemptBegan { cursor, depth };
+        }
+        reports {
+            report_retry(node_name: Name, attempt: u32, next_at: Timestamp, error: String)
+                = RetryScheduled { node_name, attempt, next_at, error };
+        }
+        lends {
+            ends: EndHandler, forks: ForkHandler, loops: LoopHandler, movement: Movement, records: RecordHandler,
+            timers: TimerHandler, variables: VariableHandler
+        }
+    }
+    /// Requests of actions, and their results.
+    CallHandler {
+        lends {
+            iterations: IterationHandler, movement: Movement, records: RecordHandler, variables: VariableHandler
+        }
+    }
+    /// Sleeps and signals.
+    WaitHandler {
+        makes {
+            store_signal(name: Name, payload: Value) = SignalKept(name, payload);
+            take_signal(name: Name) = SignalTaken(name);
+        }
+        reports {
+            report_timer(node_name: Name, due_at: Timestamp) = TimerSet { node_name, due_at };
+            report_signal(name: Name) = Signalled { name };
+            report_answer(name: Name, by: Name) = Answered { name, by };
+        }
+        lends { movement: Movement, timers: TimerHandler, variables: VariableHandler }
+    }
+    /// What enters a scope, and leaves it in order.
+    ScopeHandler {
+        makes {
+            forget(owner: CursorId, actions: (u32, u32)) = Forgotten(owner, actions);
+            count_visit(cursor: CursorId, node: StateId) = Visited(cursor, node);
+        }
+        lends {
+            forks: ForkHandler, loops: LoopHandler, movement: Movement, records: RecordHandler, timers: TimerHandler
+        }
+    }
+    /// One operation of a cursor.
+    StepHandler {
+        makes { begin_action(cursor: CursorId, action: ActionId) = ActionBegan { cursor, action }; }
+        lends {
+            calls: CallHandler, ends: EndHandler, faults: FaultHandler, forks: ForkHandler, loops: LoopHandler,
+            movement: Movement, records: RecordHandler, scopes: ScopeHandler, variables: VariableHandler,
+            waits: WaitHandler
+        }
+    }
+    /// One event of a run.
+    EventHandler {
+        makes {
+            start(at: Timestamp, input: Value) = Started { at, input };
+            spawn_root(id: CursorId, cursor: Cursor) = CursorSpawned(id, cursor);
+        }
+        reports { report_start() = RunStarted {}; }
+        lends {
+            ends: EndHandler, loops: LoopHandler, movement: Movement, pauses: PauseHandler, steps: StepHandler,
+            timers: TimerHandler, variables: VariableHandler
+        }
+    }
+}
+
+/// What follows what a handler did.
+#[must_use]
+pub(super) enum Next {
+    /// Nothing: the cursor is where it is to be.
+    Settled,
+    /// This fault is raised at the cursor.
+    Raise(CursorId, Box<RunError>, RaisedAt),
+}
+
+/// What a transition has made until now.
+pub(super) struct TransitionBuilder<'a> {
+    program: &'a Program,
+    run: &'a mut RunState,
+    now: Timestamp,
+    out: Transition,
+    /// The cursors whose loop or foreach crossed iteration boundaries in this transition, and how many.
+    /// A loop may cross one, so that every iteration has a checkpoint of its own.
+    at_boundary: BTreeMap<CursorId, u32>,
+    /// Ready cursors that have to wait for the next transition.
+    deferred: BTreeSet<CursorId>,
+    /// The loops that changed: cursor and depth.
+    touched: BTreeSet<(CursorId, u32)>,
+    random: RefCell<Option<StdRng>>,
+    steps: u32,
+    budget: &'a Budget,
+}
+
+impl<'a> TransitionBuilder<'a> {
+    /// `changes`: the buffer of an earlier transition.
+    pub fn new(
+        mut changes: Vec<Change>,
+        program: &'a Program,
+        run: &'a mut RunState,
+        now: Timestamp,
+        budget: &'a Budget,
+    ) -> Self {
+        changes.clear();
+        Self {
+            program,
+            run,
+            now,
+            out: Transition {
+                changes,
+                ..Transition::default()
+            },
+            at_boundary: BTreeMap::new(),
+            deferred: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            random: RefCell::new(None),
+            steps: 0,
+            budget,
+        }
+    }
+
+    pub fn events(&mut self) -> EventHandler<'_, 'a> {
+        EventHandler(self)
+    }
+
+    pub fn steps(&mut self) -> StepHandler<'_, 'a> {
+        StepHandler(self)
+    }
+
+    pub fn faults(&mut self) -> FaultHandler<'_, 'a> {
+        FaultHandler(self)
+    }
+
+    /// The next ready cursor, unless this transition has done enough.
+    pub fn next_ready(&mut self) -> Option<CursorId> {
+        if !self.is_live() {
+            return None;
+        }
+        let mut ready = self.run.ready.iter();
+        let cursor = ready.find(|id| !self.deferred.contains(id)).copied()?;
+        self.steps += 1;
+        if self.steps > MAX_STEPS || self.budget.spent() > MAX_SPENT {
+            return None;
+        }
+        // Beyond it, the transition ends above.
+        let _ = self.budget.charge(STEP);
+        Some(cursor)
+    }
+
+    /// The transition, with the rows of the loops that changed and still run.
+    pub fn finish(mut self) -> Transition {
+        if self.is_live() && self.run.has_ready_cursor() {
+            self.effect(Effect::Continue);
+        }
+        self.out.loops.reserve_exact(self.touched.len());
+        for (cursor, depth) in &self.touched {
+            let cursor = self.run.cursors.get(cursor);
+            let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));
+            if let Some(FrameKind::Loop(state)) = frame.map(|frame| &frame.kind) {
+                self.out.loops.push(state.row());
+            }
+        }
+        self.out
+    }
+
+    fn is_live(&self) -> bool {
+        self.run.outcome.is_none() && self.run.paused.is_none()
+    }
+
+    fn read(&self) -> Reader<'_, 'a> {
+        Reader {
+            program: self.program,
+            run: self.run,
+            now: self.now,
+            budget: self.budget,
+            random: &self.random,
+        }
+    }
+
+    fn emit(&mut self, change: Change) -> MachineResult {
+        self.run.apply(&change)?;
+        self.touched.extend(touched_loop(self.run, &change));
+        self.out.changes.push(change);
+        Ok(())
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.out.add_effect(effect);
+    }
+
+    fn report(&mut self, what: HistoryKind) {
+        self.out.history.push(HistoryEvent { at: self.now, what });
+    }
+
+    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` continues
+    /// in the next transition. Who crosses alone is the only one in a transition; of others there may be
+    /// [`LIGHT_ITEMS`].
+    fn try_cross_boundary(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
+        let crossed = self.at_boundary.entry(owner).or_default();
+        if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
+            self.deferred.insert(waiting);
+            return false;
+        }
+        *crossed = if alone { LIGHT_ITEMS } else { *crossed + 1 };
+        true
+    }
+}
+
+/// The loop that a change concerns: its cursor and depth.
+fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
+    match change {
+        Change::IterationBegan { cursor, depth, .. }
+        | Change::IterationEnded { cursor, depth, .. }
+        | Change::IterationCancelled { cursor, depth, .. }
+        | Change::ConditionSeen { cursor, depth, .. }
+        | Change::PageSeen { cursor, depth, .. }
+        | Change::LoopDelayed { cursor, depth, .. }
+        | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
+        Change::Entered(cursor, frame) if matches!(frame.kind, FrameKind::Loop(_)) => {
+            let frames = run.cursors.get(cursor)?.frames.len();
+            Some((*cursor, depth_to_u32(frames.checked_sub(1)?)))
+        }
+        _ => None,
+    }
+}
