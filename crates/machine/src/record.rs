@@ -50,6 +50,7 @@ impl ActionRecord {
     }
 }
 
+// `bincode::Encode` has no context that could count.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
 }

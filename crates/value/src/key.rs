@@ -11,6 +11,7 @@ const SLOTS: usize = 256;
 /// A longer key is its object's own.
 const LONGEST: usize = 32;
 
+// A cache: what is returned does not depend on it.
 thread_local! {
     static KEYS: RefCell<[Option<Arc<str>>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) };
 }

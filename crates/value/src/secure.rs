@@ -42,6 +42,7 @@ pub trait Sealer: Send + Sync {
 /// So deep secure values may lie in each other: a secure map with secure members.
 const MAX_NESTING: u32 = 8;
 
+// `bincode::Encode` has no context, so what encodes a value deep inside of a record can be given nothing else.
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
     static SEALER: RefCell<Option<Arc<dyn Sealer>>> = const { RefCell::new(None) };
