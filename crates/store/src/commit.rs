@@ -5,12 +5,12 @@
 use super::Receipt;
 use super::codec;
 use super::header::{KnownHeader, Root, StoredHeader};
-use super::journal::{EncodedCommit, LONG, StoredPieces};
+use super::journal::{EncodedCommit, LONG};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
 use super::rows::{Rows, Table, corrupt};
-use super::write_batch::{Pieces, Put, RecordRejection, WriteBatch};
+use super::write_batch::{Pieces, Put, RecordRejection, WriteBatch, WrittenPieces};
 use super::{Commit, Committed, Placement, StoreError};
 use bincode::Encode;
 use bincode::error::EncodeError;
@@ -274,7 +274,7 @@ impl<K: Kv> Table<K> {
                 committed.change_bytes = encoded.write_record(out, events)?;
                 Ok(())
             },
-            encoded.stored.record,
+            self.crc_of_pieces(encoded.record_pieces.as_ref())?,
         )?;
         for row in &commit.iterations {
             entry.head.ended(&row.path, row.iteration);
@@ -290,7 +290,7 @@ impl<K: Kv> Table<K> {
                     out.extend_from_slice(state);
                     Ok(())
                 },
-                encoded.stored.snapshot,
+                self.crc_of_pieces(encoded.snapshot_pieces.as_ref())?,
             )?;
             entry.head.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
@@ -331,6 +331,16 @@ impl<K: Kv> Table<K> {
         Ok(KnownHeader::of(&stored, crc))
     }
 
+    /// The checksum of the value whose further pieces were stored, if they still are: a run that was deleted since then
+    /// took them along.
+    fn crc_of_pieces(&self, pieces: Option<&WrittenPieces>) -> Result<Option<u32>, StoreError> {
+        let Some(pieces) = pieces else {
+            return Ok(None);
+        };
+        let last = self.row(&pieces.last)?;
+        Ok(last.map(|_| pieces.crc))
+    }
+
     /// The checksum of the record under a key, if there is one.
     pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
         let mut name = Vec::with_capacity(64);
@@ -363,20 +373,17 @@ impl<K: Kv> Rows<K> {
         let snapshot = encoded.snapshot.as_deref().unwrap_or_default();
         let of_record = self.write_pieces_of(commit, Family::Changes, &record)?;
         let of_snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot)?;
-        encoded.stored = StoredPieces {
-            record: of_record,
-            snapshot: of_snapshot,
-        };
+        (encoded.record_pieces, encoded.snapshot_pieces) = (of_record, of_snapshot);
         Ok(())
     }
 
-    /// Stores the further pieces of a value; its checksum, or none when they are not all there.
+    /// Stores the further pieces of a value; none when they are not all there.
     fn write_pieces_of(
         &self,
         commit: &Commit,
         family: Family,
         value: &[u8],
-    ) -> Result<Option<u32>, StoreError> {
+    ) -> Result<Option<WrittenPieces>, StoreError> {
         if value.len() > codec::MAX_RECORD {
             return Ok(None);
         }
@@ -389,7 +396,7 @@ impl<K: Kv> Rows<K> {
             self.table.check_writable()?;
             writer.begin();
             if !pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(LONG)) {
-                return Ok(Some(pieces.crc()));
+                return Ok(Some(pieces.written()));
             }
             // Someone else may have moved the run: then this revision is taken.
             if self.events_before(run, revision)?.is_none() {

@@ -13,6 +13,7 @@ use super::journal_walk::{Order, missing_changes};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Table, corrupt};
+use super::write_batch::WrittenPieces;
 use super::{Commit, StoreError, iteration_of};
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -93,14 +94,9 @@ pub(super) struct EncodedCommit {
     /// How many bytes the body of the record has before it is compressed.
     body_bytes: u64,
     pub snapshot: Option<Vec<u8>>,
-    /// The checksums of the record and of the snapshot, as far as their further pieces are stored.
-    pub stored: StoredPieces,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(super) struct StoredPieces {
-    pub record: Option<u32>,
-    pub snapshot: Option<u32>,
+    /// The further pieces of the record and of the snapshot, as far as they are stored.
+    pub record_pieces: Option<WrittenPieces>,
+    pub snapshot_pieces: Option<WrittenPieces>,
 }
 
 impl EncodedCommit {
@@ -115,7 +111,8 @@ impl EncodedCommit {
             record,
             body_bytes,
             snapshot: commit.snapshot.as_ref().map(encode_state).transpose()?,
-            stored: StoredPieces::default(),
+            record_pieces: None,
+            snapshot_pieces: None,
         })
     }
 

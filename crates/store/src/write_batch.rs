@@ -193,6 +193,14 @@ impl WriteBatch {
     }
 }
 
+/// All further pieces of a value, which are stored.
+pub struct WrittenPieces {
+    /// The checksum of the value.
+    pub crc: u32,
+    /// The key of the last one.
+    pub last: Vec<u8>,
+}
+
 /// The further pieces of a long record, to be stored before the first one, which alone makes it a record. A large
 /// commit is so written in several groups, and others come in between.
 pub struct Pieces<'a> {
@@ -212,9 +220,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The checksum of the value.
-    pub fn crc(&self) -> u32 {
-        crc32fast::hash(self.value)
+    /// What was stored, after the last of them.
+    pub fn written(&self) -> WrittenPieces {
+        let mut last = self.name.clone();
+        keys::piece(&mut last, self.next.saturating_sub(1));
+        WrittenPieces {
+            crc: crc32fast::hash(self.value),
+            last,
+        }
     }
 
     /// Puts the next ones into a batch, of about this many bytes; false when there are no more.
