@@ -1,7 +1,6 @@
 //! The condition of a loop, and what a loop reports that ends before it is met.
 
 use super::bug::MachineResult;
-use super::env::View;
 use super::evaluate::expression_fault;
 use super::expect::quoted;
 use super::reader::{LoopRef, Reader};
@@ -24,10 +23,7 @@ pub(super) fn evaluate_condition(
     read: Reader<'_, '_>,
     this: LoopRef<'_>,
 ) -> Result<ConditionResult, Fault> {
-    let view = View {
-        missing_as_null: true,
-        ..read.view(this.cursor)
-    };
+    let view = read.condition_view(this.cursor);
     match (view.holds(&this.spec.stop_when), this.spec.on_missing) {
         (Ok(true), _) => Ok(ConditionResult::Stop),
         (Ok(false), _) => Ok(ConditionResult::Continue),

@@ -3,7 +3,7 @@
 use super::bug::{MachineResult, StepResult, split_fault};
 use super::change::VariableChange;
 use super::env::View;
-use super::evaluate::{check_computed_result, text};
+use super::evaluate::text;
 use super::failure::{failure_of, failure_value};
 use super::record::Output;
 use super::state::{CursorId, Outcome, RunError};
@@ -62,8 +62,7 @@ impl<'a> EndHandler<'_, 'a> {
                 "" => Some(template),
                 name => template.part_of(name),
             };
-            value
-                .is_some_and(|value| check_computed_result(view.value(value), read.budget).is_err())
+            value.is_some_and(|value| view.computed_result(value).is_err())
         }))
     }
 
@@ -89,7 +88,7 @@ impl<'a> EndHandler<'_, 'a> {
         match &read.program.outputs {
             Outputs::Template(template) => {
                 let view = self.outputs_view(cursor, missing_as_null)?;
-                Ok(check_computed_result(view.value(template), read.budget)?)
+                Ok(view.computed_result(template)?)
             }
             Outputs::State => Ok(without_own_keys(&read.run.variables)),
             Outputs::Actions => {

@@ -34,6 +34,14 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
+    /// The same for a loop's condition: an action of the body that has not run reads as null.
+    pub fn condition_view(self, cursor: CursorId) -> View<'r> {
+        View {
+            missing_as_null: true,
+            ..self.view(cursor)
+        }
+    }
+
     /// The inputs of an action. What has secrets is evaluated twice, with their marks and with
     /// nothing in their place: without the marks both must be the same. Else a secret went into
     /// a computation, whose result the action could not make from the mark; or data brought a mark
@@ -59,8 +67,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             random: Some(&again),
             ..self.view(cursor)
         };
-        let rendered = check_computed(marked.value(inputs), self.budget)?;
-        let without = check_computed(blank.value(inputs), self.budget).ok();
+        let rendered = marked.computed(inputs)?;
+        let without = blank.computed(inputs).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
             Some(WithMarks::of(inside).blank().to_owned())
         });
@@ -75,20 +83,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     pub fn eval(self, cursor: CursorId, template: &Template) -> Result<Value, Fault> {
-        check_computed(self.view(cursor).value(template), self.budget)
-    }
-
-    /// As [`Reader::eval`], but an action of the loop's body that has not run reads as null.
-    pub fn eval_missing_as_null(
-        self,
-        cursor: CursorId,
-        template: &Template,
-    ) -> Result<Value, Fault> {
-        let view = View {
-            missing_as_null: true,
-            ..self.view(cursor)
-        };
-        check_computed(view.value(template), self.budget)
+        self.view(cursor).computed(template)
     }
 
     pub fn holds(
@@ -174,21 +169,17 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
-/// is written, that no state could hold it. What lies in several places counts in each.
-pub(super) fn check_computed(
-    result: Result<Value, EvalError>,
-    budget: &Budget,
-) -> Result<Value, Fault> {
-    check_size(result, budget, MAX_COMPUTED_BYTES)
-}
+impl View<'_> {
+    /// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
+    /// is written, that no state could hold it. What lies in several places counts in each.
+    pub fn computed(&self, template: &Template) -> Result<Value, Fault> {
+        check_size(self.value(template), self.budget, MAX_COMPUTED_BYTES)
+    }
 
-/// The result of a whole run: it is stored once.
-pub(super) fn check_computed_result(
-    result: Result<Value, EvalError>,
-    budget: &Budget,
-) -> Result<Value, Fault> {
-    check_size(result, budget, MAX_RESULT_BYTES)
+    /// The result of a whole run: it is stored once.
+    pub fn computed_result(&self, template: &Template) -> Result<Value, Fault> {
+        check_size(self.value(template), self.budget, MAX_RESULT_BYTES)
+    }
 }
 
 fn check_size(

@@ -181,13 +181,7 @@ impl<'a> FaultHandler<'_, 'a> {
     /// A loop's or a step's time is up.
     pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) -> MachineResult<Next> {
         let read = self.read();
-        let mut frames = read.run.cursor(cursor)?.frames.iter();
-        let depth = frames.rposition(|frame| frame.scope == scope);
-        let depth = depth.ok_or_else(|| {
-            Bug::new(format!(
-                "no cursor is in {scope}, whose deadline has passed"
-            ))
-        })?;
+        let depth = read.depth_of(cursor, scope)?;
         match read.loop_at(cursor, depth)? {
             Some(this) => self.loops().limit(this, LoopEnd::Timeout, false),
             None => self.step_timed_out(cursor, depth),

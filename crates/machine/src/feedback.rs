@@ -2,7 +2,7 @@
 //! learn from, and how often its iterations gave the same. It never ends a loop.
 
 use super::bug::{MachineResult, StepResult};
-use super::env::{FEEDBACK, View};
+use super::env::FEEDBACK;
 use super::reader::LoopRef;
 use super::transition::IterationHandler;
 use windlass_expression::{Env, Lookup, Object, Reference, Value};
@@ -28,7 +28,7 @@ impl<'a> IterationHandler<'_, 'a> {
         };
         let read = self.read();
         let value = match &unchanged.of {
-            Some(of) => read.eval_missing_as_null(this.cursor, of)?,
+            Some(of) => read.condition_view(this.cursor).computed(of)?,
             None => {
                 let records = read.reading(read.run.records_of(this.cursor)?);
                 records.actions(&this.scope.children)
@@ -63,10 +63,7 @@ impl<'a> IterationHandler<'_, 'a> {
         let read = self.read();
         let state = read.loop_state(this)?;
         let (ended, condition) = (state.iteration.saturating_sub(1), state.last_condition);
-        let view = View {
-            missing_as_null: true,
-            ..read.view(this.cursor)
-        };
+        let view = read.condition_view(this.cursor);
         let condition_reads = this.spec.stop_when.reads(&view);
         let mut reads = Object::new();
         for (name, value) in condition_reads {

@@ -173,7 +173,7 @@ impl<'a> LoopHandler<'_, 'a> {
         iteration: u64,
     ) -> StepResult<Option<Next>> {
         let read = self.read();
-        let token = read.eval_missing_as_null(this.cursor, &pages.token)?;
+        let token = read.condition_view(this.cursor).computed(&pages.token)?;
         let page = hash_of(&token.revealed().to_json());
         let state = read.loop_state(this)?;
         let Some(first) = state.pages.get(&page).copied() else {
@@ -296,21 +296,14 @@ impl<'a> LoopHandler<'_, 'a> {
     /// A resume after `on_limit: pause` grants the same budget again.
     pub fn grant_budget(&mut self, path: &str) -> MachineResult<Next> {
         let read = self.read();
-        let mut loops = read.run.cursors.iter().flat_map(|(id, cursor)| {
-            let frames = cursor.frames.iter().enumerate();
-            frames.filter_map(move |(depth, frame)| match &frame.kind {
-                FrameKind::Loop(state) => Some((*id, depth, state)),
-                _ => None,
-            })
-        });
-        let found = loops.find(|(_, _, state)| state.path == path);
+        let found = read.run.loops().find(|(_, _, state)| state.path == path);
         let gone = || Bug::new(format!("the run paused at loop {path}, which does not run"));
-        let (cursor, depth, state) = found.ok_or_else(gone)?;
+        let (cursor, scope, state) = found.ok_or_else(gone)?;
         let max_iterations = state.iteration.saturating_add(state.budget);
         let (old, first) = (state.deadline_timer, state.iteration == 0);
         let timeout = state.timeout_ms.map(Duration::from_millis);
         let due_at = timeout.map(|timeout| read.now.plus(timeout));
-        let this = read.loop_at(cursor, depth)?.ok_or_else(gone)?;
+        let this = read.loop_of_frame(cursor, read.depth_of(cursor, scope)?)?;
         if let Some(old) = old {
             self.timers().disarm(old)?;
         }

@@ -3,7 +3,6 @@
 
 use super::apply::last_of;
 use super::env::View;
-use super::evaluate::check_computed;
 use super::reader::Reader;
 use super::record::{Output, RecordReader, Records};
 use super::state::CursorId;
@@ -64,7 +63,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             bound: Some(("result", own)),
             ..self.view(cursor)
         };
-        check_computed(view.value(template), self.budget)
+        view.computed(template)
     }
 
     /// An output's value, read where the cursor's records lie.

@@ -3,7 +3,9 @@
 use super::bug::{Bug, MachineResult};
 use super::record::LoopEnd;
 use super::state::{CursorId, ForkState, Frame, FrameKind, LoopState, RunState};
-use crate::program::{Action, ActionId, LoopSpec, Program, Scope, ScopeId, ScopeKind, State};
+use crate::program::{
+    Action, ActionId, LoopSpec, Program, Scope, ScopeId, ScopeKind, State, StateId,
+};
 use rand::rngs::StdRng;
 use std::cell::RefCell;
 use windlass_expression::{Budget, Value};
@@ -49,15 +51,25 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok((depth, self.run.frame(cursor, depth)?))
     }
 
+    /// The depth at which a cursor is in a scope.
+    pub fn depth_of(self, cursor: CursorId, scope: ScopeId) -> MachineResult<usize> {
+        let mut frames = self.run.cursor(cursor)?.frames.iter();
+        let depth = frames.rposition(|frame| frame.scope == scope);
+        depth.ok_or_else(|| Bug::new(format!("cursor {} is not in {scope}", cursor.0)))
+    }
+
     pub fn scope(self, id: ScopeId) -> MachineResult<&'a Scope> {
         let found = self.program.scope(id);
         found.ok_or_else(|| Bug::new(format!("the program has no scope {id}")))
     }
 
     pub fn state_of(self, cursor: CursorId) -> MachineResult<&'a State> {
-        let at = self.run.cursor(cursor)?.at;
-        let found = self.program.state(at);
-        found.ok_or_else(|| Bug::new(format!("the program has no state {at}")))
+        self.state(self.run.cursor(cursor)?.at)
+    }
+
+    pub fn state(self, id: StateId) -> MachineResult<&'a State> {
+        let found = self.program.state(id);
+        found.ok_or_else(|| Bug::new(format!("the program has no state {id}")))
     }
 
     /// The fork a branch's cursor belongs to, and its index there.

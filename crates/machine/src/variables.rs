@@ -4,7 +4,7 @@
 use super::bug::StepResult;
 use super::change::VariableChange;
 use super::env::View;
-use super::evaluate::{check_computed, number, text};
+use super::evaluate::{number, text};
 use super::record::Output;
 use super::state::CursorId;
 use super::transition::VariableHandler;
@@ -29,7 +29,7 @@ impl VariableHandler<'_, '_> {
                 bound,
                 ..read.view(cursor)
             };
-            let value = check_computed(view.value(&one.value), read.budget)?;
+            let value = view.computed(&one.value)?;
             // What an action sets is what it gives and is given; what a call does besides is not.
             let value = match bound {
                 None => read.seal_if_secure(read.state_of(cursor)?, value),

@@ -1,3 +1,5 @@
+//! Forks: their branches, the rows of items, and what is recorded at the end.
+
 use super::BranchHandler;
 use crate::bug::MachineResult;
 use crate::change::Change;

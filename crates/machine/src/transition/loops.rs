@@ -1,3 +1,5 @@
+//! Loops: their iterations, rows and ends.
+
 use super::IterationHandler;
 use crate::bug::MachineResult;
 use crate::change::Change;

@@ -55,8 +55,7 @@ impl Movement<'_, '_> {
     /// Moves a cursor to `target`, popping frames until the target's scope is on top. Out of a
     /// branch, the cursor that forked it moves instead and the other branches are dropped.
     pub fn jump_to(&mut self, cursor: CursorId, target: StateId) -> MachineResult<Next> {
-        let state = self.0.program.state(target);
-        let state = state.ok_or_else(|| Bug::new(format!("the program has no state {target}")))?;
+        let state = self.read().state(target)?;
         let mut at = cursor;
         loop {
             let mut frames = self.0.run.cursor(at)?.frames.iter();

@@ -1,3 +1,5 @@
+//! Records of actions, and what the history reports of their ends.
+
 use super::RecordHandler;
 use crate::bug::MachineResult;
 use crate::change::Change;
