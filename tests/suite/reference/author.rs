@@ -1,6 +1,6 @@
 //! Random workflows in Loom, and what the world does to them.
 
-use super::model::{Arrival, Reply};
+use super::model::{Event, Reply};
 use crate::machine::random::condition_of_if;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -425,22 +425,22 @@ pub fn answer(seed: u64, name: &str, before: usize) -> Reply {
 }
 
 /// What else arrives, and in which second.
-pub fn arrivals(seed: u64) -> Vec<(u64, Arrival)> {
+pub fn arrivals(seed: u64) -> Vec<(u64, Event)> {
     let mut random = StdRng::seed_from_u64(seed ^ 1);
     let mut all = Vec::new();
     for resume in 0..6 {
         let at = 20 + resume * 20 + random.random_range(0..10);
-        all.push((at, Arrival::Resume));
+        all.push((at, Event::Resume));
     }
     if random.random_range(0..3) == 0 {
-        all.push((random.random_range(0..20), Arrival::Pause));
+        all.push((random.random_range(0..20), Event::Pause));
     }
     if random.random_range(0..8) == 0 {
-        all.push((random.random_range(0..30), Arrival::Cancel));
+        all.push((random.random_range(0..30), Event::Cancel));
     }
     if random.random_range(0..2) == 0 {
         let at = random.random_range(0..12);
-        all.push((at, Arrival::Signal("go".into(), Value::Int(1))));
+        all.push((at, Event::Signal("go".into(), Value::Int(1))));
     }
     all
 }

@@ -1,6 +1,6 @@
 //! A play of the machine in the words of the model, and the first difference between both.
 
-use super::model::{Ended, Row, Story};
+use super::model::{Row, Story};
 use crate::machine::play::{Played, START};
 use windlass_expression::{Object, Value};
 use windlass_machine::{HistoryEvent, HistoryKind, IterationRow};
@@ -12,17 +12,13 @@ pub fn story_of(played: &Played) -> Story {
         let error = outcome.error.as_ref().map(|error| match &error.action {
             None => error.fault.kind.to_string(),
             Some(action) => format!(
-                "{} of {action}{} at line {}",
+                "{} of {}{action} at line {}",
                 error.fault.kind,
                 within(error.iteration.as_ref()),
                 error.place.map_or(0, |(_, line)| line)
             ),
         });
-        Ended {
-            status: outcome.status,
-            output: outcome.output.clone(),
-            error,
-        }
+        (outcome.status, outcome.output.clone(), error)
     });
     let requests = played.started.iter().map(|one| {
         let (at, request) = (START.0 + one.at_ms, &one.request);
@@ -34,13 +30,18 @@ pub fn story_of(played: &Played) -> Story {
         lines: played.history.iter().map(line).collect(),
         rows: played.iterations.iter().map(row_of).collect(),
         requests: requests.collect(),
-        variables: played.state.variables.clone(),
+        variables: played
+            .state
+            .variables
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
         ended,
     }
 }
 
 fn within(iteration: Option<&(String, u64)>) -> String {
-    iteration.map_or_else(String::new, |(path, at)| format!(" in {path}#{at}"))
+    iteration.map_or_else(String::new, |(path, at)| format!("{path}#{at}/"))
 }
 
 /// A line of the history. Messages are for people: the model has none.
@@ -63,7 +64,7 @@ fn line(event: &HistoryEvent) -> String {
         } => {
             let within = within(path.clone().zip(*iteration).as_ref());
             let status = status.as_str();
-            format!("end {node_name} {status} attempt {attempt}{within}")
+            format!("end {within}{node_name} {status} attempt {attempt}")
         }
         HistoryKind::RetryScheduled {
             node_name,
@@ -106,7 +107,8 @@ pub fn difference(machine: &Story, model: &Story) -> Option<String> {
         .or_else(|| first(&machine.requests, &model.requests, "requests"))
         .or_else(|| first(&rows(machine), &rows(model), "rows of iterations"))
         .or_else(|| {
-            let known = |story: &Story| vec![plain(&story.variables).to_json()];
+            let known =
+                |story: &Story| vec![plain(&Value::object(story.variables.clone())).to_json()];
             first(&known(machine), &known(model), "variables")
         })
         .or_else(|| first(&end(machine), &end(model), "end"))
@@ -130,34 +132,24 @@ fn first(machine: &[String], model: &[String], what: &str) -> Option<String> {
 }
 
 fn row_of(row: &IterationRow) -> Row {
-    Row {
-        iteration: format!("{}#{}", row.path, row.iteration),
-        status: row.status,
-        condition: row.condition,
-        result: row.result.clone(),
-    }
+    let path = format!("{}#{}", row.path, row.iteration);
+    (path, row.status, row.condition, row.result.clone())
 }
 
 fn rows(story: &Story) -> Vec<String> {
-    let row = |row: &Row| {
-        let Row {
-            iteration,
-            status,
-            condition,
-            result,
-        } = row;
+    let row = |(path, status, condition, result): &Row| {
         let result = plain(result).to_json();
-        format!("{iteration} {status:?} {condition:?} {result}")
+        format!("{path} {status:?} {condition:?} {result}")
     };
     story.rows.iter().map(row).collect()
 }
 
 fn end(story: &Story) -> Vec<String> {
-    let Some(ended) = &story.ended else {
+    let Some((status, output, error)) = &story.ended else {
         return vec![String::from("it waits for ever")];
     };
-    let output = plain(&ended.output).to_json();
-    vec![format!("{:?} {output} {:?}", ended.status, ended.error)]
+    let output = plain(output).to_json();
+    vec![format!("{status:?} {output} {error:?}")]
 }
 
 /// A value without messages for people and without the machine's own variables, in the order of its keys.

@@ -1,42 +1,57 @@
 //! The reference model: what `docs/reference/loops.md` says, as a program to read.
 //!
 //! It interprets the tree that a format made of its file. A loop of the workflow is a loop of Rust here, a step an
-//! `async` function, and whatever ends a block early drops the function that runs it. It has no store, no speed and
-//! no code of `crates/machine`: what both do alike is what the page says.
+//! `async` function, and a wait of the workflow an `.await`. What ends a block early makes all waits in it return
+//! [`Stop::Aborted`] at once, which leaves the block as a failure does. It has no store, no speed and no code of
+//! `crates/machine`: what both do alike is what the page says.
 //!
 //! - `loops`: "One iteration", "What a loop returns", "Limits"
 //! - `steps`: "Failures in the body", "break_when and continue_when", "Retries"
 //! - `branches`: "foreach, parallel, runAfter"
-//! - `clock`: "Checkpoints", "Pause, resume, cancel": events, steps and time
-//! - `records`, `view`: "Variables of a loop", and what else expressions read
-//! - `subset`: what the model does not have, and refuses
+//! - `clock`: "Checkpoints", "Pause, resume, cancel": events, turns and time
+//! - `place`, `view`: "Variables of a loop", and what else expressions read
+//!
+//! It has no budgets, no feedback, no collected values, no graph with goto, nothing that is done at the end of a run, and
+//! no jitter, which is from a seed of the machine.
 
 mod branches;
 mod clock;
 mod loops;
-mod records;
+mod place;
 mod steps;
-mod subset;
 mod view;
 
-use clock::Clock;
-pub use clock::{Arrival, Reply};
-use records::Place;
-use std::cell::RefCell;
-use windlass_expression::Value;
-use windlass_model::hir::{Outputs, Workflow};
-use windlass_model::model::{Fault, Name, Status};
+use clock::{Branch, Clock, Wait, race};
+pub use clock::{Event, Reply, play};
+use place::{Place, Records, Round};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use windlass_expression::{Object, Value};
+use windlass_model::hir::{Block, Outputs, Step, StepKind, Workflow};
+use windlass_model::model::{Backoff, Fault, Name, Status, fault_kind};
 use windlass_value::time::Timestamp;
 
 /// How a step or a block ended.
-type Flow = Result<(), Stop>;
+type Flow<T = ()> = Result<T, Stop>;
+
+/// A block or a branch that runs.
+type Running<'s> = Pin<Box<dyn Future<Output = Flow> + 's>>;
 
 /// Why it ended early.
+#[derive(Clone)]
 enum Stop {
     /// `break_when` was true: for the innermost loop or foreach.
     Break,
     /// `continue_when` was true: the same.
     Continue,
+    /// A deadline, a jump or the end of the run ended what is around it.
+    Aborted,
     Failed(Box<Failure>),
 }
 
@@ -44,32 +59,14 @@ enum Stop {
 #[derive(Clone)]
 struct Failure {
     fault: Fault,
-    /// The innermost action that it is from, with its line, and the iteration of the innermost loop around that.
+    /// The innermost action that it is from.
     action: Name,
-    line: u32,
-    iteration: Option<(String, u64)>,
-    /// It left a block, a loop or a retry: a retry of a block repeats any failure.
-    through: bool,
+    /// "The run's error names the action, the iteration of the innermost loop, and the line."
+    error: String,
 }
 
-/// How a run ended.
-#[derive(Debug)]
-pub struct Ended {
-    pub status: Status,
-    pub output: Value,
-    /// Kind, action, iteration and line of the fault.
-    pub error: Option<String>,
-}
-
-/// An iteration or an item that ended.
-#[derive(Debug)]
-pub struct Row {
-    /// Its path, such as `outer#2/inner#0`.
-    pub iteration: String,
-    pub status: Status,
-    pub condition: Option<bool>,
-    pub result: Value,
-}
+/// An iteration or an item that ended: its path, such as `outer#2/inner#0`, status, condition and result.
+pub type Row = (String, Status, Option<bool>, Value);
 
 /// All that a run did.
 #[derive(Debug, Default)]
@@ -79,126 +76,83 @@ pub struct Story {
     pub rows: Vec<Row>,
     /// The requests that were sent: when, key, attempt, inputs.
     pub requests: Vec<String>,
-    pub variables: Value,
-    /// None: it waits for something that never arrives.
-    pub ended: Option<Ended>,
+    pub variables: Object,
+    /// Status, output and error. None: it waits for something that never happens.
+    pub ended: Option<(Status, Value, Option<String>)>,
 }
 
 /// A run of a workflow.
 struct Run<'s> {
     workflow: &'s Workflow,
     clock: Clock,
-    variables: RefCell<Value>,
     story: RefCell<Story>,
 }
 
-/// Plays a workflow: `world` answers a request by the action's name and how many were sent before, and
-/// `arrivals` are what else arrives, with its time.
-///
-/// # Errors
-/// What the workflow uses that is not in the model.
-pub fn play(
-    workflow: &Workflow,
-    start: Timestamp,
-    world: &dyn Fn(&str, usize) -> Reply,
-    arrivals: &[(Timestamp, Arrival)],
-) -> Result<Story, String> {
-    subset::check(workflow)?;
-    let run = Run {
-        workflow,
-        clock: Clock::new(start),
-        variables: RefCell::new(Value::from_pairs::<&str>([])),
-        story: RefCell::default(),
-    };
-    let story = run.play(world, arrivals);
-    let variables = run.variables.take();
-    Ok(Story { variables, ..story })
-}
-
 impl Run<'_> {
-    async fn body(&self) -> Ended {
-        let place = Place::root();
+    async fn body(&self) {
+        let place = Place::root(self);
         self.note("run");
         for (name, initial) in &self.workflow.variables {
-            match self.eval(&place, initial) {
-                Ok(value) => self.set_variable(name, value),
-                Err(fault) => return Ended::new(Status::Failed, Some(fault.kind.to_string())),
+            let value = place.eval(initial).unwrap_or_default();
+            let variables = &mut self.story.borrow_mut().variables;
+            variables.insert(name.clone(), value);
+        }
+        match place.block(&self.workflow.body).await {
+            Err(Stop::Aborted) => return,
+            Ok(()) | Err(Stop::Break | Stop::Continue) => self.succeed(&place, false),
+            Err(Stop::Failed(failure)) => {
+                self.end(failure.fault.status(), Err(Stop::Failed(failure)));
             }
         }
-        match self.block(&place, &self.workflow.body).await {
-            Err(Stop::Failed(failure)) => Ended::failed(failure.fault.status(), &failure),
-            Ok(()) | Err(Stop::Break | Stop::Continue) => self.succeed(&place, false),
-        }
+        // Until it is aborted.
+        let _ = place.until(|| false).await;
     }
 
     /// What the run returns. `early`: a `terminate` ends it, and what has not run reads as null.
-    fn succeed(&self, place: &Place, early: bool) -> Ended {
+    fn succeed(&self, place: &Place<'_>, early: bool) {
         let output = match &self.workflow.outputs {
-            Outputs::Template(template) => self.eval_with(place, template, early),
+            Outputs::Template(template) => place.eval_with(template, early),
             Outputs::Actions | Outputs::State => {
-                Ok(place.outermost().outputs(self.workflow.body.steps()))
+                let root = place.around().last().unwrap_or(place);
+                Ok(root.outputs(&self.workflow.body))
             }
         };
-        match output {
-            Ok(output) => Ended {
-                output,
-                ..Ended::new(Status::Succeeded, None)
-            },
-            Err(fault) => Ended::new(Status::Failed, Some(fault.kind.to_string())),
-        }
+        self.end(exact_status(&output), output);
+    }
+
+    fn end(&self, status: Status, ended: Flow<Value>) {
+        let (output, error) = match ended {
+            Ok(output) => (output, None),
+            Err(Stop::Failed(failure)) => (Value::Null, Some(failure.error)),
+            Err(_) => (Value::Null, None),
+        };
+        self.story.borrow_mut().ended = Some((status, output, error));
+    }
+
+    fn has_ended(&self) -> bool {
+        self.story.borrow().ended.is_some()
     }
 
     /// A line of the story.
-    fn note(&self, what: impl AsRef<str>) {
-        let line = format!("{} {}", self.clock.now.get().0, what.as_ref());
+    fn note(&self, what: impl Display) {
+        let line = format!("{} {what}", self.clock.now.get().0);
         self.story.borrow_mut().lines.push(line);
     }
+}
 
-    fn row(&self, iteration: String, status: Status, condition: Option<bool>, result: Value) {
-        let row = Row {
-            iteration,
-            status,
-            condition,
-            result,
-        };
-        self.story.borrow_mut().rows.push(row);
+/// The status of a block. A jump out of it ends it as Succeeded.
+fn status(ended: &Flow) -> Status {
+    match ended {
+        Err(Stop::Failed(_)) => Status::Failed,
+        ended => exact_status(ended),
     }
 }
 
-impl Ended {
-    fn new(status: Status, error: Option<String>) -> Self {
-        let output = Value::Null;
-        Self {
-            status,
-            output,
-            error,
-        }
-    }
-
-    fn failed(status: Status, failure: &Failure) -> Self {
-        let Failure {
-            fault,
-            action,
-            line,
-            ..
-        } = failure;
-        let within = records::within(failure.iteration.as_ref());
-        let error = format!("{} of {action}{within} at line {line}", fault.kind);
-        Self::new(status, Some(error))
-    }
-}
-
-/// Does something when it is dropped, unless that is over.
-struct OnDrop<F: FnMut()>(Option<F>);
-
-impl<F: FnMut()> OnDrop<F> {
-    fn over(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        self.0.iter_mut().for_each(|act| act());
+/// The status of an action: that of its fault.
+fn exact_status<T>(ended: &Flow<T>) -> Status {
+    match ended {
+        Ok(_) | Err(Stop::Break | Stop::Continue) => Status::Succeeded,
+        Err(Stop::Aborted) => Status::Cancelled,
+        Err(Stop::Failed(failure)) => failure.fault.status(),
     }
 }
