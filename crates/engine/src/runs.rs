@@ -34,8 +34,8 @@ pub trait RunReader: Send + Sync + 'static {
     /// What was read, as a store, after this much of it was read: of runs in this process it has all.
     fn prepare(&self, extent: Extent<'_>) -> ReadResult<&StoreReader>;
 
-    /// Reads the latest of a run, and more and more of what was before, until `read` has found enough. It gets how many
-    /// times that was; [`usize::MAX`] when the store has all.
+    /// Reads the latest of a run, and more and more of what was before, until `read` has found enough. It gets how much
+    /// was read: 1 is the least, [`usize::MAX`] all that there ever is.
     fn read_back(
         &self,
         run: &str,

@@ -261,6 +261,34 @@ pub enum VariableChange {
 }
 
 impl Change {
+    /// Whether the values that it brings have no more than about this many bytes each.
+    #[must_use]
+    pub fn fits_in_bytes(&self, bytes: usize) -> bool {
+        let fits = |value: &Value| value.fits_in_bytes(bytes);
+        match self {
+            Self::Started { input: value, .. }
+            | Self::EffectEnded { output: value, .. }
+            | Self::IterationKept { value, .. }
+            | Self::Responded(value)
+            | Self::SignalKept(_, value) => fits(value),
+            Self::VariableChanged { change, .. } => match change {
+                VariableChange::Set(_, value) | VariableChange::ElementAppended(_, value) => {
+                    fits(value)
+                }
+                VariableChange::TextAppended(_, more) => more.len() <= bytes,
+                VariableChange::Removed(_) => true,
+            },
+            Self::Recorded { output, .. } => match output {
+                Output::Value(value) => fits(value),
+                _ => true,
+            },
+            Self::EffectRequested(_, effect) => fits(&effect.request.inputs),
+            Self::Restored(_) => false,
+            // Nothing, or what other changes brought.
+            _ => true,
+        }
+    }
+
     /// A variable of the run gets a value.
     #[must_use]
     pub fn set(name: Name, value: Value) -> Self {

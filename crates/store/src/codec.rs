@@ -26,9 +26,6 @@ pub const MAX_SINGLE: usize = MAX_VALUE - HEAD - TAIL;
 /// How much of a longer value one piece holds.
 pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
 
-/// The longest value of a record.
-pub const MAX_RECORD: usize = MAX_PIECE * (u16::MAX as usize + 1);
-
 const CONFIG: Configuration = config::standard();
 
 /// Why bytes are no record.
@@ -65,11 +62,11 @@ pub fn open(out: &mut Vec<u8>) -> usize {
 }
 
 /// Begins the first of several pieces: says how many follow, and the whole value's checksum.
-pub fn open_first(out: &mut Vec<u8>, further: u16, whole: &[u8]) -> usize {
+pub fn open_first(out: &mut Vec<u8>, further: u16, whole_crc: u32) -> usize {
     let start = out.len();
     out.push(VERSION);
     out.extend_from_slice(&further.to_le_bytes());
-    out.extend_from_slice(&crc32fast::hash(whole).to_le_bytes());
+    out.extend_from_slice(&whole_crc.to_le_bytes());
     start
 }
 

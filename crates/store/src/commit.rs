@@ -1,21 +1,22 @@
 //! What a commit writes: its record in the journal, a snapshot when it brings one, the index its
-//! run is in, and the run's head. Everything of one commit goes into one atomic
-//! batch. This file never decides when a batch is made durable.
+//! run is in, and the run's head. All that makes it a commit goes into one atomic batch; the further pieces of a long
+//! one are stored before that.
 
 use super::Receipt;
 use super::codec;
 use super::header::{KnownHeader, Root, StoredHeader};
-use super::journal::{EncodedCommit, LONG};
+use super::journal::{EncodedCommit, WrittenCommit};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::pack;
-use super::rows::{Rows, Table, corrupt};
+use super::rows::{RowReader, Rows, corrupt};
 use super::write_batch::{Pieces, Put, RecordRejection, WriteBatch, WrittenPieces};
 use super::{Commit, Committed, Placement, StoreError};
 use bincode::Encode;
 use bincode::error::EncodeError;
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
@@ -40,6 +41,8 @@ pub struct Writer {
     marked: u64,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
+    /// Who stored pieces of a run's next commit last: they are of one value.
+    pieces: HashMap<Name, u64>,
 }
 
 impl Writer {
@@ -83,6 +86,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Forgets what is known of a run: it changes without a commit.
+    pub fn forget(&mut self, run: &str) {
+        self.heads.remove(run);
+        self.pieces.remove(run);
+    }
+
     fn remember(&mut self, run: &Name, head: Box<KnownHeader>) {
         if head.placement != Some(Placement::Runnable) {
             self.leaving.push(run.clone());
@@ -117,18 +126,8 @@ impl Entry<'_> {
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<Put, StoreError> {
-        self.put_with(key, value, None)
-    }
-
-    /// The same of a value whose further pieces are stored, if it has this checksum.
-    fn put_with(
-        &mut self,
-        key: impl FnOnce(&mut Vec<u8>),
-        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-        stored: Option<u32>,
-    ) -> Result<Put, StoreError> {
         self.batch
-            .put_with(key, value, stored)
+            .put(key, value)
             .map_err(|error| rejected(self.run, &error))
     }
 
@@ -156,7 +155,7 @@ impl Entry<'_> {
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Stages one commit, or nothing of it when it is refused.
     pub(super) fn put_commit(
         &self,
@@ -191,6 +190,7 @@ impl<K: Kv> Table<K> {
             });
         }
         let mark = writer.batch.savepoint();
+        let token = writer.pieces.remove(run);
         let known = writer.programs.contains(&commit.header.program);
         let mut entry = Entry {
             run,
@@ -198,7 +198,7 @@ impl<K: Kv> Table<K> {
             head,
             root: writer.root,
         };
-        let put = self.put_rows(&mut entry, commit, encoded, known);
+        let put = self.put_rows(&mut entry, commit, encoded, (known, token));
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
         let committed = put.inspect_err(|_| writer.batch.rollback(mark))?;
@@ -216,12 +216,12 @@ impl<K: Kv> Table<K> {
         entry: &mut Entry<'_>,
         commit: &Commit,
         encoded: &EncodedCommit,
-        program_is_known: bool,
+        (program_is_known, token): (bool, Option<u64>),
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
             self.put_program(entry, commit)?;
         }
-        let committed = self.put_journal(entry, commit, encoded)?;
+        let committed = self.put_journal(entry, commit, encoded, token)?;
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step is not compacted all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
@@ -242,7 +242,7 @@ impl<K: Kv> Table<K> {
         };
         let mut name = Vec::new();
         keys::program(&mut name, commit.header.program);
-        if self.row(&name)?.is_none() {
+        if self.get(&name)?.is_none() {
             entry.put(
                 |key| key.extend_from_slice(&name),
                 |out| codec::encode(out, source),
@@ -251,12 +251,14 @@ impl<K: Kv> Table<K> {
         Ok(())
     }
 
-    /// The commit's record, and with a snapshot the whole state instead of the last one.
+    /// The commit's record, and with a snapshot the whole state instead of the last one. `token` is of who stored pieces
+    /// of the run last.
     fn put_journal(
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
         encoded: &EncodedCommit,
+        token: Option<u64>,
     ) -> Result<Committed, StoreError> {
         let (run, revision) = (entry.run, commit.header.revision);
         let mut committed = Committed {
@@ -265,17 +267,18 @@ impl<K: Kv> Table<K> {
             snapshot_bytes: None,
         };
         let bounds = &mut entry.head.bounds;
+        let written = encoded.written.as_ref();
+        let is_own = |one: &&WrittenCommit| Some(one.token) == token && one.events == bounds.events;
+        let written = written.filter(is_own);
         bounds.events = bounds.events.saturating_add(commit.history.len() as u64);
         bounds.first = bounds.first.max(1);
         let events = bounds.events;
-        entry.put_with(
-            |key| keys::numbered_row(key, Family::Changes, run, revision),
-            |out| {
-                committed.change_bytes = encoded.write_record(out, events)?;
-                Ok(())
-            },
-            self.crc_of_pieces(encoded.record_pieces.as_ref())?,
-        )?;
+        committed.change_bytes = encoded.body_bytes();
+        let key = |key: &mut Vec<u8>| keys::numbered_row(key, Family::Changes, run, revision);
+        match written.and_then(|written| written.record.as_ref()) {
+            Some(pieces) => entry.batch.put_first(key, pieces),
+            None => entry.put(key, |out| encoded.write_record(out, events))?,
+        };
         for row in &commit.iterations {
             entry.head.ended(&row.path, row.iteration);
         }
@@ -284,14 +287,14 @@ impl<K: Kv> Table<K> {
             keys::of_run(&mut first, Family::Snapshot, run);
             keys::numbered_row(&mut own, Family::Snapshot, run, revision);
             self.remove_range(entry.batch, (Bound::Included(first), Bound::Excluded(own)))?;
-            let put = entry.put_with(
-                |key| keys::numbered_row(key, Family::Snapshot, run, revision),
-                |out| {
+            let key = |key: &mut Vec<u8>| keys::numbered_row(key, Family::Snapshot, run, revision);
+            let put = match written.and_then(|written| written.snapshot.as_ref()) {
+                Some(pieces) => entry.batch.put_first(key, pieces),
+                None => entry.put(key, |out| {
                     out.extend_from_slice(state);
                     Ok(())
-                },
-                self.crc_of_pieces(encoded.snapshot_pieces.as_ref())?,
-            )?;
+                })?,
+            };
             entry.head.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
         }
@@ -331,84 +334,83 @@ impl<K: Kv> Table<K> {
         Ok(KnownHeader::of(&stored, crc))
     }
 
-    /// The checksum of the value whose further pieces were stored, if they still are: a run that was deleted since then
-    /// took them along.
-    fn crc_of_pieces(&self, pieces: Option<&WrittenPieces>) -> Result<Option<u32>, StoreError> {
-        let Some(pieces) = pieces else {
-            return Ok(None);
-        };
-        let last = self.row(&pieces.last)?;
-        Ok(last.map(|_| pieces.crc))
-    }
-
     /// The checksum of the record under a key, if there is one.
     pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let stored = self.row(&name)?;
+        let stored = self.get(&name)?;
         Ok(stored.map(|stored| codec::crc_of(stored.as_ref())))
     }
 }
 
 impl<K: Kv> Rows<K> {
     /// Stores the further pieces of what is long in a commit, in groups of their own, so that other commits do not wait
-    /// for all of it. No one sees them before the commit.
+    /// for all of it. They are read with the commit's own group, which has the first pieces and the header.
     pub(super) fn write_pieces(
         &self,
         commit: &Commit,
         encoded: &mut EncodedCommit,
     ) -> Result<(), StoreError> {
         let (run, revision) = (&commit.header.id, commit.header.revision);
-        if !encoded.is_long() || check_id(run).is_err() {
+        // No header would lead to the pieces of a run that has none yet, should its first commit not follow.
+        if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }
         let Some(events) = self.events_before(run, revision)? else {
             return Ok(());
         };
-        let events = events.saturating_add(commit.history.len() as u64);
         let mut record = Vec::new();
+        let last = events.saturating_add(commit.history.len() as u64);
         encoded
-            .write_record(&mut record, events)
+            .write_record(&mut record, last)
             .map_err(|error| rejected(run, &RecordRejection::Encode(error)))?;
         let snapshot = encoded.snapshot.as_deref().unwrap_or_default();
-        let of_record = self.write_pieces_of(commit, Family::Changes, &record)?;
-        let of_snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot)?;
-        (encoded.record_pieces, encoded.snapshot_pieces) = (of_record, of_snapshot);
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let record = self.write_pieces_of(commit, Family::Changes, &record, token)?;
+        let snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot, token)?;
+        encoded.written = Some(WrittenCommit {
+            token,
+            events,
+            record,
+            snapshot,
+        });
         Ok(())
     }
 
-    /// Stores the further pieces of a value; none when they are not all there.
+    /// Stores the further pieces of a value; none when it has none, or they are not all there.
     fn write_pieces_of(
         &self,
         commit: &Commit,
         family: Family,
         value: &[u8],
+        token: u64,
     ) -> Result<Option<WrittenPieces>, StoreError> {
-        if value.len() > codec::MAX_RECORD {
-            return Ok(None);
-        }
         let (run, revision) = (&commit.header.id, commit.header.revision);
         let mut name = Vec::new();
         keys::numbered_row(&mut name, family, run, revision);
-        let mut pieces = Pieces::new(name, value);
-        loop {
+        let Some(mut pieces) = Pieces::new(name, value) else {
+            return Ok(None);
+        };
+        while !pieces.is_done() {
             let mut writer = self.next_writer();
-            self.table.check_writable()?;
-            writer.begin();
-            if !pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(LONG)) {
-                return Ok(Some(pieces.written()));
-            }
+            self.reader.check_writable()?;
             // Someone else may have moved the run: then this revision is taken.
             if self.events_before(run, revision)?.is_none() {
                 return Ok(None);
             }
+            writer.pieces.insert(run.clone(), token);
+            writer.begin();
+            // Of two groups, one is applied while the other is synced.
+            pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(MAX_GROUP) / 2);
             self.make_durable(writer, || ())?;
         }
+        let written = pieces.written();
+        written.map(Some).map_err(|error| rejected(run, &error))
     }
 
     /// How many events a run has before the commit of this revision; none when that is not its next one.
     fn events_before(&self, run: &str, revision: u64) -> Result<Option<u64>, StoreError> {
-        let head = self.table.head(run)?;
+        let head = self.reader.head(run)?;
         let is_next = head.revision.checked_add(1) == Some(revision);
         Ok(is_next.then_some(head.bounds.events))
     }
@@ -424,21 +426,29 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
+/// The next token of who stores pieces.
+static TOKENS: AtomicU64 = AtomicU64::new(0);
+
+/// About how many bytes of pieces are stored at a time.
+const MAX_GROUP: usize = 512 << 10;
+
 /// About how many bytes of keys and headers a commit adds to its record.
 const COMMIT_OVERHEAD: usize = 512;
 
 /// What the first commits of a group write, as far as it does not depend on others: at least one, and no more than have
-/// about `bytes` bytes.
+/// about `bytes` bytes. `next`: the first one, when it is encoded; then the one after the last, if it is.
 pub(super) fn encode_group(
     group: &[Commit],
     bytes: usize,
+    next: &mut Option<EncodedCommit>,
 ) -> Vec<Result<EncodedCommit, StoreError>> {
     let (mut encoded, mut size) = (Vec::with_capacity(group.len()), 0);
     for commit in group {
-        let one = encode_commit(commit);
+        let one = next.take().map_or_else(|| encode_commit(commit), Ok);
         let is_long = one.as_ref().is_ok_and(EncodedCommit::is_long);
         if is_long && !encoded.is_empty() {
             // Those before it do not wait for its pieces.
+            *next = one.ok();
             break;
         }
         size += one.as_ref().map_or(0, EncodedCommit::bytes) + COMMIT_OVERHEAD;

@@ -8,7 +8,7 @@ use super::journal::{Line, LoopRows, NewestRows, RetainedRows};
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::{Kv, Range, prefixed};
-use super::rows::Table;
+use super::rows::RowReader;
 use super::write_batch::WriteBatch;
 use super::{RunHeader, StoreError};
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use windlass_machine::IterationRow;
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// The removal of all rows of a run in a family.
     pub(super) fn remove_family(
         &self,
@@ -146,7 +146,7 @@ impl<K: Kv> Table<K> {
 
     /// The removal of everything a run has.
     pub(super) fn remove_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
-        writer.heads.remove(run);
+        writer.forget(run);
         let readable = match self.head(run) {
             Ok(head) if head.crc.is_none() => {
                 return Err(StoreError::UnknownRun(Name::from(run)));

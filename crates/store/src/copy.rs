@@ -75,8 +75,8 @@ impl<K: Kv> Rows<K> {
     /// Copies all rows as they are now. Others write meanwhile, and do not wait for it.
     pub(super) fn copy_into<T: Kv>(&self, into: &T) -> Result<(), StoreError> {
         let (snapshot, group) = {
-            let _reading = self.table.reading();
-            let group = self.table.root()?.map_or(0, |root| root.group);
+            let _reading = self.reader.reading();
+            let group = self.reader.root()?.map_or(0, |root| root.group);
             (self.snapshots.open(), group)
         };
         let mut copy = Copy {
@@ -106,7 +106,7 @@ impl<K: Kv> Rows<K> {
     /// The first rows of a range, and the key of the last one; none: these are all.
     fn slice(&self, range: &Range) -> Result<(CopiedRows, Option<Vec<u8>>), StoreError> {
         let (mut found, mut bytes) = (CopiedRows::new(), 0);
-        for row in self.table.rows(range.clone()) {
+        for row in self.reader.rows(range.clone()) {
             let (key, value) = row?;
             let (key, value) = (key.as_ref(), value.as_ref());
             found.insert(key.to_vec(), value.to_vec());
@@ -121,14 +121,14 @@ impl<K: Kv> Rows<K> {
     /// The same rows in memory, where nothing can change them.
     #[cfg(feature = "fjall")]
     pub(super) fn in_memory(&self) -> Result<MemoryStore, StoreError> {
-        let rows = self.table.rows(prefixed(&[])).map(|row| {
+        let rows = self.reader.rows(prefixed(&[])).map(|row| {
             let (key, value) = row?;
             Ok((key.as_ref().to_vec(), value.as_ref().to_vec()))
         });
         let rows = rows.collect::<Result<_, StoreError>>()?;
         MemoryStore::recover(
             Memory::of(rows, self.database().synced()),
-            self.table.retention,
+            self.reader.retention,
             "the store",
         )
     }
@@ -267,7 +267,7 @@ fn convert_to<F: Disk, T: Disk>(
 /// Compares all rows of two stores; returns how many each has.
 fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
-        of.table.rows(prefixed(&[])).filter(|row| match row {
+        of.reader.rows(prefixed(&[])).filter(|row| match row {
             Ok((key, _)) => is_copied(key.as_ref()),
             Err(_) => true,
         })
@@ -485,7 +485,7 @@ mod tests {
         let written = into.written.load(Ordering::SeqCst);
         assert!(written > 10, "{written}");
         // Its root has the checksum of its rows.
-        let copy = MemoryStore::recover(into.copy, store.table.retention, "the copy").unwrap();
+        let copy = MemoryStore::recover(into.copy, store.reader.retention, "the copy").unwrap();
         assert_eq!(copy.check().unwrap().issues, []);
         let copied = copy.workflows(None, usize::MAX).unwrap();
         assert_eq!(copied, before);

@@ -80,7 +80,7 @@ impl<K: Kv> DiskStore for Rows<K> {
     }
 
     fn raw(&self, run: Option<&str>, tell: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
-        self.table.raw(run, tell)
+        self.reader.raw(run, tell)
     }
 }
 

@@ -50,7 +50,7 @@ impl<K: Kv> Rows<K> {
         self.check_writable()?;
         let mut found = IntegrityReport::default();
         let mut runs: BTreeSet<Name> = BTreeSet::new();
-        for row in self.table.rows(prefixed(&[])) {
+        for row in self.reader.rows(prefixed(&[])) {
             let (key, value) = match row {
                 Ok(row) => row,
                 Err(error) => {
@@ -62,6 +62,8 @@ impl<K: Kv> Rows<K> {
             let parsed = keys::parse(key);
             let run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
             let run = run.map(Name::from);
+            // Pieces of a commit that did not follow belong to no run, or to one with other rows.
+            let is_first = parsed.as_ref().is_some_and(|parsed| parsed.piece == 0);
             let bare = parsed
                 .as_ref()
                 .is_some_and(|parsed| parsed.family.has_no_value());
@@ -72,7 +74,7 @@ impl<K: Kv> Rows<K> {
                 }
                 _ => {}
             }
-            runs.extend(run);
+            runs.extend(run.filter(|_| is_first));
         }
         for run in &runs {
             self.check_run(run, &mut found);
@@ -88,9 +90,9 @@ impl<K: Kv> Rows<K> {
             Err(error) => return found.note(Some(run), "its header", &error),
         };
         let ended = self
-            .table
+            .reader
             .known(run)
-            .and_then(|head| self.table.check_archive(run, &head.bounds));
+            .and_then(|head| self.reader.check_archive(run, &head.bounds));
         let parts: [(&'static str, Result<(), StoreError>); 6] = [
             ("its state", self.load(run).map(drop)),
             ("its program", self.check_program(&header)),
@@ -118,7 +120,7 @@ impl<K: Kv> Rows<K> {
             (Family::FormerWorkflow, "a former text of a workflow"),
             (Family::State, "the state of a workflow"),
         ] {
-            for row in self.table.records(prefixed(&[family.byte()])) {
+            for row in self.reader.records(prefixed(&[family.byte()])) {
                 let read = row.and_then(|(key, first)| {
                     self.check_named(family, key.as_ref(), first.as_ref())
                 });
@@ -138,15 +140,15 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         match family {
             Family::Program | Family::FormerWorkflow => self
-                .table
+                .reader
                 .value(key, first, codec::decode::<ProgramSource>)
                 .map(drop),
             Family::Workflow => self
-                .table
+                .reader
                 .value(key, first, codec::decode::<StoredWorkflow>)
                 .map(drop),
             Family::State => self
-                .table
+                .reader
                 .value(key, first, codec::decode::<StateEntry>)
                 .map(drop),
             _ => Ok(()),
@@ -157,7 +159,7 @@ impl<K: Kv> Rows<K> {
     fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
         let known = header.labels.contains_key(QUARANTINE_LABEL);
         let key = |key: &mut Vec<u8>| keys::program(key, header.program);
-        if known && self.table.read(key, |_| Ok(()))?.is_none() {
+        if known && self.reader.read(key, |_| Ok(()))?.is_none() {
             return Ok(());
         }
         self.program(header.program).map(drop)

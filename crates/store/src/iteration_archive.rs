@@ -10,7 +10,7 @@ use super::iterations::{action_facts, enclosing_iterations};
 use super::journal::Line;
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, prefixed};
-use super::rows::{Table, corrupt};
+use super::rows::{RowReader, corrupt};
 use super::{StoreError, header::Bounds};
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ impl Span {
 /// An iteration that ended, and what was reported about it.
 type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Archives what is retained of the iterations that these commits ended.
     pub(super) fn archive_iterations(
         &self,

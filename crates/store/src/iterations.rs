@@ -7,7 +7,7 @@ use super::journal::{self, Line};
 use super::journal_walk::Order;
 use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
-use super::rows::Table;
+use super::rows::RowReader;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub struct CommitRecord {
     pub history: Vec<HistoryEvent>,
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// What is stored of a loop's iterations.
     pub(super) fn gather_iterations(
         &self,

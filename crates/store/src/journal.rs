@@ -12,7 +12,7 @@ use super::iterations::{LastStatus, action_facts};
 use super::journal_walk::{Order, missing_changes};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
-use super::rows::{Table, corrupt};
+use super::rows::{RowReader, corrupt};
 use super::write_batch::WrittenPieces;
 use super::{Commit, StoreError, iteration_of};
 use bincode::error::EncodeError;
@@ -81,8 +81,8 @@ struct SplitRecord {
     changes: usize,
 }
 
-/// A commit with no more bytes is stored in one group, and so are no more of a longer one.
-pub(super) const LONG: usize = 256 << 10;
+/// A commit with more bytes is long. The engine gives those to a thread of their own.
+const LONG: usize = 256 << 10;
 
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
@@ -94,9 +94,19 @@ pub(super) struct EncodedCommit {
     /// How many bytes the body of the record has before it is compressed.
     body_bytes: u64,
     pub snapshot: Option<Vec<u8>>,
-    /// The further pieces of the record and of the snapshot, as far as they are stored.
-    pub record_pieces: Option<WrittenPieces>,
-    pub snapshot_pieces: Option<WrittenPieces>,
+    /// What of it is stored.
+    pub written: Option<WrittenCommit>,
+}
+
+/// The part of a long commit that is stored before its turn.
+pub(super) struct WrittenCommit {
+    /// Who wrote it: [`Writer::pieces`](super::commit::Writer).
+    pub token: u64,
+    /// The number of the last event before the commit.
+    pub events: u64,
+    /// None: it has no further pieces, or they are not all there.
+    pub record: Option<WrittenPieces>,
+    pub snapshot: Option<WrittenPieces>,
 }
 
 impl EncodedCommit {
@@ -111,8 +121,7 @@ impl EncodedCommit {
             record,
             body_bytes,
             snapshot: commit.snapshot.as_ref().map(encode_state).transpose()?,
-            record_pieces: None,
-            snapshot_pieces: None,
+            written: None,
         })
     }
 
@@ -126,11 +135,16 @@ impl EncodedCommit {
         self.bytes() > LONG
     }
 
-    /// Appends the record; returns how many bytes its body has before it is compressed.
-    pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<u64, EncodeError> {
+    /// How many bytes its body has before it is compressed.
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Appends the record.
+    pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<(), EncodeError> {
         codec::encode(out, &events)?;
         out.extend_from_slice(&self.record);
-        Ok(self.body_bytes)
+        Ok(())
     }
 }
 
@@ -289,7 +303,7 @@ impl LoopRows {
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// What is stored of commits that were let go.
     pub(super) fn retained_rows(
         &self,

@@ -7,7 +7,7 @@ use super::journal::changes;
 use super::keys::{self, Family};
 use super::kv::{Kv, Range};
 use super::pack;
-use super::rows::{Record, Table, corrupt, unknown};
+use super::rows::{Record, RowReader, corrupt, unknown};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use windlass_machine::{Change, RunState};
@@ -171,7 +171,7 @@ impl CopiedRun {
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Reads the records of these revisions until `read` breaks; every one must be there.
     pub(super) fn walk<T>(
         &self,

@@ -44,7 +44,7 @@ impl MemoryStore {
         let mut held = self.database().read().clone();
         held.forget_unsynced();
         let held = RwLock::new(held);
-        Self::recover(Memory { held }, self.table.retention, NAME)
+        Self::recover(Memory { held }, self.reader.retention, NAME)
     }
 }
 

@@ -5,7 +5,7 @@ use super::codec;
 use super::header::Root;
 use super::keys;
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, Table, corrupt, lock};
+use super::rows::{RowReader, Rows, corrupt, lock};
 use super::write_batch::WriteBatch;
 use super::{ProgramSource, Store, StoreError, StoredWorkflow, WorkflowVersion};
 use bincode::Encode;
@@ -24,7 +24,7 @@ impl ReplacedRow {
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Puts a row that belongs to no run into a batch, instead of the one that is there with all its parts.
     pub(super) fn replace_shared<T: Encode>(
         &self,
@@ -71,12 +71,12 @@ impl<K: Kv> Rows<K> {
         self.check_writable()?;
         writer.batch.clear();
         let replaced = self
-            .table
+            .reader
             .replace_shared(&mut writer.batch, &name, workflow)?;
         for version in gone {
             let mut key = Vec::new();
             keys::former_workflow(&mut key, &workflow.name, version);
-            self.table.remove_under(&mut writer.batch, &key)?;
+            self.reader.remove_under(&mut writer.batch, &key)?;
         }
         if let Some((version, source)) = former {
             let kept = writer.batch.put(
@@ -96,14 +96,14 @@ impl<K: Kv> Rows<K> {
         keys::workflow(&mut name, workflow);
         let mut writer = lock(&self.writer);
         self.check_writable()?;
-        let Some(old) = self.table.crc_at(|key| key.extend_from_slice(&name))? else {
+        let Some(old) = self.reader.crc_at(|key| key.extend_from_slice(&name))? else {
             return Ok(false);
         };
         writer.batch.clear();
-        self.table.remove_under(&mut writer.batch, &name)?;
+        self.reader.remove_under(&mut writer.batch, &name)?;
         let mut former = Vec::new();
         keys::former_workflows(&mut former, workflow);
-        self.table.remove_under(&mut writer.batch, &former)?;
+        self.reader.remove_under(&mut writer.batch, &former)?;
         writer.root.drop(old);
         self.make_durable(writer, || ())?;
         Ok(true)

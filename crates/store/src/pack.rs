@@ -9,7 +9,7 @@ use super::journal::{Line, last_event};
 use super::journal_walk::Order;
 use super::keys::{self, Family};
 use super::kv::Kv;
-use super::rows::Table;
+use super::rows::RowReader;
 use bincode::error::EncodeError;
 use std::ops::ControlFlow;
 
@@ -73,7 +73,7 @@ fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
     Ok(Some(out).filter(|out| out.len() <= LONG))
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Packs the records of the commits before this one that are not packed yet.
     pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         // The record of this very commit is not there yet.

@@ -20,11 +20,11 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
-        let Some((mut stored, crc)) = self.table.stored_header(run)? else {
+        let Some((mut stored, crc)) = self.reader.stored_header(run)? else {
             return Err(StoreError::UnknownRun(Name::from(run)));
         };
         writer.batch.clear();
-        writer.heads.remove(run);
+        writer.forget(run);
         let name = Name::from(run);
         let mut entry = Entry {
             run: &name,

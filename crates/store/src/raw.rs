@@ -9,7 +9,7 @@ use super::journal::{Line, RetainedRows, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::pack::each;
-use super::rows::{Meta, Table};
+use super::rows::{Meta, RowReader};
 use super::{ProgramSource, StateEntry, StoreError, StoredWorkflow};
 use std::fmt::Debug;
 use windlass_machine::RunState;
@@ -29,7 +29,7 @@ pub struct RawRow {
     pub error: Option<String>,
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// Reports the rows in the order of their keys: all, or those of a run.
     ///
     /// # Errors

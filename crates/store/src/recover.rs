@@ -53,13 +53,13 @@ pub(super) fn rebuild<T: Kv>(
 ) -> Result<RecoverySummary, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
-        (view.table.row(&[Family::Meta.byte()]), view.table.root())
+        (view.reader.row(&[Family::Meta.byte()]), view.reader.root())
     {
         // That of a later version: not to be written as one of this.
         return Err(error);
     }
     let found = view
-        .table
+        .reader
         .read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
@@ -67,7 +67,7 @@ pub(super) fn rebuild<T: Kv>(
     // the log has its end.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
-    let marked = view.table.last_marked().unwrap_or(0);
+    let marked = view.reader.last_marked().unwrap_or(0);
     if let Some(error) = acknowledged
         .as_ref()
         .ok()
@@ -119,8 +119,8 @@ fn flush(writer: &mut Writer, into: &impl Kv, above: usize) -> Result<(), KvErro
 
 impl Rows<Memory> {
     fn all_runs(&self) -> BTreeSet<Name> {
-        let rows = self.table.rows(prefixed(&[])).flatten();
-        let runs = rows.filter_map(|(key, _)| keys::parse(&key)?.run);
+        let records = self.reader.records(prefixed(&[])).flatten();
+        let runs = records.filter_map(|(key, _)| keys::parse(&key)?.run);
         runs.map(Name::from).collect()
     }
 
@@ -128,7 +128,7 @@ impl Rows<Memory> {
     /// indexes are what the heads say.
     fn headers_checksum(&self) -> u64 {
         let mut root = Root::default();
-        for (key, first) in self.table.records(prefixed(&[])).flatten() {
+        for (key, first) in self.reader.records(prefixed(&[])).flatten() {
             let Some(parsed) = keys::parse(&key) else {
                 continue;
             };
@@ -136,7 +136,7 @@ impl Rows<Memory> {
                 Family::Workflow | Family::State => root.add(codec::crc_of(&first)),
                 Family::Header => {
                     root.add(codec::crc_of(&first));
-                    let head = self.table.value(&key, &first, decode_header);
+                    let head = self.reader.value(&key, &first, decode_header);
                     let mut name = Vec::new();
                     if let (Ok(head), Some(run)) = (head, &parsed.run)
                         && index(head.placement, run, &mut name)
@@ -153,24 +153,26 @@ impl Rows<Memory> {
     /// Takes away what a run did after its head, when the head is an older one: it continues from
     /// there, when it is asked to.
     fn cut_after_head(&self, run: &Name) {
-        let Ok(Some((head, _))) = self.table.stored_header(run) else {
+        let Ok(Some((head, _))) = self.reader.stored_header(run) else {
             return;
         };
         let mut batch = WriteBatch::default();
         for family in [Family::Snapshot, Family::Changes] {
             let mut prefix = Vec::new();
             keys::of_run(&mut prefix, family, run);
-            for (key, first) in self.table.rows(prefixed(&prefix)).flatten() {
-                let number = keys::parse(&key).and_then(|parsed| parsed.number);
+            for (key, first) in self.reader.rows(prefixed(&prefix)).flatten() {
+                let parsed = keys::parse(&key);
+                let is_first = parsed.as_ref().is_some_and(|parsed| parsed.piece == 0);
+                let number = parsed.and_then(|parsed| parsed.number);
                 if number.is_some_and(|number| number <= head.header.revision) {
                     continue;
                 }
                 batch.remove(|out| out.extend_from_slice(&key));
                 // It may be packed with what the head knows of.
-                let (Family::Changes, Some(last)) = (family, number) else {
+                let (Family::Changes, Some(last), true) = (family, number, is_first) else {
                     continue;
                 };
-                let records = self.table.unpack(&key, &first, last).into_iter();
+                let records = self.reader.unpack(&key, &first, last).into_iter();
                 for (number, record) in records.filter(|one| one.0 <= head.header.revision) {
                     let key = |key: &mut Vec<u8>| keys::numbered_row(key, family, run, number);
                     let put = |out: &mut Vec<u8>| {
@@ -198,7 +200,7 @@ impl Rows<Memory> {
         if out.older {
             self.cut_after_head(run);
         }
-        let read = self.load(run).and_then(|_| self.table.stored_header(run));
+        let read = self.load(run).and_then(|_| self.reader.stored_header(run));
         let mut head: StoredHeader = match read {
             Ok(Some((head, _))) => head,
             Ok(None) => return Ok(false),
@@ -220,7 +222,7 @@ impl Rows<Memory> {
             ),
             (
                 "its ended iterations",
-                self.table.check_archive(run, &head.bounds),
+                self.reader.check_archive(run, &head.bounds),
             ),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
@@ -235,13 +237,13 @@ impl Rows<Memory> {
         if journal.first > bounds.first {
             (bounds.first, bounds.trimmed) = (journal.first, journal.trimmed);
         }
-        let retained = self.table.retained_rows(run, bounds);
+        let retained = self.reader.retained_rows(run, bounds);
         if retained.is_err() {
             (bounds.retained, bounds.retained_bytes) = (0, 0);
         }
         let mut retained = retained.unwrap_or_default();
         let keep_rows = bounds.retained_bytes > 0;
-        let forgets = self.table.forget_unreadable(run, &mut retained.ended);
+        let forgets = self.reader.forget_unreadable(run, &mut retained.ended);
         let snapshot = head.header.snapshot;
         self.copy_whole(run, Family::Snapshot, writer, |number| {
             number == Some(snapshot)
@@ -306,7 +308,7 @@ impl Rows<Memory> {
         let run = &head.header.id;
         // What cannot be read ends it, and was reported.
         let _ = self
-            .table
+            .reader
             .walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
                 found.rows.insert(end);
                 if let Some((first, line)) = lines.first() {
@@ -327,7 +329,7 @@ impl Rows<Memory> {
     ) {
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, family, run);
-        for (key, first) in self.table.records(prefixed(&prefix)).flatten() {
+        for (key, first) in self.reader.records(prefixed(&prefix)).flatten() {
             if keep(keys::parse(&key).and_then(|parsed| parsed.number)) {
                 self.copy_record(&key, &first, writer);
             }
@@ -343,7 +345,7 @@ impl Rows<Memory> {
         for number in 1..=u32::from(further.map_or(0, |(further, _)| further)) {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
-            if let Ok(Some(piece)) = self.table.row(&name) {
+            if let Ok(Some(piece)) = self.reader.row(&name) {
                 writer.batch.copy(&name, &piece);
             }
         }
@@ -357,7 +359,7 @@ impl Rows<Memory> {
         out: &mut RecoverySummary,
     ) -> Result<(), StoreError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
-        for (key, first) in self.table.records(all).flatten() {
+        for (key, first) in self.reader.records(all).flatten() {
             let family = key.first().and_then(|byte| Family::of(*byte));
             let whole = match family {
                 Some(family) => self.check_named(family, &key, &first),

@@ -106,7 +106,7 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);
     // The records of another format would be taken for damage.
-    rows.table.check_format()?;
+    rows.reader.check_format()?;
     Ok((rows.into_database(), report))
 }
 

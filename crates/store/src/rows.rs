@@ -1,14 +1,14 @@
-//! A store as rows of a sorted map. How it is opened is in `root`; what can be read, in `table`; when a
+//! A store as rows of a sorted map. How it is opened is in `root`; what can be read, in `reader`; when a
 //! group is durable, in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
 
 mod durable;
+mod reader;
 mod root;
-mod table;
 #[cfg(test)]
 mod tests;
 
+pub(super) use reader::{Record, RowReader};
 pub(super) use root::{Meta, ends_too_early, older_mark};
-pub(super) use table::{Record, Table};
 
 use durable::Durability;
 
@@ -68,7 +68,7 @@ const UNLOCKED_READS: usize = 3;
 
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
-    pub(super) table: Table<K>,
+    pub(super) reader: RowReader<K>,
     pub(super) writer: Mutex<Writer>,
     /// Held while a thread waits for the writer, so that one that writes several groups queues for each.
     writer_queue: Mutex<()>,
@@ -81,12 +81,12 @@ pub struct Rows<K: Kv> {
 
 impl<K: Kv> Rows<K> {
     pub(super) fn into_database(self) -> K {
-        self.table.kv
+        self.reader.kv
     }
 
     /// The database, of a store that no one else uses.
     pub(super) fn database(&self) -> &K {
-        &self.table.kv
+        &self.reader.kv
     }
 
     /// Reads several records of a run. A commit that is applied meanwhile may remove some of them: an inconsistent
@@ -99,7 +99,7 @@ impl<K: Kv> Rows<K> {
     ) -> T {
         // Each commit of a run changes its header.
         let header = || {
-            self.table
+            self.reader
                 .crc_at(|key| keys::of_run(key, Family::Header, run))
                 .ok()
         };
@@ -134,13 +134,13 @@ impl<K: Kv> super::store::sealed::Store for Rows<K> {}
 
 impl<K: Kv> RunTable for Rows<K> {
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        Ok(self.table.known(run)?.header)
+        Ok(self.reader.known(run)?.header)
     }
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.check_writable()?;
-        let _sealing = self.table.sealing();
-        self.table.stored_run(run)
+        let _sealing = self.reader.sealing();
+        self.reader.stored_run(run)
     }
 
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
@@ -155,19 +155,19 @@ impl<K: Kv> RunTable for Rows<K> {
                 && is_unknown(&read.iterations) == unknown
         };
         Ok(self.read_run(run, whole, || {
-            let stored = self.table.stored_run(run);
+            let stored = self.reader.stored_run(run);
             // The loops and iterations of the commits up to the one of the state.
             let last = stored.as_ref().ok().map(|stored| stored.header.revision);
             ConsistentRun {
                 stored,
-                loops: self.table.loop_rows(run, last),
-                iterations: self.table.iteration_rows(run, None, iterations, last),
+                loops: self.reader.loop_rows(run, last),
+                iterations: self.reader.iteration_rows(run, None, iterations, last),
             }
         }))
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
-        self.table
+        self.reader
             .read(
                 |key| keys::program(key, hash),
                 codec::decode::<ProgramSource>,
@@ -177,14 +177,14 @@ impl<K: Kv> RunTable for Rows<K> {
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
         let key = |key: &mut Vec<u8>, run: &str| keys::of_run(key, Family::Header, run);
-        self.table
+        self.reader
             .page(Family::Header, key, after, limit, decode_header)
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {
         self.check_writable()?;
-        let _reading = self.table.reading();
-        self.table
+        let _reading = self.reader.reading();
+        self.reader
             .rows(prefixed(&[Family::Runnable.byte()]))
             .map(|row| run_of(row?.0.as_ref()))
             .collect()
@@ -202,8 +202,8 @@ impl<K: Kv> RunTable for Rows<K> {
             }
             None => end,
         };
-        let _reading = self.table.reading();
-        self.table
+        let _reading = self.reader.reading();
+        self.reader
             .rows((from, to))
             .take(limit)
             .map(|row| due_row(row?.0.as_ref()))
@@ -218,7 +218,7 @@ impl<K: Kv> RunTable for Rows<K> {
         let mut key = Vec::new();
         keys::due_from(&mut key, Timestamp(from));
         let (_, end) = prefixed(&[Family::Due.byte()]);
-        let first = self.table.rows((Bound::Included(key), end)).next();
+        let first = self.reader.rows((Bound::Included(key), end)).next();
         first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
     }
 }
@@ -226,8 +226,8 @@ impl<K: Kv> RunTable for Rows<K> {
 impl<K: Kv> HistoryTable for Rows<K> {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
-        let _sealing = self.table.sealing();
-        let mut copied = self.table.copy_run(run)?;
+        let _sealing = self.reader.sealing();
+        let mut copied = self.reader.copy_run(run)?;
         let mut changes = Vec::new();
         let (start, _) = copied.start()?;
         copied.tail(|more| changes.extend(more))?;
@@ -244,7 +244,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        self.read_run(run, is_consistent, || self.table.events(run, after, limit))
+        self.read_run(run, is_consistent, || self.reader.events(run, after, limit))
     }
 
     fn commits_between(
@@ -255,7 +255,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
         wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.read_commits(run, since, last, wanted)
+            self.reader.read_commits(run, since, last, wanted)
         })
     }
 
@@ -266,7 +266,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.read_back(run, last, limit)
+            self.reader.read_back(run, last, limit)
         })
     }
 
@@ -278,12 +278,13 @@ impl<K: Kv> HistoryTable for Rows<K> {
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.statuses_back(run, path, wanted.clone(), commits)
+            self.reader
+                .statuses_back(run, path, wanted.clone(), commits)
         })
     }
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        self.read_run(run, is_consistent, || self.table.loop_rows(run, None))
+        self.read_run(run, is_consistent, || self.reader.loop_rows(run, None))
     }
 
     fn iterations(
@@ -293,13 +294,13 @@ impl<K: Kv> HistoryTable for Rows<K> {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.iteration_rows(run, path, limit, None)
+            self.reader.iteration_rows(run, path, limit, None)
         })
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.gather_iterations(run, path)
+            self.reader.gather_iterations(run, path)
         })
     }
 
@@ -310,14 +311,14 @@ impl<K: Kv> HistoryTable for Rows<K> {
         wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.read_run(run, is_consistent, || {
-            self.table.read_rows(run, path, wanted)
+            self.reader.read_rows(run, path, wanted)
         })
     }
 }
 
 impl<K: Kv> WorkflowTable for Rows<K> {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
-        self.table
+        self.reader
             .read(|key| keys::workflow(key, name), codec::decode)
     }
 
@@ -327,12 +328,12 @@ impl<K: Kv> WorkflowTable for Rows<K> {
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
         let key = keys::workflow;
-        self.table
+        self.reader
             .page(Family::Workflow, key, after, limit, codec::decode)
     }
 
     fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
-        self.table.former_of(name)
+        self.reader.former_of(name)
     }
 
     fn former_workflow(
@@ -340,20 +341,20 @@ impl<K: Kv> WorkflowTable for Rows<K> {
         name: &str,
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError> {
-        self.table.read(
+        self.reader.read(
             |key| keys::former_workflow(key, name, version),
             codec::decode,
         )
     }
 
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError> {
-        self.table.read_state(of)
+        self.reader.read_state(of)
     }
 }
 
 impl<K: Kv> Store for Rows<K> {
     fn check_writable(&self) -> Result<(), StoreError> {
-        self.table.check_writable()
+        self.reader.check_writable()
     }
 
     fn check_present(&self) -> Result<(), StoreError> {
@@ -374,7 +375,7 @@ impl<K: Kv> Store for Rows<K> {
 
     fn seal_with(&self, key: Arc<dyn Sealer>) {
         // A store has one key for as long as it is open.
-        let _ = self.table.key.set(key);
+        let _ = self.reader.key.set(key);
     }
 
     fn commit_with_callback(
@@ -383,13 +384,20 @@ impl<K: Kv> Store for Rows<K> {
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut outcomes = Vec::with_capacity(group.len());
+        let mut next = None;
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-            let sealing = self.table.sealing();
+            let sealing = self.reader.sealing();
             // Before the writer is locked: other commits do not wait for it.
-            let mut encoded = encode_group(rest, K::MAX_UNSYNCED);
-            for (commit, encoded) in rest.iter().zip(&mut encoded) {
-                if let Ok(encoded) = encoded {
-                    self.write_pieces(commit, encoded)?;
+            let mut encoded = encode_group(rest, K::MAX_UNSYNCED, &mut next);
+            for (commit, slot) in rest.iter().zip(&mut encoded) {
+                let Ok(one) = slot else { continue };
+                match self.write_pieces(commit, one) {
+                    Ok(()) => {}
+                    // What one run cannot read does not concern the others.
+                    Err(error @ (StoreError::Corrupt { .. } | StoreError::Rejected { .. })) => {
+                        *slot = Err(error);
+                    }
+                    Err(error) => return Err(error),
                 }
             }
             let mut writer = self.next_writer();
@@ -397,7 +405,7 @@ impl<K: Kv> Store for Rows<K> {
             writer.begin();
             let before = outcomes.len();
             for (commit, encoded) in rest.iter().zip(encoded) {
-                let put = |encoded| self.table.put_commit(&mut writer, commit, &encoded);
+                let put = |encoded| self.reader.put_commit(&mut writer, commit, &encoded);
                 outcomes.push(encoded.and_then(put));
             }
             drop(sealing);
@@ -427,7 +435,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        self.table.remove_run(&mut writer, run)?;
+        self.reader.remove_run(&mut writer, run)?;
         writer.touched.push(Name::from(run));
         self.make_durable(writer, || ())
     }
@@ -458,7 +466,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        self.table.kv.durable_snapshot()
+        self.reader.kv.durable_snapshot()
     }
 
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
@@ -471,7 +479,7 @@ impl<K: Kv> Store for Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         writer.batch.clear();
-        let swept = self.table.remove_unpinned(&mut writer)?;
+        let swept = self.reader.remove_unpinned(&mut writer)?;
         if swept > 0 {
             self.make_durable(writer, || ())?;
         }

@@ -206,8 +206,8 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// Forgets a run and all of its rows. Its program stays until [`Store::sweep`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
 
-    /// The same. In one step with it, `former` becomes one of its former texts, and those of `gone` are
-    /// forgotten.
+    /// Stores a workflow under its name, instead of the one that was there; durable when this returns. In one step with
+    /// it, `former` becomes one of its former texts, and those of `gone` are deleted. Returns whether there was one.
     fn replace_workflow(
         &self,
         workflow: &StoredWorkflow,

@@ -4,7 +4,7 @@
 use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, Table, lock};
+use super::rows::{RowReader, Rows, lock};
 use super::{MAX_RUN_ID, Store, StoreError};
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl StateWrite {
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// The values of one workflow, or of all, by name.
     pub(super) fn read_state(
         &self,
@@ -157,7 +157,7 @@ impl<K: Kv> Rows<K> {
         let mut writer = lock(&self.writer);
         self.check_writable()?;
         let found: Option<StateEntry> = self
-            .table
+            .reader
             .read(|key| key.extend_from_slice(&name), codec::decode)?;
         let mark = write.by.as_ref().map(StateWriter::mark);
         if let (Some(found), Some(mark)) = (&found, mark) {
@@ -187,7 +187,7 @@ impl<K: Kv> Rows<K> {
         };
         writer.batch.clear();
         let replaced = self
-            .table
+            .reader
             .replace_shared(&mut writer.batch, &name, &entry)?;
         replaced.count_in(&mut writer.root);
         self.make_durable(writer, || ())?;

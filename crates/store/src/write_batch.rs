@@ -78,16 +78,6 @@ impl WriteBatch {
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<Put, RecordRejection> {
-        self.put_with(key, value, None)
-    }
-
-    /// The same of a value whose further pieces are stored, if it has this checksum ([`Pieces`]).
-    pub fn put_with(
-        &mut self,
-        key: impl FnOnce(&mut Vec<u8>),
-        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-        stored: Option<u32>,
-    ) -> Result<Put, RecordRejection> {
         let key = self.key(key);
         let start = codec::open(&mut self.bytes);
         let body = self.bytes.len();
@@ -96,7 +86,7 @@ impl WriteBatch {
         let crc = if length <= codec::MAX_SINGLE {
             self.seal(key, start)
         } else {
-            self.split(key, start, body, stored)?
+            self.split(key, start, body)?
         };
         Ok(Put {
             bytes: length as u64,
@@ -155,31 +145,39 @@ impl WriteBatch {
         crc
     }
 
-    /// Lays the value that begins at `body` out in pieces, each under its own key; without those that are stored.
+    /// Lays the value that begins at `body` out in pieces, each under its own key.
     fn split(
         &mut self,
         key: Range<usize>,
         start: usize,
         body: usize,
-        stored: Option<u32>,
     ) -> Result<u32, RecordRejection> {
         let value = self.bytes.split_off(body);
         self.bytes.truncate(start);
-        let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
-        let further = u16::try_from(further).map_err(|_| RecordRejection::Long(value.len()))?;
+        let further = further_pieces(&value)?;
         let name = self.bytes.get(key.clone()).unwrap_or_default().to_vec();
         let mut pieces = value.chunks(codec::MAX_PIECE).zip(0_u32..);
-        let start = codec::open_first(&mut self.bytes, further, &value);
-        if let Some((first, _)) = pieces.next() {
-            self.bytes.extend_from_slice(first);
-        }
-        let crc = self.seal(key, start);
-        if stored != Some(crc32fast::hash(&value)) {
-            for (piece, number) in pieces {
-                self.put_piece(&name, number, piece);
-            }
+        let first = pieces.next().map_or(&[][..], |(first, _)| first);
+        let crc = self.seal_first(key, further, crc32fast::hash(&value), first);
+        for (piece, number) in pieces {
+            self.put_piece(&name, number, piece);
         }
         Ok(crc)
+    }
+
+    fn seal_first(&mut self, key: Range<usize>, further: u16, crc: u32, first: &[u8]) -> u32 {
+        let start = codec::open_first(&mut self.bytes, further, crc);
+        self.bytes.extend_from_slice(first);
+        self.seal(key, start)
+    }
+
+    /// The first piece of a record whose further pieces are stored: with it, they are a record.
+    pub fn put_first(&mut self, key: impl FnOnce(&mut Vec<u8>), written: &WrittenPieces) -> Put {
+        let key = self.key(key);
+        Put {
+            bytes: written.bytes,
+            crc: self.seal_first(key, written.further, written.crc, &written.first),
+        }
     }
 
     fn put_piece(&mut self, name: &[u8], number: u32, piece: &[u8]) {
@@ -193,59 +191,62 @@ impl WriteBatch {
     }
 }
 
-/// All further pieces of a value, which are stored.
-pub struct WrittenPieces {
-    /// The checksum of the value.
-    pub crc: u32,
-    /// The key of the last one.
-    pub last: Vec<u8>,
+/// How many pieces of a value follow the first.
+fn further_pieces(value: &[u8]) -> Result<u16, RecordRejection> {
+    let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
+    u16::try_from(further).map_err(|_| RecordRejection::Long(value.len()))
 }
 
-/// The further pieces of a long record, to be stored before the first one, which alone makes it a record. A large
+/// What the first piece of a value says, all further pieces of which are stored.
+pub struct WrittenPieces {
+    bytes: u64,
+    crc: u32,
+    further: u16,
+    first: Vec<u8>,
+}
+
+/// The further pieces of a long value, to be stored before the first one, which alone makes it a record. A large
 /// commit is so written in several groups, and others come in between.
 pub struct Pieces<'a> {
     name: Vec<u8>,
     value: &'a [u8],
-    /// The next one.
-    next: u32,
+    /// The number of the next one.
+    next: usize,
 }
 
 impl<'a> Pieces<'a> {
-    /// Those of the value under a key.
-    pub fn new(name: Vec<u8>, value: &'a [u8]) -> Self {
-        Self {
-            name,
-            value,
-            next: 1,
-        }
+    /// Those of the value under a key; none of a value that has no further pieces, or too many.
+    pub fn new(name: Vec<u8>, value: &'a [u8]) -> Option<Self> {
+        let is_split = value.len() > codec::MAX_SINGLE && further_pieces(value).is_ok();
+        let next = 1;
+        is_split.then_some(Self { name, value, next })
     }
 
-    /// What was stored, after the last of them.
-    pub fn written(&self) -> WrittenPieces {
-        let mut last = self.name.clone();
-        keys::piece(&mut last, self.next.saturating_sub(1));
-        WrittenPieces {
-            crc: crc32fast::hash(self.value),
-            last,
-        }
+    /// Whether all were put.
+    pub fn is_done(&self) -> bool {
+        self.next * codec::MAX_PIECE >= self.value.len()
     }
 
-    /// Puts the next ones into a batch, of about this many bytes; false when there are no more.
-    pub fn put_next(&mut self, batch: &mut WriteBatch, bytes: usize) -> bool {
-        let full = batch.len() + bytes;
-        let mut more = self
-            .value
-            .chunks(codec::MAX_PIECE)
-            .skip(self.next as usize)
-            .peekable();
-        let any = more.peek().is_some();
-        for piece in more {
-            batch.put_piece(&self.name, self.next, piece);
+    /// Puts the next ones into an empty batch, of about this many bytes.
+    pub fn put_next(&mut self, batch: &mut WriteBatch, bytes: usize) {
+        let pieces = self.value.chunks(codec::MAX_PIECE).zip(0_u32..);
+        for (piece, number) in pieces.skip(self.next) {
+            batch.put_piece(&self.name, number, piece);
             self.next += 1;
-            if batch.len() >= full {
+            if batch.len() >= bytes {
                 break;
             }
         }
-        any
+    }
+
+    /// What the first piece says; only for a value whose pieces are all stored.
+    pub fn written(&self) -> Result<WrittenPieces, RecordRejection> {
+        let first = self.value.chunks(codec::MAX_PIECE).next();
+        Ok(WrittenPieces {
+            bytes: self.value.len() as u64,
+            crc: crc32fast::hash(self.value),
+            further: further_pieces(self.value)?,
+            first: first.unwrap_or_default().to_vec(),
+        })
     }
 }

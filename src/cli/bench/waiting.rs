@@ -219,12 +219,12 @@ fn disk_bytes(dir: &Path) -> Result<u64, Failure> {
         let mut bytes = 0;
         let mut folders = vec![dir.to_owned()];
         while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder)? {
+            // The database may remove what was there.
+            for entry in std::fs::read_dir(&folder).into_iter().flatten() {
                 let entry = entry?;
                 match entry.metadata() {
                     Ok(meta) if meta.is_dir() => folders.push(entry.path()),
                     Ok(meta) => bytes += meta.len(),
-                    // The database has removed it.
                     Err(_) => {}
                 }
             }

@@ -198,6 +198,10 @@ impl Driver {
         for run in runs {
             if let Some((commit, step)) = self.advance(run) {
                 let is_large = self.runs.get(run).is_some_and(|active| active.is_large);
+                let most = LARGE_COMMIT as usize;
+                let fits =
+                    |commit: &Commit| commit.changes.iter().all(|one| one.fits_in_bytes(most));
+                let is_large = is_large || !commit.as_ref().is_none_or(fits);
                 let batch = if is_large { &mut large } else { &mut usual };
                 batch.group.extend(commit);
                 batch.waiting.push(step);

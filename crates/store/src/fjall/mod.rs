@@ -313,7 +313,7 @@ impl Kv for Fjall {
         // Not while it is opened again, which may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let store = copied(&self.dir).ok()?;
-        let last = store.table.root().ok()??.group;
+        let last = store.reader.root().ok()??.group;
         let whole = (read_watermark(&self.dir.join(DIRECTORY)).ok()? == last).then_some(store)?;
         whole.in_memory().ok()
     }

@@ -56,22 +56,22 @@ impl<K: Kv> Rows<K> {
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let _alone = self
-            .table
+            .reader
             .gate
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let mut synced = lock(&self.durability.synced);
         self.durability.epoch.fetch_add(1, Ordering::SeqCst);
-        self.table.kv.reopen()?;
+        self.reader.kv.reopen()?;
         // What is not synced yet, though it is there, must be before anything builds on it.
-        let root = self.table.checked_root()?;
+        let root = self.reader.checked_root()?;
         let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
-        self.table.kv.flush()?;
-        self.table.kv.sync(root.group)?;
+        self.reader.kv.flush()?;
+        self.reader.kv.sync(root.group)?;
         *writer = Writer::new(root);
         self.durability.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
-        *lock(&self.table.failed) = None;
+        *lock(&self.reader.failed) = None;
         self.feed.forget();
         self.durability.moved.notify_all();
         Ok(())
@@ -80,17 +80,17 @@ impl<K: Kv> Rows<K> {
     /// Nothing is acknowledged any more after this. A database whose files went away may fail in any way:
     /// that they are gone is the cause.
     fn fail(&self, error: KvError) -> StoreError {
-        let error = StoreError::from(match self.table.kv.check_present() {
+        let error = StoreError::from(match self.reader.kv.check_present() {
             Err(gone @ KvError::Gone(_)) => gone,
             Ok(()) | Err(_) => error,
         });
-        lock(&self.table.failed).get_or_insert_with(|| error.to_string());
+        lock(&self.reader.failed).get_or_insert_with(|| error.to_string());
         error
     }
 
     /// As [`Store::check_present`].
     pub(super) fn check_place(&self) -> Result<(), StoreError> {
-        self.table.kv.check_present().map_err(|error| {
+        self.reader.kv.check_present().map_err(|error| {
             let error = self.fail(error);
             let _synced = lock(&self.durability.synced);
             self.durability.moved.notify_all();
@@ -119,7 +119,7 @@ impl<K: Kv> Rows<K> {
         mut writer: MutexGuard<'_, Writer>,
         written: impl FnOnce(),
     ) -> Result<(), StoreError> {
-        let group = writer.next_group(self.table.kv.marked())?;
+        let group = writer.next_group(self.reader.kv.marked())?;
         let bytes = writer.batch.len();
         let _unsynced = UnsyncedBytes::new(
             &self.durability.unsynced,
@@ -129,19 +129,19 @@ impl<K: Kv> Rows<K> {
         );
         let epoch = self.durability.epoch();
         let row = |key: &[u8]| {
-            let row = self.table.kv.get(key)?;
+            let row = self.reader.kv.get(key)?;
             Ok(row.map(|row| row.as_ref().to_vec()))
         };
         self.snapshots.save(&writer.batch, row);
         {
             let _alone = self
-                .table
+                .reader
                 .gate
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
             // For a snapshot that was opened in between.
             self.snapshots.save(&writer.batch, row);
-            self.table
+            self.reader
                 .kv
                 .apply(&writer.batch)
                 .map_err(|e| self.fail(e))?;
@@ -149,7 +149,7 @@ impl<K: Kv> Rows<K> {
         }
         self.feed.changed(writer.touched.drain(..));
         drop(writer);
-        self.table.kv.flush().map_err(|e| self.fail(e))?;
+        self.reader.kv.flush().map_err(|e| self.fail(e))?;
         written();
         let mut synced = lock(&self.durability.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
@@ -157,7 +157,7 @@ impl<K: Kv> Rows<K> {
         self.same_epoch(epoch)?;
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
-            self.table.kv.sync(group).map_err(|e| self.fail(e))?;
+            self.reader.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
             self.durability.moved.notify_all();
         }

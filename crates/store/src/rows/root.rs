@@ -1,7 +1,7 @@
 //! The root of a store: a new one is made, one that is there is checked before it is used.
 
 use super::durable::Durability;
-use super::{FORMAT, Retention, Rows, Table, corrupt, damaged};
+use super::{FORMAT, Retention, RowReader, Rows, corrupt, damaged};
 use crate::StoreError;
 use crate::codec;
 use crate::commit::Writer;
@@ -34,12 +34,12 @@ impl Meta {
 
 impl<K: Kv> Rows<K> {
     pub(crate) fn fresh(kv: K, retention: Retention, name: &str) -> Self {
-        Self::of(Table::new(kv, retention, name), Root::default())
+        Self::of(RowReader::new(kv, retention, name), Root::default())
     }
 
-    fn of(table: Table<K>, root: Root) -> Self {
+    fn of(reader: RowReader<K>, root: Root) -> Self {
         Self {
-            table,
+            reader,
             writer: Mutex::new(Writer::new(root)),
             writer_queue: Mutex::new(()),
             durability: Durability::new(root.group),
@@ -50,25 +50,25 @@ impl<K: Kv> Rows<K> {
 
     /// Continues with what the map holds, after checking it; makes it a store when it is empty.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let table = Table::new(kv, retention, path);
-        let root = match table.checked_root()? {
+        let reader = RowReader::new(kv, retention, path);
+        let root = match reader.checked_root()? {
             Some(root) => {
                 // What a process that was killed had written is durable by now.
-                if table.kv.synced() < root.group {
-                    table.kv.sync(root.group)?;
+                if reader.kv.synced() < root.group {
+                    reader.kv.sync(root.group)?;
                 }
                 root
             }
             None => {
                 let mut writer = Writer::default();
                 writer.put_meta(&Meta::current(), &K::padding())?;
-                table.kv.apply(&writer.batch)?;
-                table.kv.flush()?;
-                table.kv.sync(0)?;
+                reader.kv.apply(&writer.batch)?;
+                reader.kv.flush()?;
+                reader.kv.sync(0)?;
                 Root::default()
             }
         };
-        Ok(Self::of(table, root))
+        Ok(Self::of(reader, root))
     }
 
     /// The same of a map that is not to be changed; none when it is empty.
@@ -77,13 +77,13 @@ impl<K: Kv> Rows<K> {
         retention: Retention,
         path: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let table = Table::new(kv, retention, path);
-        let root = table.checked_root()?;
-        Ok(root.map(|root| Self::of(table, root)))
+        let reader = RowReader::new(kv, retention, path);
+        let root = reader.checked_root()?;
+        Ok(root.map(|root| Self::of(reader, root)))
     }
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     /// The root, if its checksum is that of what is there; none in an empty map.
     pub(crate) fn checked_root(&self) -> Result<Option<Root>, StoreError> {
         let Some(root) = self.root()? else {

@@ -106,7 +106,7 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
     let commit = || store.make_durable(lock(&store.writer), || ());
     commit().unwrap();
-    store.table.kv.fails.store(true, Ordering::SeqCst);
+    store.reader.kv.fails.store(true, Ordering::SeqCst);
     assert!(matches!(commit(), Err(StoreError::Io(_))));
     for _ in 0..2 {
         assert!(matches!(commit(), Err(StoreError::Failed { .. })));
@@ -115,11 +115,11 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
         assert!(matches!(store.load("r"), Err(StoreError::Failed { .. })));
         assert!(matches!(store.check(), Err(StoreError::Failed { .. })));
     }
-    let group = store.table.kv.synced();
+    let group = store.reader.kv.synced();
     store.reopen().unwrap();
     assert!(store.runnable().unwrap().is_empty());
     commit().unwrap();
-    assert_eq!(store.table.kv.synced(), group + 1);
+    assert_eq!(store.reader.kv.synced(), group + 1);
 }
 
 /// A reader sees a group that is on its way to disk, and learns that it is settled only when it is durable.
@@ -131,9 +131,9 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
         let commit = || store.make_durable(lock(&store.writer), || ());
         commit().unwrap();
         store.wait_durable(store.epoch()).unwrap();
-        store.table.kv.fails.store(fails, Ordering::SeqCst);
-        let held = lock(&store.table.kv.held);
-        let durable = store.table.kv.synced();
+        store.reader.kv.fails.store(fails, Ordering::SeqCst);
+        let held = lock(&store.reader.kv.held);
+        let durable = store.reader.kv.synced();
         let (tell, told) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(commit);
@@ -227,68 +227,103 @@ fn noise(bytes: usize) -> String {
     (0..bytes).map(|_| letter()).collect()
 }
 
+fn store() -> Rows<Failing> {
+    Rows::recover(Failing::default(), Retention::default(), "here").unwrap()
+}
+
+fn commit_all(store: &Rows<Failing>, group: &[Commit]) {
+    let stored = store.commit(group).unwrap();
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+}
+
+fn text_of(store: &Rows<Failing>, run: &str) -> Value {
+    let state = store.load(run).unwrap().state;
+    state.variables.get("text").cloned().unwrap_or_default()
+}
+
 /// Each group is a turn of others, and a reader sees nothing of a long commit before its last one.
 #[test]
 fn a_long_commit_is_stored_in_groups_and_appears_at_once() {
     const BYTES: usize = 3 << 20;
-    let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
-    let mut long = commit("long", 1, &noise(BYTES));
+    let store = store();
+    commit_all(&store, &[commit("long", 1, "x")]);
+    let mut long = commit("long", 2, &noise(BYTES));
     let mut state = RunState::new(Name::from("long"), long.header.program);
-    long.changes
-        .iter()
-        .for_each(|change| state.apply(change).unwrap());
+    for change in &long.changes {
+        state.apply(change).unwrap();
+    }
     long.snapshot = Some(state);
-    let before = store.table.kv.synced();
-    let stored = store
-        .commit(&[commit("short", 1, "x"), long.clone()])
-        .unwrap();
-    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
-    let groups = store.table.kv.applied.lock().unwrap().split_off(1);
-    assert!(
-        groups.len() > 2 * BYTES / Failing::MAX_UNSYNCED,
-        "{}",
-        groups.len()
-    );
-    assert!(
-        groups
-            .iter()
-            .all(|bytes| *bytes < 2 * Failing::MAX_UNSYNCED),
-        "{groups:?}"
-    );
-    assert_eq!(store.table.kv.synced() - before, groups.len() as u64);
-    let text = |run: &str| {
-        store
-            .load(run)
-            .unwrap()
-            .state
-            .variables
-            .get("text")
-            .cloned()
-    };
-    assert_eq!(
-        text("long"),
-        long.snapshot.unwrap().variables.get("text").cloned()
-    );
+    let before = store.reader.kv.synced();
+    lock(&store.reader.kv.applied).clear();
+    commit_all(&store, &[commit("short", 1, "x"), long.clone()]);
+    let groups = lock(&store.reader.kv.applied).clone();
+    let most = Failing::MAX_UNSYNCED;
+    assert!(groups.len() > 2 * BYTES / most, "{}", groups.len());
+    assert!(groups.iter().all(|bytes| *bytes < most), "{groups:?}");
+    assert_eq!(store.reader.kv.synced() - before, groups.len() as u64);
+    assert_eq!(text_of(&store, "long"), Value::text(noise(BYTES)));
     assert_eq!(store.check().unwrap().issues, []);
     // A commit that someone else was faster with is refused, and what is stored stays.
-    let late = store
-        .commit(&[commit("long", 1, &noise(BYTES / 2))])
-        .unwrap();
+    let late = commit("long", 2, &noise(BYTES / 2));
+    let late = store.commit(&[late]).unwrap();
     assert!(
         matches!(late[..], [Err(StoreError::Conflict { .. })]),
         "{late:?}"
     );
-    assert_eq!(store.check().unwrap().issues, []);
-    assert!(text("long").is_some());
+    assert_eq!(text_of(&store, "long"), Value::text(noise(BYTES)));
+}
+
+/// Two that commit the same revision write their pieces under the same keys.
+#[test]
+fn pieces_of_another_commit_are_not_taken_for_those_of_this_one() {
+    let store = store();
+    commit_all(&store, &[commit("run", 1, "x")]);
+    let (own, other) = (noise(1 << 20), noise(1 << 20).to_lowercase());
+    let encoded = [&own, &other].map(|text| {
+        let commit = commit("run", 2, text);
+        let mut encoded = encode_group(std::slice::from_ref(&commit), usize::MAX, &mut None);
+        let mut encoded = encoded.remove(0).unwrap();
+        store.write_pieces(&commit, &mut encoded).unwrap();
+        (commit, encoded)
+    });
+    let (commit, encoded) = &encoded[0];
+    let mut writer = lock(&store.writer);
+    writer.begin();
+    store
+        .reader
+        .put_commit(&mut writer, commit, encoded)
+        .unwrap();
+    store.make_durable(writer, || ()).unwrap();
+    assert_eq!(text_of(&store, "run"), Value::text(own));
+}
+
+#[test]
+fn a_first_commit_that_failed_leaves_nothing() {
+    let store = store();
+    for fails_at in [1, 2] {
+        store
+            .reader
+            .kv
+            .fails_after
+            .store(fails_at, Ordering::SeqCst);
+        let first = commit("run", 1, &noise(1 << 20));
+        assert_eq!(store.commit(&[first]).is_err(), fails_at == 1);
+        store.reader.kv.fails_after.store(0, Ordering::SeqCst);
+        store.reopen().unwrap();
+        assert_eq!(store.check().unwrap().issues, []);
+    }
 }
 
 #[test]
 fn a_long_commit_that_failed_in_between_leaves_nothing_that_is_read() {
-    let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
-    let stored = store.commit(&[commit("run", 1, "one")]).unwrap();
-    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+    let store = store();
+    commit_all(&store, &[commit("run", 1, "one")]);
     for fails_at in [1, 2, 5] {
-        store.table.kv.fails_after.store(fails_at, Ordering::SeqCst);
+        store
+            .reader
+            .kv
+            .fails_after
+            .store(fails_at, Ordering::SeqCst);
         let long = commit("run", 2, &noise(1 << 20));
         assert!(store.commit(&[long]).is_err());
         store.reopen().unwrap();
@@ -297,18 +332,13 @@ fn a_long_commit_that_failed_in_between_leaves_nothing_that_is_read() {
     }
     // The run goes on with other, shorter data, and what was stored of the long one disturbs nothing.
     for (revision, bytes) in [(2, 300_000), (3, 10)] {
-        let next = commit("run", revision, &noise(bytes));
-        assert!(store.commit(&[next]).unwrap().iter().all(Result::is_ok));
-        let state = store.load("run").unwrap().state;
-        assert_eq!(
-            state.variables.get("text"),
-            Some(&Value::text(noise(bytes)))
-        );
+        commit_all(&store, &[commit("run", revision, &noise(bytes))]);
+        assert_eq!(text_of(&store, "run"), Value::text(noise(bytes)));
         assert_eq!(store.check().unwrap().issues, []);
     }
     store.delete("run").unwrap();
     let left = store
-        .table
+        .reader
         .rows(prefixed(&[Family::Changes.byte()]))
         .count();
     assert_eq!(left, 0);

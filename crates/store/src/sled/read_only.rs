@@ -53,7 +53,7 @@ pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 /// is more on the disk, of which it is not known whether it is durable.
 pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
-    let last = store.table.root().ok()??.group;
+    let last = store.reader.root().ok()??.group;
     (watermark::read_watermark(path).ok()? == last).then_some(store)
 }
 

@@ -1,4 +1,4 @@
-//! The rows of a store, to be read: finds the pieces of records, checks them and decodes them. What has a [`Table`] and
+//! The rows of a store, to be read: finds the pieces of records, checks them and decodes them. What has a [`RowReader`] and
 //! nothing else writes nothing.
 
 use super::super::codec::{self, BadRecord};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use windlass_expression::{Sealer, Sealing};
 
 /// The rows of a store, and what a reader needs.
-pub struct Table<K: Kv> {
+pub struct RowReader<K: Kv> {
     pub(super) kv: K,
     pub(crate) retention: Retention,
     /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
@@ -26,7 +26,7 @@ pub struct Table<K: Kv> {
     pub(super) name: String,
 }
 
-impl<K: Kv> Table<K> {
+impl<K: Kv> RowReader<K> {
     pub(super) fn new(kv: K, retention: Retention, name: &str) -> Self {
         Self {
             kv,
@@ -72,6 +72,11 @@ impl<K: Kv> Table<K> {
         Sealing::with(self.key.get().cloned())
     }
 
+    /// As it is in the database, with the error of the database.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<K::Bytes>, KvError> {
+        self.kv.get(key)
+    }
+
     pub(crate) fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
         let row = self.kv.get(key);
         row.map_err(|error| self.unread(keys::describe(key), error))
@@ -97,7 +102,7 @@ impl<K: Kv> Table<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// As [`Rows::read`], if it is the record with this checksum.
+    /// As [`RowReader::read`], if it is the record with this checksum.
     pub(crate) fn read_with_crc<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
