@@ -299,7 +299,7 @@ impl<W: Write> Server<W> {
         };
         Ok(match method {
             "textDocument/completion" => {
-                let found = complete(&file.bundle, file.dialect, at()?);
+                let found = complete(&file.bundle, file.dialect.map(Into::into), at()?);
                 let items = found.items.iter().enumerate().map(|(index, item)| {
                     json!({
                         "label": item.label,
@@ -314,7 +314,7 @@ impl<W: Write> Server<W> {
                 json!({ "isIncomplete": false, "items": items.collect::<Vec<_>>() })
             }
             "textDocument/hover" => {
-                let hover = hover(&file.bundle, file.dialect, at()?, None);
+                let hover = hover(&file.bundle, file.dialect.map(Into::into), at()?, None);
                 hover.map_or(Value::Null, |hover| {
                     let contents = json!({ "kind": "plaintext", "value": hover.text });
                     json!({ "contents": contents, "range": hover.range })

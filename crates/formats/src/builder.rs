@@ -7,7 +7,7 @@ use windlass_model::model::{Dialect, EventTriggers, Name, NamedSpans, OnLimit, O
 use windlass_source::source::Span;
 
 /// A workflow that does nothing.
-pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
+pub fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
     Workflow {
         name: Name::from(name),
         dialect,
@@ -39,7 +39,7 @@ pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
     }
 }
 
-pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step {
+pub fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step {
     Step {
         name,
         label: Name::from(label),
@@ -60,7 +60,7 @@ pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step 
 }
 
 /// A loop that checks its condition after each iteration; the run continues when the loop reaches its limits.
-pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
+pub fn looped(stop_when: Condition, count: Template, body: Block) -> Loop {
     Loop {
         name: None,
         test: Test::After,
@@ -92,7 +92,7 @@ pub(super) fn page_base(action: Name) -> (Template, Template) {
     (text("page_base"), last.part("url"))
 }
 
-pub(super) fn call(executor: &str, inputs: Template) -> Call {
+pub fn call(executor: &str, inputs: Template) -> Call {
     Call {
         executor: Name::from(executor),
         inputs,
@@ -117,12 +117,12 @@ pub(super) fn only(step: Step) -> Block {
     Block::Sequence(vec![step])
 }
 
-pub(super) fn text(text: &str) -> Template {
+pub fn text(text: &str) -> Template {
     Template::constant(Value::text(text))
 }
 
 /// A map whose keys are fixed.
-pub(super) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Template)>) -> Template {
+pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Template)>) -> Template {
     let members = members.into_iter().map(|(name, value)| (text(name), value));
     Template::object(members.collect())
 }

@@ -18,7 +18,7 @@ const UNITS: [(&str, u64); 5] = [
 ];
 
 /// A duration, known or computed.
-pub(super) struct Span {
+pub struct Span {
     pub template: Template,
     /// When nothing has to be computed.
     pub known: Option<Duration>,

@@ -8,6 +8,9 @@
 //! The most important types: [`Caps`], [`MissingInputs`]; it reads a [`Bundle`] and returns a [`Workflow`] or
 //! [`Diagnostics`].
 //!
+//! A format elsewhere uses [`vocabulary`] for its keys, [`reader`] to read a tree, and [`builder`] for the parts of `hir`:
+//! docs/internals/add-a-format.md.
+//!
 //! Test it alone with `cargo test -p windlass-formats`.
 
 // Not published for others: where the name says all, nothing is added.
@@ -20,7 +23,7 @@
 
 mod append;
 mod arm;
-mod builder;
+pub mod builder;
 #[cfg(feature = "canvas")]
 mod canvas;
 mod checks;
@@ -31,13 +34,13 @@ mod handlers;
 mod json_hint;
 mod loom;
 mod missing;
-mod reader;
+pub mod reader;
 mod rules;
 mod secrets;
 mod synonyms;
 #[cfg(feature = "tea")]
 mod tea;
-mod vocabulary;
+pub mod vocabulary;
 
 pub use append::replacements;
 pub use missing::MissingInputs;

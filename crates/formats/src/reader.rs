@@ -15,7 +15,7 @@ use windlass_value::time::human_duration;
 use windlass_value::words;
 
 /// Something an expression of the file mentions, and where.
-pub(super) struct Mention {
+pub struct Mention {
     pub reference: Reference,
     pub span: Span,
     /// A loop that it names is around it.
@@ -25,7 +25,7 @@ pub(super) struct Mention {
 }
 
 /// Reads values of one file and collects what is wrong with them.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     content: &'a str,
     /// The language of its templates.
     pub syntax: Syntax,
@@ -610,7 +610,7 @@ fn find_name(text: &str, name: &str) -> Option<usize> {
 }
 
 /// A map that is being read: every key is asked for once, the rest is reported.
-pub(super) struct Fields<'n> {
+pub struct Fields<'n> {
     what: String,
     entries: &'n [Entry],
     asked: Vec<&'static str>,

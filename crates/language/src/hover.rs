@@ -7,7 +7,7 @@ use super::iteration_context::IterationContext;
 use super::names::Names;
 use super::schema::{Schema, types};
 use super::sketch::{Kind, LocationKind, Scalar, SketchLocation, read, spot};
-use super::{Lines, Position, TextRange, dialect};
+use super::{Format, Lines, Position, TextRange, dialect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::ops::Range;
@@ -38,7 +38,7 @@ pub struct Hover {
 #[must_use]
 pub fn hover(
     bundle: &Bundle,
-    said: Option<Dialect>,
+    said: Option<Format>,
     at: Position,
     past: Option<&IterationContext>,
 ) -> Option<Hover> {
@@ -46,14 +46,14 @@ pub fn hover(
     let lines = Lines::new(text);
     let at = lines.offset(at);
     let root = read(text);
-    let dialect = dialect(bundle, said, &root, text);
-    let names = Names::of(&root, text, dialect);
+    let format = said.unwrap_or_else(|| dialect(bundle, None, &root, text).into());
+    let names = Names::of(&root, text, format.dialect);
     let spot = spot(&root, at);
     let asked = HoverRequest {
         text,
         names: &names,
         at,
-        dialect,
+        dialect: format.dialect,
     };
     let named = names.actions.iter().find(|action| {
         action.selection.start <= at && at <= action.selection.end && !action.selection.is_empty()
@@ -67,7 +67,7 @@ pub fn hover(
     }
     let (range, text, value) = match spot.at {
         LocationKind::Key(member) => {
-            let schema = Schema::of(dialect, text)?;
+            let schema = Schema::new(format.schema?, text);
             let told = of_key(schema, &root, &spot, &member.name)?;
             (member.key.clone(), told, None)
         }

@@ -6,7 +6,7 @@
 //!
 //! It keeps nothing and starts nothing, and knows no server.
 //!
-//! The most important types: [`Completion`], [`Hover`], [`Symbol`], [`Edit`], [`Panel`].
+//! The most important types: [`Format`], [`Completion`], [`Hover`], [`Symbol`], [`Edit`], [`Panel`].
 //!
 //! Test it alone with `cargo test -p windlass-language`.
 
@@ -35,8 +35,25 @@ pub use symbols::{Symbol, symbols};
 pub use windlass_expression::Budget;
 pub use windlass_source::source::{Lines, Position, TextEdit, TextRange, edited};
 
+use serde_json::Value;
 use sketch::{Kind, SketchNode};
 use windlass_engine::{Bundle, Dialect, dialect_of};
+
+/// What completion and hover need to know of the format of a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// The dialect whose names and expressions it has.
+    pub dialect: Dialect,
+    /// Its JSON Schema, which has its keys.
+    pub schema: Option<&'static Value>,
+}
+
+impl From<Dialect> for Format {
+    fn from(dialect: Dialect) -> Self {
+        let schema = schema::root(dialect);
+        Self { dialect, schema }
+    }
+}
 
 /// Stands in a text where something is being typed. No file has this character.
 const MARK: char = '\u{e000}';

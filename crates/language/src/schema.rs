@@ -21,7 +21,7 @@ static TEA: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Tea))
 static CANVAS: LazyLock<Value> = LazyLock::new(|| parsed(json_schema(Dialect::Canvas)));
 static PATTERNS: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// The whole schema of a format; none of a Logic Apps definition.
+/// The whole schema of a format; none of a Logic Apps definition: its actions are not Loom's.
 pub(super) fn root(dialect: Dialect) -> Option<Rule> {
     match dialect {
         Dialect::Loom => Some(&LOOM),
@@ -42,10 +42,8 @@ pub(super) struct Schema<'t> {
 pub(super) type Rule = &'static Value;
 
 impl<'t> Schema<'t> {
-    /// None of a Logic Apps definition: its actions are not Loom's.
-    pub fn of(dialect: Dialect, text: &'t str) -> Option<Self> {
-        let root = root(dialect)?;
-        Some(Self { root, text })
+    pub fn new(root: Rule, text: &'t str) -> Self {
+        Self { root, text }
     }
 
     /// The schemas that hold at the end of a path.

@@ -409,11 +409,11 @@ fn nothing_panics_on_broken_texts() {
                 let mut at = lines.position(0);
                 at.line = lines.position(place.min(broken.len())).line;
                 at.character = number(&mut seed, 40) as u32;
-                for dialect in [None, Some(Dialect::Azure)] {
-                    let found = complete(&bundle, dialect, at);
+                for format in [None, Some(Dialect::Azure.into())] {
+                    let found = complete(&bundle, format, at);
                     let bytes = lines.bytes(found.range);
                     assert!(broken.get(bytes).is_some());
-                    let _ = hover(&bundle, dialect, at, None);
+                    let _ = hover(&bundle, format, at, None);
                     asked += 1;
                 }
             }

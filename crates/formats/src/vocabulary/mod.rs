@@ -9,7 +9,7 @@ pub(crate) mod canvas;
 pub(crate) mod loom;
 #[rustfmt::skip]
 pub(crate) mod model;
-pub(crate) mod schema;
+pub mod schema;
 #[cfg(feature = "tea")]
 #[rustfmt::skip]
 pub(crate) mod tea;
@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 
 /// A key of a map.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
+pub struct Key {
     pub name: &'static str,
     pub value: Type,
     /// One line about it; empty where the name says it all.
@@ -29,7 +29,7 @@ pub(crate) struct Key {
 }
 
 /// A key that may be left out.
-pub(crate) const fn key(name: &'static str, value: Type, about: &'static str) -> Key {
+pub const fn key(name: &'static str, value: Type, about: &'static str) -> Key {
     Key {
         name,
         value,
@@ -40,7 +40,7 @@ pub(crate) const fn key(name: &'static str, value: Type, about: &'static str) ->
 }
 
 /// A key that has to be there.
-pub(crate) const fn required(name: &'static str, value: Type, about: &'static str) -> Key {
+pub const fn required(name: &'static str, value: Type, about: &'static str) -> Key {
     Key {
         required: true,
         ..key(name, value, about)
@@ -59,7 +59,7 @@ impl Key {
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Type {
+pub enum Type {
     Any,
     /// JSON of one of these types: `string`, `number`, `integer`, `boolean`, `array`, `object`, `null`.
     Json(&'static [&'static str]),
@@ -94,14 +94,14 @@ pub(crate) enum Type {
     With(&'static str, &'static Type),
 }
 
-pub(crate) const TEXT: Type = Type::Json(&["string"]);
-pub(crate) const FLAG: Type = Type::Json(&["boolean"]);
-pub(crate) const OBJECT: Type = Type::Json(&["object"]);
-pub(crate) const LIST: Type = Type::Json(&["array"]);
+pub const TEXT: Type = Type::Json(&["string"]);
+pub const FLAG: Type = Type::Json(&["boolean"]);
+pub const OBJECT: Type = Type::Json(&["object"]);
+pub const LIST: Type = Type::Json(&["array"]);
 
 /// A map whose keys are known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Map {
+pub struct Map {
     pub keys: &'static [&'static [Key]],
     pub others: Others,
     /// The keys of each way to write it, of which one has to be there.
@@ -116,7 +116,7 @@ pub(crate) struct Map {
 
 /// What holds for a map in which a key has a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
+pub struct Case {
     pub key: &'static str,
     pub is: &'static str,
     pub then: Map,
@@ -124,7 +124,7 @@ pub(crate) struct Case {
 
 /// Which keys a map may have besides the known ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Others {
+pub enum Others {
     /// None but the author's own, `x-…`.
     Own,
     None,
@@ -136,14 +136,14 @@ pub(crate) enum Others {
 
 /// Which keys have to be there, in each way to write a map.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ways {
+pub enum Ways {
     One,
     Any(&'static [&'static [&'static str]]),
     Exactly(&'static [&'static [&'static str]]),
 }
 
 /// A map without keys: the rest of a `const` map.
-pub(crate) const MAP: Map = Map {
+pub const MAP: Map = Map {
     keys: &[],
     others: Others::Own,
     ways: Ways::One,
@@ -153,20 +153,20 @@ pub(crate) const MAP: Map = Map {
 };
 
 /// The rest of a map that may have any further keys.
-pub(crate) const OPEN: Map = Map {
+pub const OPEN: Map = Map {
     others: Others::Any,
     ..MAP
 };
 
 /// The rest of a map without further keys.
-pub(crate) const CLOSED: Map = Map {
+pub const CLOSED: Map = Map {
     others: Others::None,
     ..MAP
 };
 
 /// What a format defines under a name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Definition {
+pub struct Definition {
     pub name: &'static str,
     pub value: Type,
 }

@@ -4,7 +4,7 @@ use super::{Case, Definition, Key, Map, Others, Type, Ways};
 use serde_json::{Map as Object, Value as Json, json};
 
 /// The schema of a type.
-pub(crate) fn of(value: &Type) -> Json {
+pub fn of(value: &Type) -> Json {
     match *value {
         Type::Any => json!({}),
         Type::Json([kind]) => json!({ "type": kind }),
@@ -90,7 +90,7 @@ fn property(key: &Key) -> Json {
 }
 
 /// A schema whose root has these members.
-pub(crate) fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<String, Json> {
+pub fn document(id: &str, root: Json, definitions: &[Definition]) -> Object<String, Json> {
     let head = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": format!("https://windlass.example/schemas/{id}.json"),

@@ -11,7 +11,7 @@ use super::schema::{Rule, Schema, types};
 use super::sketch::{
     Kind, LocationKind, Scalar, SketchLocation, SketchNode, Step, Style, read, spot,
 };
-use super::{Lines, MARK, Position, TextRange, dialect};
+use super::{Format, Lines, MARK, Position, TextRange, dialect};
 use expression::{action_item, named_items, variables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +123,7 @@ pub(super) fn is_bare(keys: &[&str]) -> bool {
 
 /// Completions for a place of the first file.
 #[must_use]
-pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Completion {
+pub fn complete(bundle: &Bundle, said: Option<Format>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {
         return Completion::default();
     };
@@ -133,12 +133,14 @@ pub fn complete(bundle: &Bundle, said: Option<Dialect>, at: Position) -> Complet
     let (before, after) = content.split_at_checked(at).unwrap_or((content, ""));
     let text = format!("{before}{MARK}{after}");
     let root = read(&text);
+    let format = said.unwrap_or_else(|| dialect(bundle, None, &root, &text).into());
     let asked = CompletionRequest {
         bundle,
         text: &text,
         root: &root,
         at,
-        dialect: dialect(bundle, said, &root, &text),
+        dialect: format.dialect,
+        schema: format.schema.map(|schema| Schema::new(schema, &text)),
         json: text.trim_start().starts_with(['{', '[']),
     };
     let (range, items) = asked.items();
@@ -160,6 +162,7 @@ struct CompletionRequest<'a> {
     root: &'a SketchNode,
     at: usize,
     dialect: Dialect,
+    schema: Option<Schema<'a>>,
     json: bool,
 }
 
@@ -260,7 +263,7 @@ impl CompletionRequest<'_> {
                 items.push(item.inserts(value, false));
             }
         }
-        let Some(schema) = Schema::of(self.dialect, self.text) else {
+        let Some(schema) = self.schema else {
             return items;
         };
         let rules = schema.at(self.root, path);
@@ -349,7 +352,7 @@ impl CompletionRequest<'_> {
     /// What a value may be.
     fn values(&self, spot: &SketchLocation<'_>, scalar: &Scalar) -> Vec<CompletionItem> {
         let mut items = self.references(spot);
-        if let Some(schema) = Schema::of(self.dialect, self.text) {
+        if let Some(schema) = self.schema {
             for rule in schema.at(self.root, &spot.path) {
                 items.extend(values_of(rule));
             }

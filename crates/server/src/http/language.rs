@@ -83,7 +83,8 @@ async fn complete(
     Json(mut place): Json<TextPlace>,
 ) -> Result<axum::Json<Completion>, Problem> {
     let (bundle, dialect) = place.bundle()?;
-    let found = compute(lane, move |_| Ok(completion(&bundle, dialect, place.at)));
+    let format = dialect.map(Into::into);
+    let found = compute(lane, move |_| Ok(completion(&bundle, format, place.at)));
     Ok(axum::Json(found.await?))
 }
 
@@ -112,9 +113,10 @@ async fn hover(
             return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
     };
+    let format = dialect.map(Into::into);
     let found = compute(lane, move |budget| {
         let past = past.map(|past| past.with_budget(budget));
-        Ok(told(&bundle, dialect, place.at, past.as_ref()))
+        Ok(told(&bundle, format, place.at, past.as_ref()))
     });
     Ok(axum::Json(found.await?))
 }

@@ -171,6 +171,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "guides/triggers",
         "guides/server",
         "guides/temporal",
+        "internals/add-a-format",
         "internals/peers",
         "internals/performance",
         "internals/reliability",
