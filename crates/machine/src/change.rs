@@ -269,6 +269,10 @@ impl Change {
             Self::Started { input: value, .. }
             | Self::EffectEnded { output: value, .. }
             | Self::IterationKept { value, .. }
+            | Self::Recorded {
+                output: Output::Value(value),
+                ..
+            }
             | Self::Responded(value)
             | Self::SignalKept(_, value) => fits(value),
             Self::VariableChanged { change, .. } => match change {
@@ -277,10 +281,6 @@ impl Change {
                 }
                 VariableChange::TextAppended(_, more) => more.len() <= bytes,
                 VariableChange::Removed(_) => true,
-            },
-            Self::Recorded { output, .. } => match output {
-                Output::Value(value) => fits(value),
-                _ => true,
             },
             Self::EffectRequested(_, effect) => fits(&effect.request.inputs),
             Self::Restored(_) => false,
