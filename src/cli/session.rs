@@ -9,15 +9,15 @@ use super::output::Screen;
 use super::policy::UntrustedArgs;
 use super::remote_engine;
 use super::signals::Signals;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
 use windlass_engine::{
-    CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus,
+    CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, LoadOptions, Notice, Run, RunStatus,
     StartOptions, StoreKind, Timestamp, Value, Workflow, now,
 };
 use windlass_server::ControlSocket;
@@ -120,6 +120,8 @@ pub struct Session {
     role: Role,
     /// Whether effects in flight have had their time to end.
     drained: bool,
+    /// The runs that were started here and are not followed yet: they are followed from their first step.
+    started: Mutex<HashMap<String, Run>>,
 }
 
 enum Role {
@@ -158,6 +160,7 @@ impl Session {
             setup,
             role,
             drained: false,
+            started: Mutex::default(),
         })
     }
 
@@ -339,6 +342,7 @@ impl Session {
             };
             options = options.scheduled(kept, time);
         }
+        let handle = Mutex::new(None);
         self.start_if_owner(new.id, asked, async |engine| {
             let kept;
             let workflow = match new.source {
@@ -350,9 +354,16 @@ impl Session {
                 }
             };
             let started = engine.start_with(workflow, new.input.clone(), options.clone());
-            started.await.map(drop)
+            let run = started.await?;
+            *handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
+            Ok(())
         })
-        .await
+        .await?;
+        let handle = handle.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let started = self.started.get_mut();
+        let started = started.unwrap_or_else(PoisonError::into_inner);
+        started.extend(handle.map(|run| (run.id().to_owned(), run)));
+        Ok(())
     }
 
     /// Starts a run that ended badly once more, as the run `id`.
@@ -536,7 +547,14 @@ impl Session {
         };
         match &self.role {
             Role::Owned { engine, .. } => {
-                let mut follower = engine.follow(run, events).await?;
+                let started = || {
+                    let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+                    started.remove(run)
+                };
+                let mut follower = match started() {
+                    Some(run) => engine.follow_from_start(run, events),
+                    None => engine.follow(run, events).await?,
+                };
                 if matches!(wanted, FollowMode::End) {
                     follower = follower.without_steps();
                 }

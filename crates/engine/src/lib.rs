@@ -380,6 +380,15 @@ impl Engine {
         Ok(Follower::new(handle, inspector, events, printed))
     }
 
+    /// The same for a run that was started with this handle: nothing that happened since then is missed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn follow_from_start(&self, run: Run, events: Option<u64>) -> Follower {
+        let printed = self.local.scheduler.printing().listen(run.id());
+        let inspector = self.launcher.inspector.clone();
+        Follower::new(run, inspector, events, printed)
+    }
+
     /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
     #[doc(hidden)]
     #[must_use]
