@@ -41,7 +41,7 @@ pub struct Writer {
     marked: u64,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
-    /// Who stored pieces of a run's next commit last: they are of one value.
+    /// Who stores pieces of a run's next commit: one at a time, so that all are of one value.
     pieces: HashMap<Name, u64>,
 }
 
@@ -356,7 +356,8 @@ impl<K: Kv> Rows<K> {
         if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }
-        let Some(events) = self.events_before(run, revision)? else {
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let Some(events) = self.claim_pieces(commit, token)? else {
             return Ok(());
         };
         let mut record = Vec::new();
@@ -365,7 +366,6 @@ impl<K: Kv> Rows<K> {
             .write_record(&mut record, last)
             .map_err(|error| rejected(run, &RecordRejection::Encode(error)))?;
         let snapshot = encoded.snapshot.as_deref().unwrap_or_default();
-        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
         let record = self.write_pieces_of(commit, Family::Changes, &record, token)?;
         let snapshot = self.write_pieces_of(commit, Family::Snapshot, snapshot, token)?;
         encoded.written = Some(WrittenCommit {
@@ -394,11 +394,10 @@ impl<K: Kv> Rows<K> {
         while !pieces.is_done() {
             let mut writer = self.next_writer();
             self.reader.check_writable()?;
-            // Someone else may have moved the run: then this revision is taken.
-            if self.events_before(run, revision)?.is_none() {
+            // A commit of the run ends the claim.
+            if writer.pieces.get(run) != Some(&token) {
                 return Ok(None);
             }
-            writer.pieces.insert(run.clone(), token);
             writer.begin();
             // Of two groups, one is applied while the other is synced.
             pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(MAX_GROUP) / 2);
@@ -408,11 +407,19 @@ impl<K: Kv> Rows<K> {
         written.map(Some).map_err(|error| rejected(run, &error))
     }
 
-    /// How many events a run has before the commit of this revision; none when that is not its next one.
-    fn events_before(&self, run: &str, revision: u64) -> Result<Option<u64>, StoreError> {
+    /// Claims the keys of a commit's pieces until the run's next commit. Returns how many events the run has before;
+    /// none when someone else has the claim, or this is not the run's next commit: it is stored whole then, or refused.
+    fn claim_pieces(&self, commit: &Commit, token: u64) -> Result<Option<u64>, StoreError> {
+        let run = &commit.header.id;
+        // Held for both: what was committed before is applied.
+        let mut writer = self.next_writer();
         let head = self.reader.head(run)?;
-        let is_next = head.revision.checked_add(1) == Some(revision);
-        Ok(is_next.then_some(head.bounds.events))
+        let is_next = head.revision.checked_add(1) == Some(commit.header.revision);
+        if !is_next || writer.pieces.contains_key(run) {
+            return Ok(None);
+        }
+        writer.pieces.insert(run.clone(), token);
+        Ok(Some(head.bounds.events))
     }
 }
 

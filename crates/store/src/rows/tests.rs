@@ -286,14 +286,20 @@ fn pieces_of_another_commit_are_not_taken_for_those_of_this_one() {
         store.write_pieces(&commit, &mut encoded).unwrap();
         (commit, encoded)
     });
-    let (commit, encoded) = &encoded[0];
+    // Each would replace pieces of the other while both write.
+    let writes = encoded.each_ref().map(|(_, one)| one.written.is_some());
+    assert_eq!(writes, [true, false]);
     let mut writer = lock(&store.writer);
-    writer.begin();
-    store
-        .reader
-        .put_commit(&mut writer, commit, encoded)
-        .unwrap();
-    store.make_durable(writer, || ()).unwrap();
+    for (index, (commit, encoded)) in encoded.iter().enumerate() {
+        writer.begin();
+        let put = store.reader.put_commit(&mut writer, commit, encoded);
+        assert_eq!(put.is_ok(), index == 0, "{put:?}");
+        if put.is_ok() {
+            store.make_durable(writer, || ()).unwrap();
+            writer = lock(&store.writer);
+        }
+    }
+    drop(writer);
     assert_eq!(text_of(&store, "run"), Value::text(own));
 }
 
