@@ -137,6 +137,15 @@ impl ActionBegan {
     }
 }
 
+/// What a follower sends first.
+#[derive(Clone, Copy)]
+pub(super) enum FirstNotice {
+    /// Where the run is now.
+    CurrentState,
+    /// What the handle has received since the run started: its current state would come before the steps that led to it.
+    FirstStep,
+}
+
 /// What a follower does after the events that are stored.
 enum FollowState {
     /// It reads where the run is.
@@ -165,20 +174,25 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows from here on; with `events`, also the history after that sequence number.
+    /// Follows as `begin` says; with `events`, also the history after that sequence number.
     pub(super) fn new(
         handle: Run,
         inspector: Inspector,
         events: Option<u64>,
         printed: mpsc::Receiver<OutputLine>,
+        begin: FirstNotice,
     ) -> Self {
+        let next = match begin {
+            FirstNotice::CurrentState => Some(FollowState::Look { is_last: false }),
+            FirstNotice::FirstStep => None,
+        };
         Self {
             handle,
             inspector,
             printed,
             told: events,
             ready: VecDeque::new(),
-            next: Some(FollowState::Look { is_last: false }),
+            next,
             done: false,
             patient: false,
             program: None,

@@ -110,6 +110,7 @@ pub use windlass_value::time::{
 };
 
 use crate::scheduler::{Loaded, watch};
+use follow::FirstNotice;
 use launch::Launcher;
 use runs::LocalBackend;
 use std::collections::BTreeMap;
@@ -377,16 +378,17 @@ impl Engine {
         let printed = self.local.scheduler.printing().listen(run);
         let handle = self.handle(run).await?;
         let inspector = self.launcher.inspector.clone();
-        Ok(Follower::new(handle, inspector, events, printed))
+        let begin = FirstNotice::CurrentState;
+        Ok(Follower::new(handle, inspector, events, printed, begin))
     }
 
-    /// The same for a run that was started with this handle: nothing that happened since then is missed.
+    /// The same for a run that was started with this handle: its steps since then come in order.
     #[doc(hidden)]
     #[must_use]
     pub fn follow_from_start(&self, run: Run, events: Option<u64>) -> Follower {
         let printed = self.local.scheduler.printing().listen(run.id());
         let inspector = self.launcher.inspector.clone();
-        Follower::new(run, inspector, events, printed)
+        Follower::new(run, inspector, events, printed, FirstNotice::FirstStep)
     }
 
     /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
