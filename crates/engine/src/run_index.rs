@@ -4,7 +4,10 @@
 
 use super::EngineError;
 use super::inspect::Inspector;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use windlass_machine::RunStatus;
 use windlass_machine::program::ProgramHash;
@@ -32,8 +35,8 @@ pub struct RunIndexEntry {
     pub updated_at: Timestamp,
     /// When it continues, if it sleeps for long.
     pub due_at: Option<Timestamp>,
-    /// What it was marked with.
-    pub labels: BTreeMap<String, String>,
+    /// Boxed: most have none.
+    labels: Option<Box<BTreeMap<String, String>>>,
     revision: u64,
     /// The number of what waits there.
     queued: u64,
@@ -41,7 +44,15 @@ pub struct RunIndexEntry {
     pub number: u64,
 }
 
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+
 impl RunIndexEntry {
+    /// What it was marked with.
+    #[must_use]
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        self.labels.as_deref().unwrap_or(&NO_LABELS)
+    }
+
     /// Its revision, and the number of what waits there.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
@@ -58,15 +69,51 @@ impl RunIndexEntry {
     /// Whether it succeeded although actions of it failed.
     #[must_use]
     pub fn succeeded_with_failures(&self) -> bool {
-        self.status == RunStatus::Succeeded && self.labels.contains_key(FAILED_ACTIONS_LABEL)
+        self.status == RunStatus::Succeeded && self.labels().contains_key(FAILED_ACTIONS_LABEL)
     }
 
     /// Whether nothing moves it any more until someone asks for it.
     #[must_use]
     pub fn is_parked(&self) -> bool {
-        !self.status.is_final() && self.labels.contains_key(QUARANTINE_LABEL)
+        !self.status.is_final() && self.labels().contains_key(QUARANTINE_LABEL)
     }
 }
+
+/// A run by its id. The index holds a million of them, so each is stored once, and its sets have no keys beside it.
+#[derive(Clone, Debug)]
+struct ById(Arc<RunIndexEntry>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (*self.0.id).hash(state);
+    }
+}
+
+impl Ord for ById {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+
+impl PartialOrd for ById {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
 
 #[derive(Default)]
 pub struct RunIndex {
@@ -74,10 +121,11 @@ pub struct RunIndex {
     follows: bool,
     /// The number of the last change.
     number: u64,
-    of: HashMap<Name, Arc<RunIndexEntry>>,
-    by_start: BTreeMap<(Timestamp, Name), Arc<RunIndexEntry>>,
-    /// Runs by the number of their last change; those that went, too.
-    by_change: BTreeMap<u64, Name>,
+    of: HashSet<ById>,
+    by_start: BTreeSet<(Timestamp, ById)>,
+    /// By the number of their last change.
+    by_change: BTreeMap<u64, ById>,
+    /// Runs that went, by the number of that.
     gone: BTreeMap<u64, Name>,
     /// Each name once.
     workflows: HashSet<Name>,
@@ -87,18 +135,18 @@ pub struct RunIndex {
 
 impl RunIndex {
     pub fn newest_first(&self) -> impl Iterator<Item = &RunIndexEntry> {
-        self.by_start.values().rev().map(|head| &**head)
+        self.by_start.iter().rev().map(|(_, run)| &*run.0)
     }
 
     /// In no order.
     pub fn all(&self) -> impl Iterator<Item = &RunIndexEntry> {
-        self.of.values().map(|head| &**head)
+        self.of.iter().map(|run| &*run.0)
     }
 
     /// A run, if it is there.
     #[must_use]
     pub fn get(&self, run: &str) -> Option<&RunIndexEntry> {
-        self.of.get(run).map(|head| &**head)
+        self.of.get(run).map(|run| &*run.0)
     }
 
     /// How many runs of each of these programs do what.
@@ -129,27 +177,28 @@ impl RunIndex {
     pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
         let after = number.saturating_add(1);
         let gone = self.gone.range(after..).map(|(_, run)| run);
-        let changed = self.by_change.range(after..).map(|(_, run)| run);
+        let changed = self.by_change.range(after..).map(|(_, run)| &run.0.id);
         gone.chain(changed)
     }
 
     /// Takes in what a run's header says now, if that is new; none: it went.
     fn apply_header(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
-        let known = self.of.get(run);
+        let known = self.get(run);
         let same = match (known, header) {
             (None, None) => true,
             (Some(known), Some(header)) => {
                 (known.revision, known.queued) == (header.revision, queued)
-                    && known.labels == header.labels
+                    && *known.labels() == header.labels
             }
             _ => false,
         };
         if same {
             return;
         }
-        if let Some(old) = self.of.remove(run) {
-            self.by_start.remove(&(old.started_at, old.id.clone()));
-            self.by_change.remove(&old.number);
+        if let Some(old) = self.of.take(&**run) {
+            let (started_at, number) = (old.0.started_at, old.0.number);
+            self.by_start.remove(&(started_at, old));
+            self.by_change.remove(&number);
         }
         self.number += u64::from(seen);
         let Some(header) = header else {
@@ -169,7 +218,8 @@ impl RunIndex {
         };
         let next = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
         let program = *self.programs.entry(header.program).or_insert(next);
-        let head = Arc::new(RunIndexEntry {
+        let labels = Some(&header.labels).filter(|labels| !labels.is_empty());
+        let run = ById(Arc::new(RunIndexEntry {
             id: header.id.clone(),
             workflow,
             program,
@@ -180,17 +230,16 @@ impl RunIndex {
                 Placement::Due(due_at) => Some(due_at),
                 Placement::Runnable | Placement::Idle => None,
             },
-            labels: header.labels.clone(),
+            labels: labels.cloned().map(Box::new),
             revision: header.revision,
             queued,
             number,
-        });
+        }));
         if seen {
-            self.by_change.insert(number, head.id.clone());
+            self.by_change.insert(number, run.clone());
         }
-        let place = (head.started_at, head.id.clone());
-        self.by_start.insert(place, Arc::clone(&head));
-        self.of.insert(head.id.clone(), head);
+        self.by_start.insert((header.started_at, run.clone()));
+        self.of.insert(run);
     }
 }
 
@@ -248,7 +297,7 @@ impl RunIndexCache {
         let mut first = true;
         self.change(|heads| {
             first = heads.of.is_empty() && heads.number == 0;
-            missing.extend(heads.of.keys().cloned());
+            missing.extend(heads.all().map(|run| run.id.clone()));
         });
         let mut after: Option<Name> = None;
         loop {

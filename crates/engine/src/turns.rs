@@ -182,7 +182,7 @@ fn unfinished(
     inspector.run_index(|index| {
         let mut keys: BTreeMap<String, Vec<(Timestamp, Name)>> = BTreeMap::new();
         for run in index.all().filter(|run| !run.status.is_final()) {
-            let key = run.labels.get(CONCURRENCY_LABEL);
+            let key = run.labels().get(CONCURRENCY_LABEL);
             let key = key.filter(|key| label.is_none_or(|label| label == *key));
             if let Some(key) = key {
                 let runs = keys.entry(key.clone()).or_default();

@@ -127,7 +127,7 @@ type PageCursor = (Timestamp, String);
 impl ListFilter {
     /// Whether it takes a run, but for its status, its workflow and its start.
     fn matches(&self, header: &RunIndexEntry, text: Option<&str>) -> bool {
-        let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
+        let labelled = |(name, text): (&String, &String)| header.labels().get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
         let meant = |run: &String| **run == *header.id;
         (self.runs.is_empty() || self.runs.iter().any(meant))
@@ -157,7 +157,7 @@ impl ListFilter {
 
 /// Whether something that people call a run has this text, in lower case, in it.
 fn names(head: &RunIndexEntry, text: &str) -> bool {
-    let labels = head.labels.iter();
+    let labels = head.labels().iter();
     let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
     let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
     let mut names = labels.chain([&*head.id, &*head.workflow]);
