@@ -158,6 +158,7 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
             .unwrap_or(usual.effects_per_workflow),
         effects_per_host: args.max_effects_per_host.unwrap_or(usual.effects_per_host),
         live_runs: args.max_runs.unwrap_or(usual.live_runs),
+        guest_memory: args.max_guest_memory.unwrap_or(usual.guest_memory),
         ..usual
     };
     let mut builder = inputs::engine(options, &args.untrusted).limits(limits);

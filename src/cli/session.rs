@@ -497,7 +497,7 @@ impl Session {
                     let keyed = index.all().filter(|run| {
                         run.status.is_progressing()
                             && !run.is_parked()
-                            && run.labels.contains_key(CONCURRENCY_LABEL)
+                            && run.labels().contains_key(CONCURRENCY_LABEL)
                     });
                     keyed.map(|run| run.id.to_string()).collect::<Vec<_>>()
                 })?;

@@ -450,6 +450,11 @@ fn doing_text(doing: &CurrentActivity, report: &StatusReport, place: &str) -> St
         ));
     }
     match (doing.waits_for.as_str(), doing.since) {
+        _ if doing.waits_for_memory => {
+            parts.push(String::from(
+                "waits for memory: other guest workflows use it",
+            ));
+        }
         ("retry", _) => parts.push(format!("next attempt {due}")),
         ("call", None) if let Some(wait) = &doing.rate_limit => {
             let (host, position) = (&wait.host, wait.position);

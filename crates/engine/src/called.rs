@@ -99,9 +99,14 @@ fn part_of(bundle: &Bundle, file: u16) -> Option<(Bundle, Vec<u16>)> {
 
 /// How many runs are around one that a run with these labels starts.
 pub(super) fn depth_below(labels: &BTreeMap<String, String>) -> usize {
+    depth(labels).saturating_add(1)
+}
+
+/// How many runs wait for one with these labels.
+pub(super) fn depth(labels: &BTreeMap<String, String>) -> usize {
     let depth = labels.get(DEPTH_LABEL);
     let depth = depth.and_then(|depth| depth.parse::<usize>().ok());
-    depth.unwrap_or_default().saturating_add(1)
+    depth.unwrap_or_default()
 }
 
 /// The fault of a call that would be one too many inside of each other.

@@ -58,6 +58,9 @@ pub struct ServeArgs {
     /// Maximum concurrent runs, not counting sleeping ones; further starts are refused
     #[arg(long, value_name = "N", value_parser = positive)]
     pub max_runs: Option<usize>,
+    /// Memory for the runs of guest workflows, e.g. `512MB`; further ones wait on disk
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub max_guest_memory: Option<u64>,
     /// Maximum iterations that a loop can request, e.g. `100000`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
@@ -121,6 +124,23 @@ pub enum UiArg {
 }
 
 /// Parses a limit; zero would stop all progress.
+/// A size, with a decimal unit if it has one.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => Some(1),
+        "KB" => Some(1_000),
+        "MB" => Some(1_000_000),
+        "GB" => Some(1_000_000_000),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
+    let size = number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit));
+    size.ok_or_else(|| String::from("a whole number from 1, with KB, MB or GB, such as `512MB`"))
+}
+
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err(String::from("at least 1")),

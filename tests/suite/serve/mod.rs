@@ -20,6 +20,7 @@ mod listener;
 mod lists;
 mod live;
 mod log;
+mod memory;
 mod metrics;
 mod remote;
 mod roles;

@@ -82,6 +82,9 @@ pub struct CurrentActivity {
     /// Whether a call waits until it may start: as many are in flight as may be (`--max-effects`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
+    /// Whether its run waits until there is memory for it (`--max-guest-memory`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_memory: bool,
     /// The rate limit that a call waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitWait>,
@@ -263,6 +266,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         waits_for: String::from("next"),
         since: None,
         queued: false,
+        waits_for_memory: view.queued.waits_for_memory,
         rate_limit: None,
         due_at: None,
         method: None,

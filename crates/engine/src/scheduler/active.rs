@@ -78,6 +78,8 @@ pub(super) struct ActiveRun {
     pub is_large: bool,
     /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
     pub missing: Option<String>,
+    /// It was loaded for a command while its memory was short: what it has to do begins after that.
+    pub withheld: bool,
     /// A step that is stored with the next one, or soon.
     pub held: Option<Box<HeldStep>>,
     /// The program's source, until the first commit has stored it.
@@ -145,6 +147,7 @@ impl ActiveRun {
             heavy: false,
             is_large: false,
             missing: None,
+            withheld: false,
             held: None,
             source,
             tail_bytes: 0,
@@ -237,6 +240,16 @@ impl ActiveRun {
             (RunStatus::Waiting, Some(_)) => Placement::Runnable,
             _ => Placement::Idle,
         }
+    }
+
+    /// Whether it would continue in the same way after it was loaded again: nothing of it is in flight, and nothing
+    /// waits for it here.
+    pub fn is_between_steps(&self) -> bool {
+        self.inbox.is_empty()
+            && self.tasks.is_empty()
+            && self.missing.is_none()
+            && !self.header.status.is_final()
+            && self.header.placement == Placement::Runnable
     }
 
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.

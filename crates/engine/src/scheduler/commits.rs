@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_machine::{Budget, Effect, Event, HistoryKind, RunStatus, Transition};
-use windlass_model::model::Name;
+use windlass_model::model::{Name, Origin};
 use windlass_store::{Commit, Committed, Placement, Store, StoreError};
 use windlass_value::time::Timestamp;
 
@@ -143,9 +143,11 @@ impl Driver {
     fn write_here(&mut self, mut batch: Batch) {
         let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
+        // A run with a call in flight cannot leave memory.
+        let guests_may = self.guests.has_room(0, 0);
         let mut written = || {
             if may_leave {
-                release_idempotent(runs, runtime, waiting);
+                release_idempotent(runs, runtime, waiting, guests_may);
             }
         };
         let outcome = write(&batch.group, &*self.store, &runtime.metrics, &mut written);
@@ -243,6 +245,9 @@ impl Driver {
     /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
     /// then it would be found there again and again.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
+        if self.postpone_when_full(run) {
+            return None;
+        }
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
         active.queued = false;
@@ -254,7 +259,8 @@ impl Driver {
         let may_wait = self.holds
             && !self.commands_only
             && active.held.is_none()
-            && active.header.placement == Placement::Runnable;
+            && active.header.placement == Placement::Runnable
+            && (active.origin() == Origin::Operator || self.guests.has_room(0, 0));
         let (step, attempts) = match active.held.take() {
             Some(held) => (held.step, held.attempts),
             None => (Transition::default(), Attempts::default()),
@@ -361,6 +367,9 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
         active.under_way = true;
+        if active.origin() == Origin::Guest {
+            self.guests.begin_step(run);
+        }
         // A limit that was reached is durable before anything follows from it. The commit takes what says so.
         let harmless = advance.harmless && !step.reaches_limit();
         // A step without changes is not stored, but its replies still go out.
@@ -400,6 +409,9 @@ impl Driver {
             called_off: Arc::clone(&called_off),
         });
         active.under_way = true;
+        if active.origin() == Origin::Guest {
+            self.guests.begin_step(run);
+        }
         active.computing = Some(Box::new(PendingComputation {
             advance,
             called_off,
@@ -411,6 +423,7 @@ impl Driver {
     pub(super) fn on_step_computed(&mut self, done: ComputedStep) {
         let ComputedStep { run, outcome, .. } = done;
         let Some(active) = self.runs.get_mut(&run) else {
+            self.pool.iter().for_each(|pool| pool.close(&run));
             return;
         };
         let own = |computing: &mut Box<PendingComputation>| {
@@ -478,10 +491,17 @@ impl Driver {
             return;
         };
         active.under_way = false;
+        if active.origin() == Origin::Guest {
+            self.guests.end_step(&run);
+            self.pool.iter().for_each(|pool| pool.close(&run));
+        }
         let status = active.hosted.status();
         match result {
             None => {
                 reply_all(replies, &Ok(status));
+                if active.withheld && !self.leave_when_full(&run) {
+                    self.release_withheld(&run);
+                }
                 self.queue(&run);
                 self.evict(&run);
             }
@@ -515,7 +535,18 @@ impl Driver {
                     self.watchers.notify(&run, || paused);
                 }
                 self.buffers.give_back(commit.changes);
-                let effects = active.hosted.release(step, &committed.receipt);
+                if too_large.is_none() && self.leave_when_full(&run) {
+                    reply_all(replies, &Ok(status));
+                    return;
+                }
+                let Some(active) = self.runs.get_mut(&run) else {
+                    return;
+                };
+                // What was withheld before includes what the step asks for.
+                let effects = match std::mem::take(&mut active.withheld) && !status.is_final() {
+                    true => active.hosted.outstanding(),
+                    false => active.hosted.release(step, &committed.receipt),
+                };
                 if !status.is_final()
                     && let Some(missing) = active.missing.take()
                 {
@@ -555,12 +586,16 @@ fn release_idempotent(
     runs: &mut HashMap<Name, Box<ActiveRun>>,
     runtime: &EffectRuntime,
     waiting: &mut [PendingStep],
+    guests_may: bool,
 ) {
     let (held, mut sent) = (runs.len(), false);
     for step in waiting.iter_mut().filter(|step| step.harmless) {
         let Some(active) = runs.get_mut(&step.run) else {
             continue;
         };
+        if !guests_may && active.origin() == Origin::Guest {
+            continue;
+        }
         let safe = active.hosted.release_idempotent(&mut step.step, NEVER_DUE);
         for effect in safe.into_iter().flatten() {
             if let Effect::Start { id, request } = effect {

@@ -3,7 +3,7 @@
 
 use super::{Message, ScheduleError};
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,8 +185,11 @@ impl<T> JobQueue<T> {
         taken.map(|(_, job)| job)
     }
 
-    fn next(&mut self) -> Option<T> {
-        let (origin, mut workflows) = self.0.pop_front()?;
+    /// The next job; of an operator's workflow, unless `guests` may be next.
+    fn next(&mut self, guests: bool) -> Option<T> {
+        let may_be_next = |origin: Origin| guests || origin == Origin::Operator;
+        let at = self.0.iter().position(|(origin, _)| may_be_next(*origin))?;
+        let (origin, mut workflows) = self.0.remove(at)?;
         let (workflow, mut jobs) = workflows.pop_front()?;
         let job = jobs.pop_front();
         if !jobs.is_empty() {
@@ -204,15 +207,30 @@ struct State {
     waiting: JobQueue<Job>,
     /// Runs that are to be cancelled: they do not wait for their turn.
     hurried: Vec<Name>,
+    /// Runs of guests whose step is computed, or is and has not been stored: it may be large.
+    open: HashSet<Name>,
     /// Threads that wait for a job.
     idle: usize,
     ended: bool,
 }
 
-#[derive(Default)]
+impl State {
+    fn next(&mut self, max_open: usize) -> Option<Job> {
+        let hurried =
+            std::iter::from_fn(|| self.hurried.pop()).find_map(|run| self.waiting.take(&run));
+        let job = hurried.or_else(|| self.waiting.next(self.open.len() < max_open))?;
+        if job.origin == Origin::Guest {
+            self.open.insert(job.run.clone());
+        }
+        Some(job)
+    }
+}
+
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Steps of guests that are computed before the first of them is stored.
+    max_open: usize,
 }
 
 impl Shared {
@@ -227,12 +245,7 @@ impl Shared {
             if state.ended {
                 return None;
             }
-            while let Some(run) = state.hurried.pop() {
-                if let Some(job) = state.waiting.take(&run) {
-                    return Some(job);
-                }
-            }
-            if let Some(job) = state.waiting.next() {
+            if let Some(job) = state.next(self.max_open) {
                 return Some(job);
             }
             state.idle += 1;
@@ -254,10 +267,16 @@ pub(super) struct Pool {
 impl Pool {
     pub fn new(messages: UnboundedSender<Message>) -> Self {
         let processors = available_parallelism().map_or(1, usize::from);
+        let most = (processors / 2).clamp(1, MAX_THREADS);
+        let shared = Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            max_open: most + 1,
+        };
         Self {
-            shared: Arc::default(),
+            shared: Arc::new(shared),
             threads: Vec::new(),
-            most: (processors / 2).clamp(1, MAX_THREADS),
+            most,
             messages,
         }
     }
@@ -280,7 +299,7 @@ impl Pool {
                 tracing::warn!(%error, "no further compute thread");
                 let alone = self.threads.is_empty();
                 let job = if alone {
-                    self.shared.state().waiting.next()
+                    self.shared.state().next(usize::MAX)
                 } else {
                     None
                 };
@@ -288,6 +307,13 @@ impl Pool {
                     send(&self.messages, job);
                 }
             }
+        }
+    }
+
+    /// The step of a run is stored, or gone.
+    pub fn close(&self, run: &Name) {
+        if self.shared.state().open.remove(run) {
+            self.shared.changed.notify_one();
         }
     }
 
@@ -341,7 +367,7 @@ mod tests {
             waiting.add(*origin, &workflow, &run, run.to_string());
         }
         let first = hurried.and_then(|run| waiting.take(&Name::from(run)));
-        let rest = std::iter::from_fn(|| waiting.next());
+        let rest = std::iter::from_fn(|| waiting.next(true));
         first.into_iter().chain(rest).collect()
     }
 

@@ -5,6 +5,7 @@ use super::buffers::BufferPool;
 use super::children::PARENT_LABEL;
 use super::compute::Pool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
+use super::guest_memory::GuestMemory;
 use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
 use super::timers::Timers;
@@ -40,6 +41,7 @@ pub(super) struct Driver {
     inbox: UnboundedReceiver<Message>,
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Box<ActiveRun>>,
+    pub(super) guests: GuestMemory,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
     /// With this many programs, those that no run in memory uses are dropped.
     pub(super) max_programs: usize,
@@ -96,6 +98,7 @@ impl Driver {
             inbox,
             limits,
             runs: HashMap::new(),
+            guests: GuestMemory::new(limits.guest_memory),
             programs: HashMap::new(),
             max_programs: MANY_PROGRAMS,
             watchers: Watchers::default(),
@@ -152,10 +155,11 @@ impl Driver {
         self.runtime.pulse.beat();
         self.fire_timers();
         self.run_commits();
+        self.admit_waiting();
+        self.queue_postponed();
         self.reply_to_drained();
-        self.runtime
-            .metrics
-            .held(self.runs.len(), self.timers.len());
+        let (metrics, guests) = (&self.runtime.metrics, self.guests.totals());
+        metrics.held(self.runs.len(), self.timers.len(), guests);
     }
 
     /// Whether the next round has steps to commit.
@@ -307,6 +311,7 @@ impl Driver {
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(active) = self.runs.get_mut(run) {
             active.inbox.push_back(Box::new((event, reply)));
+            self.guests.changed |= active.queued;
         }
         self.queue(run);
     }
@@ -536,6 +541,7 @@ impl Driver {
         }
         if let Some(active) = self.runs.remove(run) {
             self.timers.disarm_all(run, active.hosted.state());
+            self.guests.remove(run);
         }
     }
 }

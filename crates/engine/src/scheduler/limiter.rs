@@ -27,6 +27,8 @@ pub struct Limits {
     pub pending: usize,
     /// How large the state of a run may grow, in bytes as it is stored. Beyond that the run fails.
     pub state_bytes: u64,
+    /// About how much memory the runs of guests may take together, in bytes. What does not fit waits on disk.
+    pub guest_memory: u64,
 }
 
 impl Limits {
@@ -46,6 +48,7 @@ impl Default for Limits {
             live_runs: 20_000,
             pending: 10_000,
             state_bytes: 64 << 20,
+            guest_memory: 512_000_000,
         }
     }
 }

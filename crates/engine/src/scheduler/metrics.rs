@@ -63,6 +63,10 @@ pub struct Metrics {
     /// How long after its due time a timer fired, in seconds.
     pub timer_lag_seconds: Histogram,
     pub runs_in_memory: Gauge,
+    /// About how much memory the runs of guests take.
+    pub guest_memory_bytes: Gauge,
+    /// Runs of guests that wait on disk until there is memory for them.
+    pub runs_waiting_for_memory: Gauge,
     /// Effects that are carried out right now.
     pub effects_in_flight: Gauge,
     /// Effects that were started, those that are repeated after a crash too.
@@ -100,6 +104,8 @@ impl Default for Metrics {
             // From 1 ms to 17 min.
             timer_lag_seconds: Histogram::new(exponential_buckets(0.001, 4.0, 11)),
             runs_in_memory: Gauge::default(),
+            guest_memory_bytes: Gauge::default(),
+            runs_waiting_for_memory: Gauge::default(),
             effects_in_flight: Gauge::default(),
             effects: Counter::default(),
             retries: Counter::default(),
@@ -237,9 +243,13 @@ impl Metrics {
             .observe(now.since(due_at).as_secs_f64());
     }
 
-    /// What is in memory.
-    pub(super) fn held(&self, runs: usize, timers: usize) {
+    /// What is in memory. `guests`: the bytes of their runs, and how many of those wait for memory.
+    pub(super) fn held(&self, runs: usize, timers: usize, guests: (u64, usize)) {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let (bytes, waiting) = guests;
+        self.guest_memory_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.runs_waiting_for_memory.set(count(waiting));
         self.runs_in_memory.set(count(runs));
         self.timers.set(count(timers));
     }

@@ -22,6 +22,7 @@ mod compute;
 mod driver;
 mod effects;
 mod executed;
+mod guest_memory;
 mod limiter;
 mod manual;
 #[cfg_attr(not(feature = "metrics"), path = "metrics_off.rs")]

@@ -33,6 +33,8 @@ struct State {
 pub struct Queued {
     /// Another one whenever one begins to wait or stops waiting; 0: none does.
     pub number: u64,
+    /// Whether it waits on disk until there is memory for it.
+    pub waits_for_memory: bool,
     calls: HashMap<EffectId, QueuedCall>,
 }
 
@@ -68,6 +70,12 @@ pub(super) struct QueueGuard {
     queue: Queue,
     run: Name,
     effect: EffectId,
+}
+
+/// A run that waits for memory, for as long as this is held.
+pub(super) struct MemoryWait {
+    queue: Queue,
+    run: Name,
 }
 
 impl Queue {
@@ -106,15 +114,40 @@ impl Queue {
         }
     }
 
+    pub(super) fn wait_for_memory(&self, run: &Name) -> MemoryWait {
+        self.change(run, |queued| queued.waits_for_memory = true);
+        MemoryWait {
+            queue: self.clone(),
+            run: run.clone(),
+        }
+    }
+
     fn put(&self, run: &Name, effect: EffectId, call: QueuedCall) {
+        self.change(run, |queued| {
+            queued.calls.insert(effect, call);
+        });
+    }
+
+    fn change(&self, run: &Name, change: impl FnOnce(&mut Queued)) {
         let mut state = self.state();
         state.number += 1;
         let number = state.number;
         let queued = state.runs.entry(run.clone()).or_default();
         queued.number = number;
-        queued.calls.insert(effect, call);
+        change(queued);
         drop(state);
         self.0.feed.changed(std::iter::once(run.clone()));
+    }
+
+    /// Something that a run waited for is over.
+    fn end(&self, run: &Name, end: impl FnOnce(&mut Queued)) {
+        let mut state = self.state();
+        if let Some(queued) = state.runs.get_mut(run) {
+            end(queued);
+            if queued.calls.is_empty() && !queued.waits_for_memory {
+                state.runs.remove(run);
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -132,12 +165,16 @@ impl QueueGuard {
 
 impl Drop for QueueGuard {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
-        if let Some(queued) = state.runs.get_mut(&self.run) {
+        let end = |queued: &mut Queued| {
             queued.calls.remove(&self.effect);
-            if queued.calls.is_empty() {
-                state.runs.remove(&self.run);
-            }
-        }
+        };
+        self.queue.end(&self.run, end);
+    }
+}
+
+impl Drop for MemoryWait {
+    fn drop(&mut self) {
+        self.queue
+            .end(&self.run, |queued| queued.waits_for_memory = false);
     }
 }

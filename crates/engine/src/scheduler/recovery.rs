@@ -64,8 +64,8 @@ impl Driver {
             self.clock.not_before(last);
         }
         for run in runnable {
-            match self.load_run(&run) {
-                Ok(_) => found.push(run),
+            match self.load_if_room(&run) {
+                Ok(()) => found.push(run),
                 Err(error) => self.on_run_failed(&run, error),
             }
         }
@@ -106,6 +106,7 @@ impl Driver {
         if let Some(active) = self.runs.get(run) {
             return Ok(active.hosted.status());
         }
+        let first_own = self.guests.stop_waiting(run);
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         if status.is_final() {
@@ -125,7 +126,14 @@ impl Driver {
             self.store.set_quarantine(run, placement, None)?;
             active.header.placement = placement;
         }
-        let outstanding = active.hosted.outstanding();
+        if let Some(first_own) = first_own {
+            active.hosted.continue_from(first_own);
+        }
+        active.withheld = self.is_withheld(&mut active);
+        let outstanding = match active.withheld {
+            true => Vec::new(),
+            false => active.hosted.outstanding(),
+        };
         self.runs.insert(run.clone(), Box::new(active));
         self.runtime.queue.executed().insert(run);
         self.release(run, outstanding);
@@ -135,6 +143,7 @@ impl Driver {
     /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts but what cancels its
     /// operations. Its program is not cached, so that a resume of another run still says what is lacking.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        self.guests.stop_waiting(run);
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         let hash = stored.header.program;
@@ -147,7 +156,11 @@ impl Driver {
         Ok(status)
     }
 
-    fn program(&mut self, run: &Name, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
+    pub(super) fn program(
+        &mut self,
+        run: &Name,
+        hash: ProgramHash,
+    ) -> Result<Loaded, ScheduleError> {
         if let Some(loaded) = self.programs.get(&hash) {
             return Ok(loaded.clone());
         }
@@ -185,7 +198,7 @@ impl Driver {
             if self.retries.tries.contains_key(&run) {
                 continue;
             }
-            if let Err(error) = self.load_run(&run) {
+            if let Err(error) = self.load_if_room(&run) {
                 self.on_run_failed(&run, error);
             }
         }
@@ -213,7 +226,7 @@ impl Driver {
             return;
         }
         while let Some(run) = self.retries.pop_due(now) {
-            if let Err(error) = self.load_run(&run) {
+            if let Err(error) = self.load_if_room(&run) {
                 self.on_run_failed(&run, error);
             }
         }
@@ -271,6 +284,8 @@ impl Driver {
             active.cancel_computation();
             self.timers.disarm_all(run, active.hosted.state());
         }
+        self.guests.remove(run);
+        self.pool.iter().for_each(|pool| pool.close(run));
         self.busy.retain(|busy| busy != run);
     }
 

@@ -85,6 +85,17 @@ impl RunHost {
         id < self.first_own
     }
 
+    /// The first effect that this host asked for.
+    #[must_use]
+    pub fn first_own(&self) -> EffectId {
+        self.first_own
+    }
+
+    /// This host had the run before, and asked for the effects from `first_own` on.
+    pub fn continue_from(&mut self, first_own: EffectId) {
+        self.first_own = first_own;
+    }
+
     /// Advances the run by an event. A timer that is not due does nothing: it was armed before its due
     /// time moved. `changes` is an empty buffer for what changes.
     ///
@@ -221,7 +232,12 @@ impl RunHost {
 
     /// Its whole state was recorded, in this many bytes.
     pub fn set_snapshot_bytes(&mut self, bytes: u64) {
-        self.size = Size::of(bytes);
+        self.size.set_bytes(bytes);
+    }
+
+    /// About how many bytes of memory its state takes.
+    pub fn memory(&mut self) -> u64 {
+        self.size.memory(&self.state)
     }
 
     /// How many bytes its state has, when it is time to weigh it: at the latest when it may have

@@ -2,16 +2,27 @@
 //! when it may have doubled.
 
 use crate::RunState;
-use bincode::enc::write::SizeWriter;
+use bincode::enc::write::{SizeWriter, Writer};
+use bincode::error::EncodeError;
 
 /// The size of a state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
+
+/// The memory of a state is not measured again before this many bytes were recorded.
+const SMALL_IN_MEMORY: u64 = 16 * 1024;
+
+/// A value in memory has about this many bytes for each part that is encoded: its tag, its length, its text.
+const PART: u64 = 16;
 
 /// The size of a state, as it was weighed last.
 pub(super) struct Size {
     bytes: u64,
     /// How much was recorded since then.
     unweighed: u64,
+    /// How much memory it took when that was measured last.
+    memory: u64,
+    /// How much was recorded since then.
+    unmeasured: u64,
 }
 
 impl Size {
@@ -19,7 +30,15 @@ impl Size {
         Self {
             bytes,
             unweighed: 0,
+            memory: 0,
+            unmeasured: bytes,
         }
+    }
+
+    /// The whole state was recorded, in this many bytes.
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.unweighed = 0;
     }
 
     pub fn bytes(&self) -> u64 {
@@ -28,6 +47,22 @@ impl Size {
 
     pub fn add(&mut self, bytes: u64) {
         self.unweighed = self.unweighed.saturating_add(bytes);
+        self.unmeasured = self.unmeasured.saturating_add(bytes);
+    }
+
+    /// About how many bytes of memory the state takes: measured when it may have doubled.
+    pub fn memory(&mut self, state: &RunState) -> u64 {
+        if self.unmeasured > self.memory.max(SMALL_IN_MEMORY) {
+            let mut estimate = MemoryEstimate::default();
+            // What cannot be encoded is refused when it is to be stored.
+            if bincode::encode_into_writer(state, &mut estimate, bincode::config::standard())
+                .is_ok()
+            {
+                self.memory = estimate.0;
+                self.unmeasured = 0;
+            }
+        }
+        self.memory.saturating_add(self.unmeasured)
     }
 
     /// The size, when it was time to weigh it.
@@ -48,4 +83,15 @@ pub fn state_size(state: &RunState) -> Option<u64> {
     let mut size = SizeWriter::default();
     bincode::encode_into_writer(state, &mut size, bincode::config::standard()).ok()?;
     Some(size.bytes_written as u64)
+}
+
+/// Bytes of memory, from what is encoded.
+#[derive(Default)]
+struct MemoryEstimate(u64);
+
+impl Writer for MemoryEstimate {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0 = self.0.saturating_add(bytes.len() as u64 + PART);
+        Ok(())
+    }
 }

@@ -126,6 +126,16 @@ impl Metrics {
                 &of.runs_in_memory,
             ),
             (
+                "guest_memory_bytes",
+                "Estimated memory of the runs of guest workflows",
+                &of.guest_memory_bytes,
+            ),
+            (
+                "runs_waiting_for_memory",
+                "Runs of guest workflows that wait on disk for memory",
+                &of.runs_waiting_for_memory,
+            ),
+            (
                 "effects_in_flight",
                 "Effects that are carried out",
                 &of.effects_in_flight,
