@@ -3,6 +3,7 @@
 //! stays as it ended.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
+use crate::launch::DEPTH_LABEL;
 use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start};
 use crate::state::adopt_writes;
 use windlass_expression::holds_sealed;
@@ -63,6 +64,7 @@ impl Engine {
         labels.remove(FAILED_ACTIONS_LABEL);
         // No run waits for this one.
         labels.remove(PARENT_LABEL);
+        labels.remove(DEPTH_LABEL);
         labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
         let mut state = None;
         if let Some(from) = from {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_actions::Registry;
 use windlass_machine::hosted::RunHost;
-use windlass_machine::{EffectId, Event, RunStatus, Transition};
+use windlass_machine::{Effect, EffectId, Event, RunStatus, TimerId, Transition};
 use windlass_model::model::{Name, Origin, Request};
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use windlass_value::time::Timestamp;
@@ -78,8 +78,8 @@ pub(super) struct ActiveRun {
     pub is_large: bool,
     /// What this process lacks of what the run does when it is cancelled: the cancel is stored, and waits for that.
     pub missing: Option<String>,
-    /// It was loaded for a command while its memory was short: what it has to do begins after that.
-    pub withheld: bool,
+    /// What it had to do when it was loaded for a command while memory was short: that begins after its next step.
+    pub withheld: Vec<Effect>,
     /// A step that is stored with the next one, or soon.
     pub held: Option<Box<HeldStep>>,
     /// The program's source, until the first commit has stored it.
@@ -147,7 +147,7 @@ impl ActiveRun {
             heavy: false,
             is_large: false,
             missing: None,
-            withheld: false,
+            withheld: Vec::new(),
             held: None,
             source,
             tail_bytes: 0,
@@ -242,11 +242,44 @@ impl ActiveRun {
         }
     }
 
-    /// Whether it would continue in the same way after it was loaded again: nothing of it is in flight, and nothing
-    /// waits for it here.
+    pub fn is_withheld(&self) -> bool {
+        !self.withheld.is_empty()
+    }
+
+    /// What it has to do now: what a step asks for, and before it what was withheld, as far as the step does not end it.
+    pub fn take_withheld(&mut self, step: Vec<Effect>) -> Vec<Effect> {
+        if self.withheld.is_empty() {
+            return step;
+        }
+        let ends = |id: EffectId| {
+            let mut step = step.iter();
+            step.any(|effect| match effect {
+                Effect::Abort { id: aborted } => *aborted == id,
+                Effect::Finish(_) => true,
+                _ => false,
+            })
+        };
+        let disarms = |id: TimerId| {
+            let mut step = step.iter();
+            step.any(|effect| match effect {
+                Effect::Disarm { id: disarmed, .. } => *disarmed == id,
+                Effect::Finish(_) => true,
+                _ => false,
+            })
+        };
+        let mut effects = std::mem::take(&mut self.withheld);
+        effects.retain(|effect| match effect {
+            Effect::Start { id, .. } => !ends(*id),
+            Effect::Arm { id, .. } => !disarms(*id),
+            _ => true,
+        });
+        effects.extend(step);
+        effects
+    }
+
+    /// Whether it would continue in the same way after it was loaded again, except for what is in flight.
     pub fn is_between_steps(&self) -> bool {
         self.inbox.is_empty()
-            && self.tasks.is_empty()
             && self.missing.is_none()
             && !self.header.status.is_final()
             && self.header.placement == Placement::Runnable

@@ -144,7 +144,7 @@ impl Driver {
         let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
         let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
         // A run with a call in flight cannot leave memory.
-        let guests_may = self.guests.has_room(0, 0);
+        let guests_may = self.guests.has_room(0);
         let mut written = || {
             if may_leave {
                 release_idempotent(runs, runtime, waiting, guests_may);
@@ -245,9 +245,6 @@ impl Driver {
     /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
     /// then it would be found there again and again.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
-        if self.postpone_when_full(run) {
-            return None;
-        }
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
         active.queued = false;
@@ -260,7 +257,7 @@ impl Driver {
             && !self.commands_only
             && active.held.is_none()
             && active.header.placement == Placement::Runnable
-            && (active.origin() == Origin::Operator || self.guests.has_room(0, 0));
+            && (active.origin() == Origin::Operator || self.guests.has_room(0));
         let (step, attempts) = match active.held.take() {
             Some(held) => (held.step, held.attempts),
             None => (Transition::default(), Attempts::default()),
@@ -367,9 +364,6 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
         active.under_way = true;
-        if active.origin() == Origin::Guest {
-            self.guests.begin_step(run);
-        }
         // A limit that was reached is durable before anything follows from it. The commit takes what says so.
         let harmless = advance.harmless && !step.reaches_limit();
         // A step without changes is not stored, but its replies still go out.
@@ -409,9 +403,6 @@ impl Driver {
             called_off: Arc::clone(&called_off),
         });
         active.under_way = true;
-        if active.origin() == Origin::Guest {
-            self.guests.begin_step(run);
-        }
         active.computing = Some(Box::new(PendingComputation {
             advance,
             called_off,
@@ -492,14 +483,13 @@ impl Driver {
         };
         active.under_way = false;
         if active.origin() == Origin::Guest {
-            self.guests.end_step(&run);
             self.pool.iter().for_each(|pool| pool.close(&run));
         }
         let status = active.hosted.status();
         match result {
             None => {
                 reply_all(replies, &Ok(status));
-                if active.withheld && !self.leave_when_full(&run) {
+                if active.is_withheld() && !self.leave_when_full(&run, &mut Vec::new()) {
                     self.release_withheld(&run);
                 }
                 self.queue(&run);
@@ -535,18 +525,15 @@ impl Driver {
                     self.watchers.notify(&run, || paused);
                 }
                 self.buffers.give_back(commit.changes);
-                if too_large.is_none() && self.leave_when_full(&run) {
+                let mut effects = active.hosted.release(step, &committed.receipt);
+                if too_large.is_none() && self.leave_when_full(&run, &mut effects) {
                     reply_all(replies, &Ok(status));
                     return;
                 }
                 let Some(active) = self.runs.get_mut(&run) else {
                     return;
                 };
-                // What was withheld before includes what the step asks for.
-                let effects = match std::mem::take(&mut active.withheld) && !status.is_final() {
-                    true => active.hosted.outstanding(),
-                    false => active.hosted.release(step, &committed.receipt),
-                };
+                let effects = active.take_withheld(effects);
                 if !status.is_final()
                     && let Some(missing) = active.missing.take()
                 {

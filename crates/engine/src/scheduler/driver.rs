@@ -156,7 +156,6 @@ impl Driver {
         self.fire_timers();
         self.run_commits();
         self.admit_waiting();
-        self.queue_postponed();
         self.reply_to_drained();
         let (metrics, guests) = (&self.runtime.metrics, self.guests.totals());
         metrics.held(self.runs.len(), self.timers.len(), guests);
@@ -311,7 +310,6 @@ impl Driver {
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(active) = self.runs.get_mut(run) {
             active.inbox.push_back(Box::new((event, reply)));
-            self.guests.changed |= active.queued;
         }
         self.queue(run);
     }

@@ -210,6 +210,19 @@ pub enum ScheduleError {
     Stopped,
 }
 
+impl ScheduleError {
+    /// Whether the store is to blame, and not a run.
+    fn is_of_store(&self) -> bool {
+        let Self::Store(reason) = self else {
+            return false;
+        };
+        matches!(
+            **reason,
+            StoreError::Io(_) | StoreError::Gone { .. } | StoreError::Failed { .. }
+        )
+    }
+}
+
 impl From<StoreError> for ScheduleError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))

@@ -106,10 +106,10 @@ impl Driver {
         if let Some(active) = self.runs.get(run) {
             return Ok(active.hosted.status());
         }
-        let first_own = self.guests.stop_waiting(run);
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         if status.is_final() {
+            self.guests.stop_waiting(run);
             return Ok(status);
         }
         let loaded = self.program(run, stored.header.program)?;
@@ -126,14 +126,13 @@ impl Driver {
             self.store.set_quarantine(run, placement, None)?;
             active.header.placement = placement;
         }
-        if let Some(first_own) = first_own {
+        if let Some(first_own) = self.guests.stop_waiting(run) {
             active.hosted.continue_from(first_own);
         }
-        active.withheld = self.is_withheld(&mut active);
-        let outstanding = match active.withheld {
-            true => Vec::new(),
-            false => active.hosted.outstanding(),
-        };
+        let mut outstanding = active.hosted.outstanding();
+        if self.is_withheld(&mut active) {
+            active.withheld = std::mem::take(&mut outstanding);
+        }
         self.runs.insert(run.clone(), Box::new(active));
         self.runtime.queue.executed().insert(run);
         self.release(run, outstanding);
@@ -143,7 +142,6 @@ impl Driver {
     /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts but what cancels its
     /// operations. Its program is not cached, so that a resume of another run still says what is lacking.
     pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
-        self.guests.stop_waiting(run);
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         let hash = stored.header.program;
@@ -152,6 +150,7 @@ impl Driver {
         let mut active = ActiveRun::from_stored(stored, loaded);
         active.missing = self.loader.missing_to_cancel(&source);
         active.header.labels.remove(QUARANTINE_LABEL);
+        self.guests.stop_waiting(run);
         self.runs.insert(run.clone(), Box::new(active));
         Ok(status)
     }
@@ -184,7 +183,9 @@ impl Driver {
 
     /// Loads the runs that are due, which arms their timers.
     pub(super) fn load_due(&mut self, now: Timestamp) {
-        let due = match self.store.due(now, DUE_PAGE) {
+        // Those that wait for memory stay in the index.
+        let page = DUE_PAGE + self.guests.totals().1;
+        let due = match self.store.due(now, page) {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(%error, "the index of waiting runs cannot be read");
@@ -192,7 +193,7 @@ impl Driver {
                 return;
             }
         };
-        let full = due.len() == DUE_PAGE;
+        let full = due.len() == page;
         for (_, run) in due {
             // A run that failed a moment ago waits for its own retry.
             if self.retries.tries.contains_key(&run) {
@@ -241,13 +242,7 @@ impl Driver {
         if self.commands_only {
             return;
         }
-        if let ScheduleError::Store(reason) = &error
-            && matches!(
-                **reason,
-                StoreError::Io(_) | StoreError::Gone { .. } | StoreError::Failed { .. }
-            )
-        {
-            // This is an error of the store, not of the run.
+        if error.is_of_store() {
             return;
         }
         let tries = self.retries.tries.entry(run.clone()).or_default();

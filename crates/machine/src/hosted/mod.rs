@@ -235,9 +235,14 @@ impl RunHost {
         self.size.set_bytes(bytes);
     }
 
-    /// About how many bytes of memory its state takes.
+    /// At most about how many bytes of memory its state takes.
     pub fn memory(&mut self) -> u64 {
         self.size.memory(&self.state)
+    }
+
+    /// About how many bytes of memory its state takes. To measure that costs as much as to encode it.
+    pub fn measure_memory(&mut self) -> u64 {
+        self.size.measure(&self.state)
     }
 
     /// How many bytes its state has, when it is time to weigh it: at the latest when it may have

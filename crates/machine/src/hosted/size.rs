@@ -8,8 +8,8 @@ use bincode::error::EncodeError;
 /// The size of a state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
 
-/// The memory of a state is not measured again before this many bytes were recorded.
-const SMALL_IN_MEMORY: u64 = 16 * 1024;
+/// What takes less memory is not measured.
+const SMALL_IN_MEMORY: u64 = 256 * 1024;
 
 /// A value in memory has about this many bytes for each part that is encoded: its tag, its length, its text.
 const PART: u64 = 16;
@@ -50,19 +50,25 @@ impl Size {
         self.unmeasured = self.unmeasured.saturating_add(bytes);
     }
 
-    /// About how many bytes of memory the state takes: measured when it may have doubled.
+    /// At most about how many bytes of memory the state takes: measured when it may have doubled.
     pub fn memory(&mut self, state: &RunState) -> u64 {
-        if self.unmeasured > self.memory.max(SMALL_IN_MEMORY) {
-            let mut estimate = MemoryEstimate::default();
-            // What cannot be encoded is refused when it is to be stored.
-            if bincode::encode_into_writer(state, &mut estimate, bincode::config::standard())
-                .is_ok()
-            {
-                self.memory = estimate.0;
-                self.unmeasured = 0;
-            }
+        // Each byte may be a value.
+        let recorded = self.unmeasured.saturating_mul(PART + 1);
+        match recorded > self.memory.max(SMALL_IN_MEMORY) {
+            true => self.measure(state),
+            false => self.memory.saturating_add(recorded),
         }
-        self.memory.saturating_add(self.unmeasured)
+    }
+
+    /// About how many bytes of memory the state takes.
+    pub fn measure(&mut self, state: &RunState) -> u64 {
+        let mut estimate = MemoryEstimate::default();
+        // What cannot be encoded is refused when it is to be stored.
+        if bincode::encode_into_writer(state, &mut estimate, bincode::config::standard()).is_ok() {
+            self.memory = estimate.0;
+            self.unmeasured = 0;
+        }
+        self.memory
     }
 
     /// The size, when it was time to weigh it.
