@@ -6,13 +6,18 @@ use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
 use std::fmt::Write as _;
-use windlass_engine::report::{
-    DumpFilter, DumpReport, RawReport, RunDump, StateDump, Unreadable, dump,
-};
+use windlass_engine::report::{DumpFilter, DumpReport, RawReport, RunDump, Unreadable, dump};
 use windlass_engine::{EngineError, StoreError, Value, doctor, now};
+use windlass_value::words;
 
 /// The most characters of a value on a line.
 const VALUE: usize = 160;
+/// A larger part of a state has a line for each of its members, in bytes.
+const LINE: usize = 100;
+/// The members of a state that hold data of the run.
+const DATA: [&str; 10] = words! {
+    input variables response signals environment items item inputs output collected
+};
 
 /// The command. What could not be read is also told on standard error, with exit code 8.
 pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
@@ -161,14 +166,14 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
         ),
     );
     line(
-        "state",
+        "checksum",
         run.checksums
             .state
             .clone()
             .unwrap_or_else(|| String::from("unreadable")),
     );
     if let Some(state) = &run.state {
-        a_state(&mut out, state);
+        write_tree(&mut out, 2, "state", state, false);
     }
     if !run.links.is_empty() {
         let _ = writeln!(out, "  mappings");
@@ -182,15 +187,15 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
             link.output,
             link.to,
             link.input,
-            link.kind,
+            Value::encode(link.kind).unwrap_or_default().to_text(),
             when.unwrap_or_default()
         );
     }
     if !run.loops.is_empty() {
         let _ = writeln!(out, "  loop rows");
         for row in &run.loops {
-            let row = Value::encode(row.clone()).unwrap_or_default();
-            a_loop(&mut out, "    ", &row);
+            let (path, row) = (&row.path, Value::encode(row.clone()).unwrap_or_default());
+            write_tree(&mut out, 4, path, &row, false);
         }
     }
     let shown = run.iterations.len();
@@ -218,207 +223,32 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
     out
 }
 
-fn a_state(out: &mut String, state: &StateDump) {
-    let _ = writeln!(out, "  input        {}", output::short(&state.input, VALUE));
-    if let Some(pause) = &state.pause {
-        let _ = writeln!(
-            out,
-            "  paused       {}  {}",
-            pause.since,
-            pause.pause.text()
-        );
-    }
-    if let Some(outcome) = &state.outcome {
-        let _ = writeln!(
-            out,
-            "  outcome      {} at {}  {}",
-            outcome.status.as_str(),
-            outcome.at,
-            output::short(&outcome.document(), VALUE)
-        );
-    }
-    if let Some(variables) = state.variables.as_object().filter(|map| !map.is_empty()) {
-        let _ = writeln!(out, "  variables");
-        for (name, value) in variables {
-            let _ = writeln!(out, "    {name} = {}", output::short(value, VALUE));
-        }
-    }
-    items(&state.cursors).for_each(|one| a_cursor(out, one));
-    for effect in items(&state.effects) {
-        let [id, cursor, action, executor, attempt, requested_at, key] = texts(
-            effect,
-            [
-                "id",
-                "cursor",
-                "action",
-                "executor",
-                "attempt",
-                "requested_at",
-                "key",
-            ],
-        );
-        let timeout = given(effect, "timeout_ms").map(|millis| format!("  timeout {millis}ms"));
-        let _ = writeln!(
-            out,
-            "  effect {id}  cursor {cursor}  {action} ({executor})  attempt {attempt}  asked for \
-             {requested_at}{}\n    key    {key}\n    inputs {}",
-            timeout.unwrap_or_default(),
-            value(effect, "inputs")
-        );
-    }
-    for timer in items(&state.timers) {
-        let [id, cursor, purpose, due_at] = texts(timer, ["id", "cursor", "purpose", "due_at"]);
-        let scope = given(timer, "scope").map(|scope| format!(" of {scope}"));
-        let scope = scope.unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "  timer {id}  cursor {cursor}  {purpose}{scope}  due {due_at}"
-        );
-    }
-    for signal in items(&state.signals) {
-        let payload = value(signal, "payload");
-        let _ = writeln!(out, "  signal {}  {payload}", text_of(signal, "name"));
-    }
-}
-
-fn a_cursor(out: &mut String, cursor: &Value) {
-    let step = given(cursor, "step").unwrap_or_else(|| String::from("-"));
-    let parent = given(cursor, "parent").map(|parent| format!("  forked by {parent}"));
-    let parent = parent.unwrap_or_default();
-    let wait = cursor.get("wait").unwrap_or(&Value::Null);
-    let wait = match text_of(wait, "for").as_str() {
-        "nothing" => String::from("ready"),
-        "signal" => format!("waits for signal {}", text_of(wait, "name")),
-        "branches" => String::from("waits for its branches"),
-        "budget" => String::from("waits for a new budget"),
-        "fault" => format!("raises: {}", output::cut(&text_of(wait, "message"), VALUE)),
-        other => format!("waits for {other} {}", text_of(wait, "id")),
+/// A member of a state, then its members on lines of their own if they do not fit on one. Each member of the run's data is
+/// cut to one line.
+fn write_tree(out: &mut String, indent: usize, name: &str, value: &Value, is_data: bool) {
+    let holds_data = DATA.contains(&name);
+    let members: Vec<(String, &Value)> = match value {
+        _ if is_data || value.fits_in_bytes(LINE) => Vec::new(),
+        Value::Array(items) => { (0..).zip(items.iter()) }
+            .map(|(index, item): (usize, _)| (index.to_string(), item))
+            .collect(),
+        Value::Object(members) => { members.iter() }
+            .map(|(name, member)| (name.to_string(), member))
+            .collect(),
+        _ => Vec::new(),
     };
-    let [id, at] = texts(cursor, ["id", "at"]);
-    let _ = writeln!(out, "  cursor {id}  at s{at} {step}  {wait}{parent}");
-    for frame in members(cursor, "frames") {
-        let [name, entered_at] = texts(frame, ["name", "entered_at"]);
-        let _ = write!(out, "    frame {name}  entered {entered_at}  ");
-        a_frame(out, frame);
+    if members.is_empty() {
+        let text = match is_data || holds_data {
+            true => output::short(value, VALUE),
+            false => output::cut(&value.to_text(), VALUE),
+        };
+        let _ = writeln!(out, "{:indent$}{name:<14} {text}", "");
+        return;
     }
-    members(cursor, "records").for_each(|one| a_record(out, "    record", one));
-}
-
-/// What is stored for a scope.
-fn a_frame(out: &mut String, frame: &Value) {
-    match text_of(frame, "frame").as_str() {
-        "graph" => {
-            let [steps, visit] = texts(frame, ["steps", "visit"]);
-            let _ = writeln!(
-                out,
-                "graph  {steps} nodes entered, visit {visit} of this one"
-            );
-        }
-        "loop" => {
-            out.push_str("loop\n");
-            a_loop(out, "      ", frame.get("state").unwrap_or(&Value::Null));
-            let kept = frame.get("kept").and_then(Value::as_object);
-            for (name, value) in kept.into_iter().flatten() {
-                let _ = writeln!(out, "      kept {name} = {}", output::short(value, VALUE));
-            }
-            members(frame, "last").for_each(|one| a_record(out, "      last", one));
-        }
-        "try" => {
-            let [attempt, max_attempts] = texts(frame, ["attempt", "max_attempts"]);
-            let _ = write!(out, "try  attempt {attempt}/{max_attempts}");
-            if let Some(fault) = frame.get("last_fault").filter(|fault| !fault.is_null()) {
-                let [kind, at, message] = texts(fault, ["kind", "at", "message"]);
-                let message = output::cut(&message, VALUE);
-                let _ = write!(out, "  last fault {kind} at {at}: {message}");
-            }
-            if let Some(due) = given(frame, "next_due_at") {
-                let _ = write!(out, "  next attempt {due}");
-            }
-            out.push('\n');
-        }
-        "deadline" => {
-            let [timer, after_ms] = texts(frame, ["timer", "after_ms"]);
-            let _ = writeln!(out, "deadline  timer {timer}  after {after_ms} ms");
-        }
-        "fork" => {
-            let [started, running] = texts(frame, ["started", "running"]);
-            let closed = match frame.get("closed") {
-                Some(Value::Bool(true)) => "  closed",
-                _ => "",
-            };
-            let _ = writeln!(
-                out,
-                "fork  {} branches, {started} started, {running} running{closed}",
-                members(frame, "branches").count()
-            );
-        }
-        "branch" => {
-            let item = value(frame, "item");
-            let _ = writeln!(out, "branch {}  item {item}", text_of(frame, "index"));
-        }
-        "root" => {
-            let _ = writeln!(out, "root  environment {}", value(frame, "environment"));
-        }
-        "apart" => {
-            let variables = value(frame, "variables");
-            let index = text_of(frame, "index");
-            let _ = writeln!(out, "branch {index}  variables of its own {variables}");
-        }
-        other => {
-            let _ = writeln!(out, "{other}");
+    let _ = writeln!(out, "{:indent$}{name}", "");
+    for (name, member) in members {
+        if holds_data || !member.is_null() {
+            write_tree(out, indent + 2, &name, member, holds_data);
         }
     }
-}
-
-fn a_record(out: &mut String, head: &str, record: &Value) {
-    let error = given(record, "error");
-    let error = error.map(|error| format!("  error {}", output::cut(&error, VALUE)));
-    let [action, status, attempts, ended_at] =
-        texts(record, ["action", "status", "attempts", "ended_at"]);
-    let _ = writeln!(
-        out,
-        "{head} {action}  {status}  attempts {attempts}  ended {ended_at}  {}{}",
-        value(record, "output"),
-        error.unwrap_or_default()
-    );
-}
-
-/// Every field that has a value.
-fn a_loop(out: &mut String, indent: &str, row: &Value) {
-    let [path, kind] = texts(row, ["path", "kind"]);
-    let _ = writeln!(out, "{indent}{path} ({kind})");
-    for name in row.as_object().into_iter().flat_map(|row| row.keys()) {
-        if let Some(shown) = given(row, name).filter(|_| !matches!(&**name, "path" | "kind")) {
-            let _ = writeln!(out, "{indent}  {name:<20} {shown}");
-        }
-    }
-}
-
-// ── parts of the report (docs/dump.schema.json) ─────────────────────────────────────────────────
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-fn members<'v>(of: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
-    of.get(name).into_iter().flat_map(items)
-}
-
-/// Text without quotes, other values as JSON; none: null.
-fn given(of: &Value, name: &str) -> Option<String> {
-    let value = of.get(name).filter(|value| !value.is_null());
-    value.map(Value::to_text)
-}
-
-fn text_of(of: &Value, name: &str) -> String {
-    given(of, name).unwrap_or_default()
-}
-
-fn texts<const N: usize>(of: &Value, names: [&str; N]) -> [String; N] {
-    names.map(|name| text_of(of, name))
-}
-
-/// A value of the run, in short.
-fn value(of: &Value, name: &str) -> String {
-    output::short(of.get(name).unwrap_or(&Value::Null), VALUE)
 }

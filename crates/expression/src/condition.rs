@@ -1,7 +1,7 @@
 //! Conditions: text, or WDL's object form. What they give must be a boolean; Jinja's truth is
 //! Python's.
 
-use super::jinja::{Flavor, Jinja};
+use super::jinja::{Flavor, Jinja, TemplateCache};
 use super::template::{Kind, Template, blame, is_jinja, is_wdl};
 use super::wdl::ast::{AstSpan, Expr, Node};
 use super::wdl::eval::{Ctx, describe};
@@ -48,12 +48,21 @@ enum TestKind {
 impl Condition {
     /// A condition from text: WDL, or a bare Jinja expression.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        Self::parse_cached(text, syntax, &TemplateCache::default())
+    }
+
+    /// The same as one of the texts of a file.
+    pub fn parse_cached(
+        text: &str,
+        syntax: Syntax,
+        cache: &TemplateCache,
+    ) -> Result<Self, ParseError> {
         let kind = match syntax {
             Syntax::Azure => wdl(text, syntax)?,
             Syntax::Loom if is_wdl(text) => wdl(text, syntax)?,
-            Syntax::Loom => jinja(text, Flavor::Strict)?,
-            Syntax::Jinja => jinja(text, Flavor::Tea)?,
-            Syntax::Graph => jinja(text, Flavor::Graph)?,
+            Syntax::Loom => jinja(text, Flavor::Strict, cache)?,
+            Syntax::Jinja => jinja(text, Flavor::Tea, cache)?,
+            Syntax::Graph => jinja(text, Flavor::Graph, cache)?,
         };
         Ok(Self::of(text.to_owned(), kind))
     }
@@ -218,13 +227,17 @@ fn wdl(text: &str, syntax: Syntax) -> Result<TestKind, ParseError> {
     }
 }
 
-fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
+fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<TestKind, ParseError> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Err(shape("the condition is empty".into()));
     }
+    let compiled = |text: &str, bare, flipped| {
+        let compiled = cache.compile(text, flavor, bare)?;
+        Ok(TestKind::Jinja(compiled, flipped))
+    };
     if is_jinja(text) {
-        return Ok(TestKind::Jinja(Jinja::template(text, flavor)?, false));
+        return compiled(text, false, false);
     }
     let word = |text: &str| {
         !text.is_empty()
@@ -238,19 +251,16 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
     };
     if flavor == Flavor::Tea && is_key(bare) {
         let key = format!("state.get('{bare}', false)");
-        return Ok(TestKind::Jinja(Jinja::expression(&key, flavor)?, flipped));
+        return compiled(&key, true, flipped);
     }
     match trimmed.strip_prefix('!').map(str::trim_start) {
         Some(name) if word(name) => {
             let start = text.len() - text.trim_start().len();
             let skipped = start + trimmed.len() - name.len();
             let blank = " ".repeat(skipped);
-            Ok(TestKind::Jinja(
-                Jinja::expression(&format!("{blank}{name}"), flavor)?,
-                true,
-            ))
+            compiled(&format!("{blank}{name}"), true, true)
         }
-        _ => Ok(TestKind::Jinja(Jinja::expression(text, flavor)?, false)),
+        _ => compiled(text, true, false),
     }
 }
 

@@ -42,7 +42,7 @@ pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode, SCHEDULE_MEMBERS};
 pub use error::{EvalError, Missing, ParseError};
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
-pub use jinja::{budget_exhausted, python_quoted, with_template_cache};
+pub use jinja::{TemplateCache, python_quoted};
 pub use reference::{LAST_RUN, Reference};
 pub use schema::Schema;
 #[cfg(feature = "schema")]

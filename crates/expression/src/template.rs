@@ -3,7 +3,7 @@
 
 use super::binding::Binding;
 use super::data::Data;
-use super::jinja::{Flavor, Jinja};
+use super::jinja::{Flavor, Jinja, TemplateCache};
 use super::secret::Shorthand;
 use super::wdl::ast::{AstSpan, Expr, RefusedCall};
 use super::wdl::eval::{Ctx, Fail};
@@ -55,8 +55,17 @@ pub(super) enum TemplatePart {
 impl Template {
     /// Parses one string. Text without any expression gives a constant.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        Self::parse_cached(text, syntax, &TemplateCache::default())
+    }
+
+    /// The same as one of the texts of a file.
+    pub fn parse_cached(
+        text: &str,
+        syntax: Syntax,
+        cache: &TemplateCache,
+    ) -> Result<Self, ParseError> {
         if let Some(shorthand) = Shorthand::of(text, syntax) {
-            return Self::parse_text(&shorthand.text, syntax).map_err(|error| {
+            return Self::parse_text(&shorthand.text, syntax, cache).map_err(|error| {
                 let place = shorthand.back(error.offset..error.offset + error.length);
                 ParseError {
                     offset: place.start,
@@ -65,16 +74,16 @@ impl Template {
                 }
             });
         }
-        Self::parse_text(text, syntax)
+        Self::parse_text(text, syntax, cache)
     }
 
-    fn parse_text(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+    fn parse_text(text: &str, syntax: Syntax, cache: &TemplateCache) -> Result<Self, ParseError> {
         match syntax {
             Syntax::Azure => wdl(text, false),
-            Syntax::Jinja => jinja(text, Flavor::Tea),
-            Syntax::Graph => jinja(text, Flavor::Graph),
+            Syntax::Jinja => jinja(text, Flavor::Tea, cache),
+            Syntax::Graph => jinja(text, Flavor::Graph, cache),
             Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
-            Syntax::Loom => jinja(text, Flavor::Strict),
+            Syntax::Loom => jinja(text, Flavor::Strict, cache),
         }
     }
 
@@ -351,13 +360,12 @@ pub(super) fn key_text(key: &Value) -> String {
     text
 }
 
-fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
+fn jinja(text: &str, flavor: Flavor, cache: &TemplateCache) -> Result<Template, ParseError> {
     if !is_jinja(text) {
         return Ok(Template::constant(Value::text(text)));
     }
-    Ok(Template(Arc::new(Kind::Jinja(Jinja::template(
-        text, flavor,
-    )?))))
+    let compiled = cache.compile(text, flavor, false)?;
+    Ok(Template(Arc::new(Kind::Jinja(compiled))))
 }
 
 /// What to do about text that follows a whole expression.

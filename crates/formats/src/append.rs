@@ -18,11 +18,11 @@ pub(super) const TEA_FILES: &str = "_files";
 const AT_ONCE: &str = "appended at the same time as another";
 
 /// What a run remembers of its files in a variable: for the executor.
-pub(super) fn files(variable: &str) -> Result<Template, ParseError> {
-    jinja(&format!(
-        "{{{{ {}.get('{variable}', {{}}) }}}}",
-        root(variable)
-    ))
+pub(super) fn files(reader: &Reader<'_>, variable: &str) -> Result<Template, ParseError> {
+    jinja(
+        reader,
+        &format!("{{{{ {}.get('{variable}', {{}}) }}}}", root(variable)),
+    )
 }
 
 /// Whether a file is rewritten (`replace: true`), or its content remains (`append: true`, the
@@ -56,29 +56,38 @@ pub(super) fn replaces(
 }
 
 /// Whether the run does not know yet how long a file is.
-pub(super) fn unknown(variable: &str, path: &Template) -> Result<Condition, ParseError> {
-    let known = Template::call("contains", vec![files(variable)?, path.clone()])?;
+pub(super) fn unknown(
+    reader: &Reader<'_>,
+    variable: &str,
+    path: &Template,
+) -> Result<Condition, ParseError> {
+    let known = Template::call("contains", vec![files(reader, variable)?, path.clone()])?;
     Ok(Condition::from_template(known)?.negated())
 }
 
 /// Remembers how long a file is, before the first append to it: its existing content is never cut
 /// off. Another spelling of a known file is measured, too, which changes nothing.
-pub(super) fn measure(variable: &str, path: &Template, span: Span) -> Result<Call, ParseError> {
+pub(super) fn measure(
+    reader: &Reader<'_>,
+    variable: &str,
+    path: &Template,
+    span: Span,
+) -> Result<Call, ParseError> {
     let inputs = object([
         ("path", path.clone()),
         ("measure", Template::constant(Value::Bool(true))),
-        ("files", files(variable)?),
+        ("files", files(reader, variable)?),
     ]);
     Ok(Call {
-        then: vec![measured(variable, span)?],
+        then: vec![measured(reader, variable, span)?],
         ..call(EXECUTOR, inputs)
     })
 }
 
 /// Replaces the old files with those that the run rewrote.
-pub(super) fn put(variable: &str) -> Result<Call, ParseError> {
+pub(super) fn put(reader: &Reader<'_>, variable: &str) -> Result<Call, ParseError> {
     let put = Template::constant(Value::Bool(true));
-    let inputs = object([("put", put), ("files", files(variable)?)]);
+    let inputs = object([("put", put), ("files", files(reader, variable)?)]);
     Ok(call(EXECUTOR, inputs))
 }
 
@@ -100,21 +109,25 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
 }
 
 /// What a run remembers of a file before it appends: nothing new when it knows the file.
-fn measured(variable: &str, span: Span) -> Result<Assignment, ParseError> {
-    let told = jinja("{{ result.get('files') }}")?;
-    let value = Template::call("union", vec![told, files(variable)?])?;
+fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignment, ParseError> {
+    let told = jinja(reader, "{{ result.get('files') }}")?;
+    let value = Template::call("union", vec![told, files(reader, variable)?])?;
     Ok(set(variable, value, span))
 }
 
 /// What a run remembers of an append. One that did not know of the last one ran at the same time:
 /// that is a fault, also where it was repeated after a crash and only the run can tell.
-pub(super) fn remember(variable: &str, span: Span) -> Result<Assignment, ParseError> {
+pub(super) fn remember(
+    reader: &Reader<'_>,
+    variable: &str,
+    span: Span,
+) -> Result<Assignment, ParseError> {
     let root = root(variable);
     let last = format!("{{{{ {root}.get('{variable}', {{}}).get(result.get('file')) }}}}");
-    let knew = jinja("{{ result.get('from') }}")?;
-    let in_order = Template::call("equals", vec![jinja(&last)?, knew])?;
-    let told = jinja("{{ result.get('files') }}")?;
-    let all = Template::call("union", vec![files(variable)?, told])?;
+    let knew = jinja(reader, "{{ result.get('from') }}")?;
+    let in_order = Template::call("equals", vec![jinja(reader, &last)?, knew])?;
+    let told = jinja(reader, "{{ result.get('files') }}")?;
+    let all = Template::call("union", vec![files(reader, variable)?, told])?;
     let fault = Template::call("int", vec![text(AT_ONCE)])?;
     let value = Template::call("if", vec![in_order, all, fault])?;
     Ok(set(variable, value, span))
@@ -128,8 +141,8 @@ fn root(variable: &str) -> &'static str {
     }
 }
 
-fn jinja(text: &str) -> Result<Template, ParseError> {
-    Template::parse(text, Syntax::Jinja)
+fn jinja(reader: &Reader<'_>, text: &str) -> Result<Template, ParseError> {
+    Template::parse_cached(text, Syntax::Jinja, &reader.templates)
 }
 
 fn set(variable: &str, value: Template, span: Span) -> Assignment {

@@ -1,6 +1,7 @@
 //! Pieces of `hir` and templates that the readers of all formats put together. Nothing here reads a
 //! file.
 
+use super::reader::Reader;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
 use windlass_model::model::{Dialect, EventTriggers, Name, NamedSpans, OnLimit, OnMissing, Test};
@@ -128,13 +129,13 @@ pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Template)>) -> Tem
 }
 
 /// A template of a format's own.
-pub(super) fn jinja(text: &str) -> Template {
-    let template = Template::parse(text, Syntax::Jinja);
+pub(super) fn jinja(reader: &Reader<'_>, text: &str) -> Template {
+    let template = Template::parse_cached(text, Syntax::Jinja, &reader.templates);
     debug_assert!(template.is_ok(), "{text}: {template:?}");
     template.unwrap_or_else(|_| Template::constant(Value::Null))
 }
 
 /// The value of an expression of a format's own.
-pub(super) fn expression(text: &str) -> Template {
-    jinja(&format!("{{{{ {text} }}}}"))
+pub(super) fn expression(reader: &Reader<'_>, text: &str) -> Template {
+    jinja(reader, &format!("{{{{ {text} }}}}"))
 }

@@ -62,7 +62,7 @@ pub(super) fn data_in_code(
     is_template: bool,
 ) {
     let text = code.as_str().unwrap_or_default();
-    let found = pieces(text).find(|found| {
+    let found = pieces(reader, text).find(|found| {
         // Where nothing is rendered, braces outside of a text are the language's own.
         is_template || (found.data.is_some() && is_quoted(text, found.offset))
     });
@@ -89,7 +89,7 @@ pub(super) fn data_in_code(
 }
 
 /// The parts of a text that a template would render, as far as they read data.
-fn pieces(text: &str) -> impl Iterator<Item = DataInCode> {
+fn pieces(reader: &Reader<'_>, text: &str) -> impl Iterator<Item = DataInCode> {
     text.match_indices("{{")
         .map(|(offset, _)| (offset, "}}"))
         .chain(text.match_indices("{%").map(|(offset, _)| (offset, "%}")))
@@ -98,7 +98,9 @@ fn pieces(text: &str) -> impl Iterator<Item = DataInCode> {
             let length = rest.find(end)? + end.len();
             let piece = rest.get(..length)?;
             let references = match end {
-                "}}" => Template::parse(piece, Syntax::Jinja).ok()?.references(),
+                "}}" => Template::parse_cached(piece, Syntax::Jinja, &reader.templates)
+                    .ok()?
+                    .references(),
                 // A block ends elsewhere, so it is recognised by its keywords.
                 _ => match piece.contains(" in ") || piece.contains("if ") {
                     true => vec![Reference::Anything],
@@ -131,7 +133,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example authentication: { type: Bearer, token: \"${secret:API_TOKEN}\" }";
     let azure = reader.syntax == Syntax::Azure;
     let computed = |reader: &mut Reader<'_>, node: &Node| {
-        let template = Template::parse(node.as_str().unwrap_or_default(), reader.syntax);
+        let template = reader.parse(node.as_str().unwrap_or_default());
         template.is_ok_and(|template| template.as_constant().is_none())
     };
     if matches!(node.kind, Kind::Null) || computed(reader, node) {

@@ -7,7 +7,7 @@
 
 use super::reader::{Mention, Reader};
 use std::collections::BTreeSet;
-use windlass_expression::{Reference, Syntax, Template};
+use windlass_expression::{Reference, Syntax};
 use windlass_model::hir::EnvironmentRead;
 use windlass_model::model::Name;
 use windlass_source::source::{Kind, Node};
@@ -31,7 +31,7 @@ pub(super) fn reads(
     workflow: &Node,
 ) -> Vec<EnvironmentRead> {
     let mut used_as_keys = BTreeSet::new();
-    keys(workflow, reader.syntax, false, &mut used_as_keys);
+    keys(reader, workflow, false, &mut used_as_keys);
     let mut reads: Vec<EnvironmentRead> = Vec::new();
     for mention in mentions {
         let Reference::Environment(name) = &mention.reference else {
@@ -65,10 +65,10 @@ fn is_key(name: &str) -> bool {
 }
 
 /// The variables in fields that hold keys.
-fn keys(node: &Node, syntax: Syntax, in_key: bool, found: &mut BTreeSet<String>) {
+fn keys(reader: &Reader<'_>, node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
     match &node.kind {
         Kind::String(text) if in_key && text.text.contains("env") => {
-            let template = Template::parse(&text.text, syntax);
+            let template = reader.parse(&text.text);
             let references = template.map(|template| template.references());
             // Text that is not a template is reported where it is read.
             found.extend(
@@ -81,14 +81,14 @@ fn keys(node: &Node, syntax: Syntax, in_key: bool, found: &mut BTreeSet<String>)
             );
         }
         Kind::Array(items) => {
-            let each = |item| keys(item, syntax, in_key, found);
+            let each = |item| keys(reader, item, in_key, found);
             items.iter().for_each(each);
         }
         Kind::Object(entries) => {
             for entry in entries {
                 let field = entry.key.to_lowercase().replace('-', "_");
                 let in_key = in_key || FIELDS.contains(&&*field);
-                keys(&entry.value, syntax, in_key, found);
+                keys(reader, &entry.value, in_key, found);
             }
         }
         _ => {}

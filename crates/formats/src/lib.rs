@@ -51,7 +51,7 @@ pub use tea::AUTO_CONTINUE;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
-use windlass_expression::{TableFormat, with_template_cache};
+use windlass_expression::TableFormat;
 use windlass_model::hir::Workflow;
 use windlass_model::model::{Dialect, Status};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
@@ -225,14 +225,14 @@ pub fn read(
     dialect: Option<Dialect>,
     caps: &Caps,
 ) -> (Option<Workflow>, Diagnostics) {
-    with_template_cache(|| read_bundle(bundle, dialect, caps, &mut MissingInputs::default()))
+    read_bundle(bundle, dialect, caps, &mut MissingInputs::default())
 }
 
 /// What the workflow of a bundle asks for and nothing in the bundle gives.
 #[must_use]
 pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> MissingInputs {
     let mut wanted = MissingInputs::default();
-    with_template_cache(|| read_bundle(bundle, dialect, caps, &mut wanted));
+    read_bundle(bundle, dialect, caps, &mut wanted);
     wanted
 }
 

@@ -3,9 +3,10 @@
 
 use super::json_hint::as_json;
 use super::vocabulary::Key;
+use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, Value, budget_exhausted,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value,
 };
 use windlass_model::hir::Script;
 use windlass_model::model::Name;
@@ -34,6 +35,8 @@ pub struct Reader<'a> {
     pub mentions: Vec<Mention>,
     /// Texts are for a shell, where `${NAME}` is a variable of the environment.
     pub in_shell: bool,
+    /// The compiled templates of all files of the workflow.
+    pub templates: Rc<TemplateCache>,
 }
 
 impl<'a> Reader<'a> {
@@ -44,6 +47,15 @@ impl<'a> Reader<'a> {
             diagnostics,
             mentions: Vec::new(),
             in_shell: false,
+            templates: Rc::default(),
+        }
+    }
+
+    /// Reads another file for the same workflow.
+    pub fn of_file<'b>(&'b mut self, file: &'b SourceFile) -> Reader<'b> {
+        Reader {
+            templates: Rc::clone(&self.templates),
+            ..Reader::new(file, self.syntax, self.diagnostics)
         }
     }
 
@@ -233,7 +245,7 @@ impl<'a> Reader<'a> {
     pub fn template(&mut self, node: &Node) -> Template {
         match &node.kind {
             Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
-            Kind::String(text) => match Template::parse(&text.text, self.syntax) {
+            Kind::String(text) => match self.parse(&text.text) {
                 Ok(template) => {
                     self.warn_missing_marker(node, &text.text);
                     self.foreign_placeholders(node, &text.text);
@@ -259,6 +271,11 @@ impl<'a> Reader<'a> {
                 Template::constant(constant(node))
             }
         }
+    }
+
+    /// Parses a text in the language of the file.
+    pub fn parse(&self, text: &str) -> Result<Template, ParseError> {
+        Template::parse_cached(text, self.syntax, &self.templates)
     }
 
     /// Calls that no function takes: in a definition they fail only where they are evaluated.
@@ -332,7 +349,7 @@ impl<'a> Reader<'a> {
     }
 
     fn key(&mut self, entry: &Entry) -> Template {
-        match Template::parse(&entry.key, self.syntax) {
+        match self.parse(&entry.key) {
             Ok(template) => {
                 for reference in template.references() {
                     let span = entry.key_span;
@@ -360,10 +377,11 @@ impl<'a> Reader<'a> {
             return None;
         }
         let parsed = match &node.kind {
-            Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
-                self.warn_of_refused(node, condition.refused_calls());
-                self.mention(node, condition.references());
-            }),
+            Kind::String(text) => Condition::parse_cached(&text.text, self.syntax, &self.templates)
+                .inspect(|condition| {
+                    self.warn_of_refused(node, condition.refused_calls());
+                    self.mention(node, condition.references());
+                }),
             Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
             Kind::Null | Kind::Int(_) | Kind::Float(_) | Kind::Array(_) => {
                 let what = format!("`{}`", entry.key);
@@ -405,7 +423,7 @@ impl<'a> Reader<'a> {
 
     /// Whether there is no more room for templates; then that is reported.
     fn is_full(&mut self, node: &Node) -> bool {
-        let full = budget_exhausted();
+        let full = self.templates.is_full();
         if full {
             let message = "the file has more templates than fit into 56 MiB of memory";
             let hint = "thousands of templates are data: a step can read them, or be given them as an input";

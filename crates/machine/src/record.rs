@@ -24,7 +24,7 @@ const MAX_NESTING: u32 = 64;
 const MAX_FOLLOWED: u32 = 256;
 
 /// One action's record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ActionRecord {
     /// How it ended.
     pub status: Status,
@@ -122,7 +122,8 @@ impl<Context> Decode<Context> for ActionRecord {
 bincode::impl_borrow_decode!(ActionRecord);
 
 /// What an action gave.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Output {
     Value(Value),
     /// The value that a variable has now. Only in a change: applied, it is that value.

@@ -39,7 +39,7 @@ run_id!(
 );
 
 /// A run between two events.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct RunState {
     /// The run's own id, part of every idempotency key.
     pub id: Name,
@@ -71,7 +71,7 @@ pub struct RunState {
 }
 
 /// One thread of control.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Cursor {
     /// Its current state.
     pub at: StateId,
@@ -106,7 +106,8 @@ impl Cursor {
 }
 
 /// What a cursor waits for.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Wait {
     /// Nothing: it can continue at once.
     Ready,
@@ -130,7 +131,7 @@ pub enum Wait {
 }
 
 /// A question that a run asked people.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct AskedQuestion {
     /// The signal that answers it.
     pub signal: Name,
@@ -163,7 +164,7 @@ impl Wait {
 }
 
 /// A scope a cursor is in.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Frame {
     pub scope: ScopeId,
     /// What is stored for it.
@@ -172,7 +173,8 @@ pub struct Frame {
 }
 
 /// What is stored for a scope while a cursor is in it.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FrameKind {
     /// Nothing.
     Plain,
@@ -199,7 +201,7 @@ pub enum FrameKind {
 }
 
 /// How many nodes of a graph were entered.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
 pub struct GraphState {
     /// Number of nodes entered in total.
     pub steps: u32,
@@ -209,7 +211,7 @@ pub struct GraphState {
     pub visits: BTreeMap<StateId, u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct DeadlineState {
     /// The timer that cancels what is in it.
     pub timer: TimerId,
@@ -218,7 +220,7 @@ pub struct DeadlineState {
 }
 
 /// A branch that works on the variables of its fork.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct ItemState {
     /// Its index in the fork.
     pub index: u32,
@@ -227,7 +229,7 @@ pub struct ItemState {
 }
 
 /// A branch that works on variables of its own.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct IsolatedState {
     /// Its index in the fork.
     pub index: u32,
@@ -267,15 +269,15 @@ pub struct LoopState {
     /// How the last iteration ended.
     pub last_status: Option<Status>,
     /// The records of the iteration before the current one; none between iterations.
-    #[serde(skip)]
+    #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub last: Records,
     /// What is collected of its iterations, by name: always an object.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub collected: Value,
     /// How it ended; none while it runs.
     pub ended: Option<LoopEnd>,
     /// The pages it has been at, by what their tokens hash to: the iteration that read each.
-    #[serde(skip)]
+    #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<u128, u64>,
 }
 
@@ -308,7 +310,7 @@ impl LoopState {
 }
 
 /// The progress of a try.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct TryState {
     /// Which attempt runs or is waited for, from 1.
     pub attempt: u32,
@@ -321,7 +323,7 @@ pub struct TryState {
 }
 
 /// Branches and their outcomes.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct ForkState {
     /// A foreach's items, an array; null for other forks.
     pub items: Value,
@@ -346,7 +348,8 @@ impl ForkState {
 }
 
 /// How far a branch is.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BranchState {
     /// It has not started.
     Pending,
@@ -356,7 +359,7 @@ pub enum BranchState {
 }
 
 /// How a branch ended.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct BranchOutcome {
     /// Succeeded, Failed, TimedOut, Skipped, or Cancelled by a `break_when`.
     pub status: Status,
@@ -367,7 +370,7 @@ pub struct BranchOutcome {
 }
 
 /// An effect that was asked for.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct PendingEffect {
     /// The cursor that waits for it.
     pub cursor: CursorId,
@@ -380,7 +383,7 @@ pub struct PendingEffect {
 }
 
 /// A timer that was armed.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct PendingTimer {
     pub cursor: CursorId,
     /// When it fires.
@@ -442,7 +445,7 @@ impl RunState {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Outcome {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
@@ -454,7 +457,7 @@ pub struct Outcome {
 }
 
 /// A fault and where in the run it happened.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct RunError {
     pub fault: Fault,
     pub action: Option<Name>,

@@ -1,9 +1,9 @@
 //! What is removed: rows beyond the retention, runs that are deleted, programs that no run pins.
 //! Nothing that a run needs to continue is ever removed here while the run exists.
 
+use super::archive::Chunks;
 use super::commit::{Entry, Writer};
 use super::header::Bounds;
-use super::iteration_archive::Chunks;
 use super::journal::{Line, LoopRows, NewestRows, RetainedRows};
 use super::journal_walk::Order;
 use super::keys::{self, Family};

@@ -4,21 +4,21 @@
 //! several, packed. This file decodes them; `journal_walk` reads their rows, `commit` writes them, `pack` packs them,
 //! and `compaction` removes the oldest.
 
+use super::archive::{Chunks, reported_facts};
 use super::codec::{self, BadRecord};
 use super::compress;
 use super::header::Bounds;
-use super::iteration_archive::Chunks;
-use super::iterations::{LastStatus, action_facts};
 use super::journal_walk::{Order, missing_changes};
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{RowReader, corrupt};
 use super::write_batch::WrittenPieces;
-use super::{Commit, StoreError, iteration_of};
+use super::{Commit, StoreError};
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
-use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState, failed_actions};
+use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
 /// What one commit has to tell.
@@ -272,6 +272,15 @@ impl NewestRows {
     }
 }
 
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastStatus {
+    pub iteration: u64,
+    pub status: Status,
+    /// Whether an action of it failed.
+    pub has_failure: bool,
+}
+
 /// Rows of loops by their paths; the newest of those that ended are stored.
 #[derive(Default)]
 pub struct LoopRows(BTreeMap<LoopPath, LoopState>);
@@ -400,12 +409,11 @@ impl<K: Kv> RowReader<K> {
                     has_failure: false,
                 });
             }
-            for (what, _) in failed_actions(&line.history) {
-                let failed = action_facts(what)
-                    .and_then(|(inside, iteration, _)| iteration_of(path, inside, iteration));
-                let failed = found.iter_mut().find(|one| Some(one.iteration) == failed);
-                if let Some(one) = failed {
-                    one.has_failure = true;
+            for fact in reported_facts(&line.history).filter(|fact| fact.error.is_some()) {
+                let own =
+                    |one: &&mut LastStatus| fact.path == path && fact.iteration == one.iteration;
+                if let Some(failed) = found.iter_mut().find(own) {
+                    failed.has_failure = true;
                 }
             }
             let all = found.len() as u64 >= wanted.end.saturating_sub(wanted.start);

@@ -3,14 +3,15 @@
 use super::RunHeader;
 use super::StoreError;
 use super::codec::{self, BadRecord};
-use super::journal::changes;
+use super::journal::{Line, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, Range};
 use super::pack;
 use super::rows::{Record, RowReader, corrupt, unknown};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
-use windlass_machine::{Change, RunState};
+use windlass_machine::{Change, HistoryEvent, RunState};
+use windlass_value::time::Timestamp;
 
 /// The first key behind all records of a run.
 fn end_of_journal(run: &str) -> Vec<u8> {
@@ -171,6 +172,15 @@ impl CopiedRun {
     }
 }
 
+/// What one commit did, and what it has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitRecord {
+    /// What changed; nothing where an earlier version stored a snapshot with it.
+    pub changes: Vec<Change>,
+    /// What the history reports.
+    pub history: Vec<HistoryEvent>,
+}
+
 impl<K: Kv> RowReader<K> {
     /// Reads the records of these revisions until `read` breaks; every one must be there.
     pub(super) fn walk<T>(
@@ -316,5 +326,69 @@ impl<K: Kv> RowReader<K> {
             tail: tail.collect::<Result<_, StoreError>>()?,
             header,
         })
+    }
+
+    /// The commits up to `last` that were made since `since`, contain something that is wanted, and are
+    /// still there; the oldest first.
+    pub(super) fn read_commits(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        let header = self.known(run)?;
+        let newest = header.header.revision;
+        let all = (
+            header.bounds.first,
+            last.map_or(newest, |last| last.min(newest)),
+        );
+        let mut found = Vec::new();
+        let read = |bytes: &[u8]| {
+            let line = Line::decode(bytes)?;
+            let changes = match line.history.iter().any(wanted) {
+                true => Some(changes(bytes)?.1),
+                false => None,
+            };
+            Ok((line.history, changes))
+        };
+        self.walk(
+            run,
+            all,
+            Order::NewestFirst,
+            read,
+            |_, (history, changes)| {
+                let before = history.iter().any(|event| event.at < since);
+                found.extend(changes.map(|changes| CommitRecord { changes, history }));
+                match before {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The changes of the `limit` commits up to `last`, with their numbers, as far as they are still
+    /// there; the newest first.
+    pub(super) fn read_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        let header = self.known(run)?;
+        let all = (header.bounds.first, last.min(header.header.revision));
+        let mut found = Vec::new();
+        let read = |bytes: &[u8]| Ok(changes(bytes)?.1);
+        self.walk(run, all, Order::NewestFirst, read, |number, changes| {
+            found.push((number, changes));
+            match found.len() < limit {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        Ok(found)
     }
 }

@@ -12,7 +12,7 @@
 // What only a second database would use.
 #![cfg_attr(not(feature = "fjall"), allow(dead_code, unused_imports))]
 
-mod cells;
+mod archive;
 mod codec;
 mod commit;
 mod compaction;
@@ -27,14 +27,11 @@ mod file_identity;
 mod fjall;
 mod header;
 mod integrity;
-mod iteration_archive;
-mod iterations;
 mod journal;
 mod journal_walk;
 mod keys;
 mod kind;
 mod kv;
-mod loop_iterations;
 mod memory;
 mod named;
 mod pack;
@@ -51,14 +48,15 @@ mod watermark;
 mod workflow_state;
 mod write_batch;
 
+pub use archive::{EndedIteration, LoopIterations, RowLocation, iteration_of};
 pub use copy::{ConversionSummary, compact, convert, restore};
 pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
-pub use iterations::{CommitRecord, EndedIteration, LastStatus, RowLocation, iteration_of};
+pub use journal::LastStatus;
+pub use journal_walk::CommitRecord;
 pub use keys::MAX_RUN_ID;
 pub use kind::StoreKind;
-pub use loop_iterations::LoopIterations;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};
 pub use repair::{dump_damaged, inspect_damaged, repair};

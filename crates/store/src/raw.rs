@@ -2,9 +2,9 @@
 //! really written. It takes nothing from one row to understand another, and
 //! never changes a store.
 
+use super::archive::describe_row;
 use super::codec::{self, BadRecord};
 use super::header::{Root, StoredHeader};
-use super::iteration_archive::describe_row;
 use super::journal::{Line, RetainedRows, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};

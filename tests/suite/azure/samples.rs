@@ -101,11 +101,15 @@ fn assert_holds(what: &str, whole: &Value, part: &Value) {
 async fn statuses(run: &str, state: &str) -> Value {
     let dump = windlass(strings(&["dump", run, "--state", state, "-o", "json"])).await;
     let dump = document(&dump);
-    let records = dump["runs"][0]["state"]["cursors"][0]["records"].as_array();
-    let pairs = records.unwrap().iter().map(|record| {
-        let name = record["action"].as_str().unwrap().to_owned();
-        (name, record["status"].clone())
-    });
+    let mut cursors = dump["runs"][0]["state"]["cursors"]
+        .as_object()
+        .unwrap()
+        .values();
+    let records = cursors.next().unwrap()["records"]
+        .as_object()
+        .unwrap()
+        .iter();
+    let pairs = records.map(|(name, record)| (name.clone(), record["status"].clone()));
     Value::Object(pairs.collect())
 }
 

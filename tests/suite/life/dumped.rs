@@ -13,7 +13,7 @@ const STATES: [(&str, &str, &str); 10] = [
     (
         "sleeps",
         "Waiting",
-        "variables: { n: 0 }\nactions:\n  poll:\n    type: until\n    description: Poll\n    condition: '@false'\n    \
+        "variables: { n: 0, ids: [s0, c0, a0, 0] }\nactions:\n  poll:\n    type: until\n    description: Poll\n    condition: '@false'\n    \
          delay: PT1H\n    limit: { count: 5, timeout: PT9H }\n    actions:\n      \
          more: { type: incrementVariable, inputs: { name: n, value: 1 } }\n",
     ),
@@ -186,29 +186,35 @@ async fn a_dump_is_as_its_schema_says_in_every_state() {
     let text = String::from_utf8(dump(&["sleeps", "-o", "yaml"])).unwrap();
     assert!(text.contains("a: \"yes\""), "{text}");
     assert!(text.contains("\"n\": 1"), "{text}");
+    // Ids of the program have names, and data is never taken for one.
+    let runs = live["runs"].as_array().unwrap();
+    let sleeps = runs.iter().find(|run| run["header"]["run"] == "sleeps");
+    let state = &sleeps.unwrap()["state"];
+    let at = state["cursors"]["1"]["at"].as_str().unwrap();
+    assert!(at.starts_with('s') && at.ends_with(" poll"), "{state}");
+    assert_eq!(state["variables"]["ids"], json!(["s0", "c0", "a0", 0]));
     // What the states above are for is there.
     let whole = left.to_string();
     for part in [
-        "\"for\":\"signal\"",
-        "\"for\":\"timer\"",
-        "\"for\":\"effect\"",
-        "\"for\":\"budget\"",
-        "\"for\":\"branches\"",
-        "\"frame\":\"try\"",
-        "\"frame\":\"loop\"",
-        "\"frame\":\"fork\"",
-        "\"branch\":\"ended\"",
-        "\"branch\":\"pending\"",
-        "\"reason\":\"limit\"",
-        "\"purpose\":\"retry\"",
-        "\"purpose\":\"delay\"",
-        "\"purpose\":\"deadline\"",
-        "\"ended\":\"cancelled\"",
-        "\"for\":\"fault\"",
-        "\"last_fault\":{",
-        "\"limits\":[{",
-        "\"links\":[{",
-        "\"signals\":[{",
+        r#""wait":{"signal":"#,
+        r#""wait":{"timer":"#,
+        r#""wait":{"effect":"#,
+        r#""wait":"budget""#,
+        r#""wait":"branches""#,
+        r#""kind":{"try":"#,
+        r#""kind":{"loop":"#,
+        r#""kind":{"fork":"#,
+        r#"{"ended":{"#,
+        r#""pending""#,
+        r#"{"limit":["poll","count"]}"#,
+        r#""purpose":"retry""#,
+        r#""purpose":"delay""#,
+        r#""purpose":{"deadline":"c"#,
+        r#""ended":"cancelled""#,
+        r#""wait":{"faulted":"#,
+        r#""last_fault":[{"#,
+        r#""links":[{"#,
+        r#""signals":[["later","#,
     ] {
         assert!(whole.contains(part), "no {part}");
     }

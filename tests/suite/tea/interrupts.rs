@@ -19,7 +19,7 @@ async fn a_killed_run_still_waits_for_its_signal() {
     let mut run = windlass(&["run", &file, "--id", "k", "--state", &state]);
     for _ in 0..600 {
         let dump = output(windlass(&["dump", "k", "--state", &state])).await;
-        if String::from_utf8_lossy(&dump.stdout).contains("waits for signal publish") {
+        if String::from_utf8_lossy(&dump.stdout).contains(r#"{"signal":"publish"}"#) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

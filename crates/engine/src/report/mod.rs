@@ -28,7 +28,7 @@ mod workflow;
 pub use budget::BudgetReport;
 pub use counts::{RunCounts, count_runs};
 pub use current_activity::{AwaitedRun, CurrentActivity, ForkReport, Stop};
-pub use dump::{DumpFilter, DumpReport, RunDump, StateDump, Unreadable, dump};
+pub use dump::{DumpFilter, DumpReport, RunDump, Unreadable, dump};
 pub use export::{ExportReport, LoopExport, export};
 pub use graph::graph;
 pub use health::{RawReport, RepairReport, StoreReport};

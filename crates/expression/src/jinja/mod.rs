@@ -1,6 +1,7 @@
 //! Jinja templates and expressions, through minijinja with Python's methods. What they read is
 //! handed over lazily: one name costs that name, whatever the size of the state.
 
+mod cache;
 mod complexity;
 mod engine;
 mod filters;
@@ -12,12 +13,11 @@ mod python;
 mod reference;
 mod rewrite;
 mod session;
-mod shared;
 mod text;
 
+pub use self::cache::TemplateCache;
 pub use self::python::quoted as python_quoted;
 pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
-pub use self::shared::{budget_exhausted, with_template_cache};
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::condition::ReadMode;
@@ -74,16 +74,8 @@ impl PartialEq for Jinja {
 }
 
 impl Jinja {
-    /// A template: one single `{{ … }}` keeps the type of its value, anything else gives text.
-    pub(crate) fn template(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
-        shared::compiled(text, flavor, false)
-    }
-
-    pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
-        shared::compiled(text, flavor, true)
-    }
-
-    /// `bare`: the whole text is one expression.
+    /// `bare`: the whole text is one expression. Otherwise one single `{{ … }}` keeps the type of its value,
+    /// anything else gives text.
     fn compile(text: &str, flavor: Flavor, bare: bool) -> Result<Self, ParseError> {
         let all = (0, text.len());
         let single = match bare {

@@ -1,5 +1,5 @@
-//! What one evaluation may use up, and the texts it has handed to the engine. The engine's
-//! objects and filters have no place for it, so it belongs to the thread while they run.
+//! What one evaluation may use up, and the texts it has handed to minijinja. That calls our objects and
+//! filters without a context of ours, so it belongs to the thread while they run.
 
 use crate::{Budget, BudgetExceeded};
 use minijinja::{Error, ErrorKind};

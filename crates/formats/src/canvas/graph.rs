@@ -6,11 +6,10 @@ use super::tree::{Edge, Graph, Node, NodeKind, Ports};
 use super::{Canvas, MAX_DEPTH, MAX_NODES};
 use crate::MISSING_FILE;
 use crate::cycle::cycle;
-use crate::reader::{Fields, Reader, list_known};
+use crate::reader::{Fields, list_known};
 use crate::vocabulary::canvas::{EDGE_NOTES, WORKFLOW_NOTES};
 use std::collections::HashMap;
 use std::rc::Rc;
-use windlass_expression::Syntax;
 use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, nearest};
 use windlass_source::source::{self, Entry, Kind, Span};
@@ -423,7 +422,7 @@ impl Canvas<'_> {
         }?;
         self.whole.chain.push(index);
         let mut inner = Canvas {
-            reader: Reader::new(file, Syntax::Graph, self.reader.diagnostics),
+            reader: self.reader.of_file(file),
             bundle,
             whole: self.whole,
         };

@@ -3,11 +3,12 @@
 use super::scope::{Scope, read_codes};
 use super::tree::{Graph, NodeKind, Socket};
 use crate::builder::step;
+use crate::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_expression::{Binding, Condition, Port, PortKind, Template, Value};
 use windlass_model::hir::{After, DagStep, Step, StepKind};
 use windlass_model::model::{Input, InputKind, Link, LinkKind, Name, Status};
-use windlass_source::diagnostic::{Diagnostic, Diagnostics};
+use windlass_source::diagnostic::Diagnostic;
 
 pub(super) struct Lowered {
     pub steps: Vec<DagStep>,
@@ -15,9 +16,9 @@ pub(super) struct Lowered {
     pub links: Vec<Link>,
 }
 
-pub(super) fn lower(graph: &Graph, diagnostics: &mut Diagnostics) -> Lowered {
+pub(super) fn lower(graph: &Graph, reader: &mut Reader<'_>) -> Lowered {
     let mut lowerer = Lowerer {
-        diagnostics,
+        reader,
         links: Vec::new(),
         inputs: Vec::new(),
     };
@@ -36,8 +37,8 @@ pub(super) fn lower(graph: &Graph, diagnostics: &mut Diagnostics) -> Lowered {
     }
 }
 
-pub(super) struct Lowerer<'a> {
-    pub diagnostics: &'a mut Diagnostics,
+pub(super) struct Lowerer<'a, 'd> {
+    pub reader: &'a mut Reader<'d>,
     pub links: Vec<Link>,
     /// The run's inputs.
     inputs: Vec<Input>,
@@ -83,7 +84,7 @@ pub(super) struct LoweredNode {
     pub output: Option<Template>,
 }
 
-impl Lowerer<'_> {
+impl Lowerer<'_, '_> {
     pub(super) fn graph(&mut self, graph: &Graph, around: &GraphContext<'_>) -> Vec<DagStep> {
         let mut steps = Vec::with_capacity(graph.nodes.len());
         let codes = read_codes(graph);
@@ -104,7 +105,7 @@ impl Lowerer<'_> {
             };
             let made = self.node(node, &scope, around);
             let timeout = node.timeout.as_ref();
-            let timeout = timeout.map(|text| scope.text(text, self.diagnostics));
+            let timeout = timeout.map(|text| scope.text(text, self.reader.diagnostics));
             let leave = around.leave.as_ref().filter(|(at, _)| *at == index);
             let step = Step {
                 title: node.title.clone(),
@@ -195,7 +196,8 @@ impl Lowerer<'_> {
 
     fn no_value(&mut self, socket: &Socket, why: &str, hint: String) {
         let what = format!("{} needs a value, and {why}", socket.port.shown);
-        self.diagnostics
+        self.reader
+            .diagnostics
             .push(Diagnostic::error("missing-input", socket.span, what).hint(hint));
     }
 

@@ -6,12 +6,13 @@ use super::lower_node::result;
 use super::scope::{Scope, object};
 use super::tree::{LoopNode, Mapping, MappingPhase, Node, Origin, PortRef, Test};
 use crate::builder::{expression, looped};
+use crate::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, ForEach, Keep, Loop, StepKind};
 use windlass_model::model::{Delay, LinkKind, Name, OnError, OnLimit, Take};
 
-impl Lowerer<'_> {
+impl Lowerer<'_, '_> {
     pub(super) fn repeated(
         &mut self,
         node: &Node,
@@ -39,7 +40,7 @@ impl Lowerer<'_> {
         self.results(node, repeated);
         let checks: Vec<Template> = scope.own.iter().map(|(_, value)| value.clone()).collect();
         let count = repeated.count.as_ref();
-        let count = count.map(|count| scope.text(count, self.diagnostics));
+        let count = count.map(|count| scope.text(count, self.reader.diagnostics));
         if let (Some(items), Some((_, concurrency))) = (items, &repeated.over) {
             let output = of_map(node, repeated, count.as_ref().map(|_| &items));
             let each = ForEach {
@@ -61,7 +62,7 @@ impl Lowerer<'_> {
         };
         let mut timed = |text: &Option<super::tree::Text>| {
             text.as_ref()
-                .map(|text| inside.text(text, self.diagnostics))
+                .map(|text| inside.text(text, self.reader.diagnostics))
         };
         let (delay, timeout) = (timed(&repeated.delay), timed(&repeated.timeout));
         let go_on = repeated.go_on.as_ref();
@@ -83,7 +84,7 @@ impl Lowerer<'_> {
         };
         LoweredNode {
             kind: StepKind::Loop(Box::new(spec)),
-            output: Some(of_loop(node, repeated)),
+            output: Some(of_loop(self.reader, node, repeated)),
         }
     }
 
@@ -240,7 +241,7 @@ fn collected_values(repeated: &LoopNode) -> Vec<Keep> {
 }
 
 /// The outputs of a loop: the collected values, and those that every loop has.
-fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
+fn of_loop(reader: &Reader<'_>, node: &Node, repeated: &LoopNode) -> Template {
     loop_input_sources(
         node,
         repeated,
@@ -248,6 +249,7 @@ fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
         |name| match name {
             "iteration_count" => result().part("iterations"),
             _ => expression(
+                reader,
                 "'limit' if result.reason == 'count' else 'done' if result.reason == 'condition' \
                  else result.reason",
             ),

@@ -17,7 +17,7 @@ use windlass_source::diagnostic::Diagnostic;
 const GOES_ON: &str =
     "value.lower().strip() == 'true' if value is string else value and true or false";
 
-impl Lowerer<'_> {
+impl Lowerer<'_, '_> {
     pub(super) fn node(
         &mut self,
         node: &Node,
@@ -31,7 +31,7 @@ impl Lowerer<'_> {
             }
             NodeKind::Continue => compose(object(scope.own.iter().map(|(name, value)| {
                 let value = [(Name::from("value"), value.clone())];
-                let goes_on = expression(GOES_ON);
+                let goes_on = expression(self.reader, GOES_ON);
                 let goes_on = Binding::Scoped(value.into(), goes_on);
                 (name.clone(), Template::binding(goes_on))
             }))),
@@ -75,8 +75,9 @@ impl Lowerer<'_> {
         texts: &[(&'static str, Text)],
         scope: &Scope<'_>,
     ) -> Vec<(Name, Template)> {
-        let lower =
-            |(name, text): &(&str, Text)| (Name::from(*name), scope.text(text, self.diagnostics));
+        let lower = |(name, text): &(&str, Text)| {
+            (Name::from(*name), scope.text(text, self.reader.diagnostics))
+        };
         texts.iter().map(lower).collect()
     }
 
@@ -98,7 +99,7 @@ impl Lowerer<'_> {
             session: before.clone(),
             ..*scope
         };
-        let prompt = scope.text(&agent.prompt, self.diagnostics);
+        let prompt = scope.text(&agent.prompt, self.reader.diagnostics);
         let mut inputs = vec![(Name::from("prompt"), prompt)];
         let executor = if agent.runner == OPENAI {
             inputs.extend(self.texts(&agent.options, &scope));
@@ -153,12 +154,12 @@ impl Lowerer<'_> {
         let mut inputs = vec![
             (
                 Name::from("run"),
-                scope.text(&shell.script, self.diagnostics),
+                scope.text(&shell.script, self.reader.diagnostics),
             ),
             (Name::from("env"), object(env)),
         ];
         if let Some(cwd) = &shell.cwd {
-            inputs.push((Name::from("cwd"), scope.text(cwd, self.diagnostics)));
+            inputs.push((Name::from("cwd"), scope.text(cwd, self.reader.diagnostics)));
         }
         if !shell
             .fails
@@ -191,7 +192,7 @@ impl Lowerer<'_> {
                 format!("a value could be read as code: add an input, and write \"${variable}\"")
             };
             let warning = Diagnostic::warning("data-in-command", mention.span, what).hint(hint);
-            self.diagnostics.push(warning);
+            self.reader.diagnostics.push(warning);
         }
     }
 
@@ -224,7 +225,7 @@ impl Lowerer<'_> {
                         names => format!("the inner workflow returns: {}", names.join(", ")),
                     };
                     let error = Diagnostic::error("unknown-port", socket.span, what);
-                    self.diagnostics.push(error.hint(hint));
+                    self.reader.diagnostics.push(error.hint(hint));
                 }
             }
         }
@@ -239,7 +240,7 @@ impl Lowerer<'_> {
                 let what = format!("no inner node accepts {}", socket.port.shown);
                 let hint = "add an output of this name to an interface-input of the inner workflow";
                 let warning = Diagnostic::warning("unused-input", socket.span, what);
-                self.diagnostics.push(warning.hint(hint));
+                self.reader.diagnostics.push(warning.hint(hint));
             }
         }
         let inner = GraphContext {

@@ -70,7 +70,7 @@ pub(super) fn read(
     };
     let mut graph = canvas.graph(node, "the workflow").unwrap_or_default();
     names::name(&mut graph);
-    let lowered = lower::lower(&graph, diagnostics);
+    let lowered = lower::lower(&graph, &mut canvas.reader);
     Workflow {
         inputs: lowered.inputs,
         body: Block::Dag(lowered.steps),

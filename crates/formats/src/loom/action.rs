@@ -45,7 +45,7 @@ impl Loom<'_> {
     ) -> OrderedStep {
         if let Some(flat) = self.flat(node) {
             let mut placed = self.action(&flat, name, span, anonymous);
-            as_nested(&mut placed.step);
+            as_nested(self, &mut placed.step);
             return placed;
         }
         let mut step = step(name.clone(), "nothing", StepKind::Nothing, span);

@@ -159,9 +159,9 @@ impl Loom<'_> {
         if replaces {
             members.push((text("replace"), Template::constant(Value::Bool(true))));
         }
-        members.push((text("files"), append::files(FILES)?));
+        members.push((text("files"), append::files(self, FILES)?));
         let call = StepKind::Call(Call {
-            then: vec![append::remember(FILES, act.span)?],
+            then: vec![append::remember(self, FILES, act.span)?],
             ..call(append::EXECUTOR, Template::object(members))
         });
         let (false, Some(path)) = (replaces, path) else {
@@ -170,12 +170,12 @@ impl Loom<'_> {
                 ..call.into()
             });
         };
-        let measure = StepKind::Call(append::measure(FILES, &path, act.span)?);
+        let measure = StepKind::Call(append::measure(self, FILES, &path, act.span)?);
         let measure = self.hidden(act, "measure", measure);
         let unknown = self.hidden(
             act,
             "first",
-            when(append::unknown(FILES, &path)?, only(measure)),
+            when(append::unknown(self, FILES, &path)?, only(measure)),
         );
         let mut last = self.hidden(act, "append", call);
         last.output = Some(output);
@@ -200,7 +200,7 @@ impl Loom<'_> {
     /// the end.
     pub(super) fn remember_files(&mut self, workflow: &mut Workflow) {
         if self.replaces {
-            workflow.at_success = append::put(FILES).ok();
+            workflow.at_success = append::put(self, FILES).ok();
         }
         if self.appends {
             let none = Template::constant(Value::from_pairs([] as [(&str, Value); 0]));

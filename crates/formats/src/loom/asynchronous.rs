@@ -42,7 +42,7 @@ impl Loom<'_> {
 
         let runs = "answer is mapping and answer.operation is mapping";
         let names = [(Name::from("answer"), answer())];
-        let runs = Template::binding(Binding::Scoped(Arc::from(names), expression(runs)));
+        let runs = Template::binding(Binding::Scoped(Arc::from(names), expression(self, runs)));
         let runs = Condition::from_template(runs).unwrap_or_else(|_| Condition::never());
 
         let sleep = StepKind::Wait(Sleep::For(operation().part("wait")));

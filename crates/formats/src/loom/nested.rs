@@ -3,6 +3,7 @@
 
 use super::Loom;
 use crate::builder::{expression, object};
+use crate::reader::Reader;
 use windlass_expression::{Binding, Template};
 use windlass_model::hir::{Block, Keep, Step, StepKind};
 use windlass_model::model::{Name, Take, Test};
@@ -43,7 +44,7 @@ impl Loom<'_> {
 }
 
 /// Gives a step what it has in this form: the names that its result has in Loom's own files.
-pub(super) fn as_nested(step: &mut Step) {
+pub(super) fn as_nested(reader: &Reader<'_>, step: &mut Step) {
     let own = |name: &str| Template::binding(Binding::Root(Name::from("result"))).part(name);
     match &mut step.kind {
         StepKind::Loop(spec) => {
@@ -61,16 +62,19 @@ pub(super) fn as_nested(step: &mut Step) {
                 ("result", own("result")),
                 ("lastResult", own("result")),
                 (RESULTS, own("kept").part(RESULTS)),
-                ("conditionMet", expression("result.reason == 'condition'")),
+                (
+                    "conditionMet",
+                    expression(reader, "result.reason == 'condition'"),
+                ),
                 (
                     "completed",
-                    expression("result.reason not in ['count', 'timeout']"),
+                    expression(reader, "result.reason not in ['count', 'timeout']"),
                 ),
             ]));
         }
         StepKind::Block(_) if *step.label == *"retry" => {
             step.output = Some(object([
-                ("status", expression("'Succeeded'")),
+                ("status", expression(reader, "'Succeeded'")),
                 ("attempts", Template::binding(Binding::Attempt)),
                 (
                     "result",

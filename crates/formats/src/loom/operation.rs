@@ -7,6 +7,7 @@ use super::effect::HttpRequest;
 use super::loops::{requested_delay, server_delay};
 use super::retry::default_retry;
 use crate::builder::{call, expression, looped, nothing, object, only, step, text, when};
+use crate::reader::Reader;
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template};
 use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workflow};
@@ -67,19 +68,23 @@ impl Names {
 
     /// The value of an expression that reads the output of the start as `start`, the last answer about the operation as
     /// `last`, and that of the result as `fetched`; null as long as there is none.
-    fn read(&self, of: &str) -> Template {
-        self.read_with(of, Template::binding(Binding::Outputs(self.status.clone())))
+    fn read(&self, reader: &Reader<'_>, of: &str) -> Template {
+        self.read_with(
+            reader,
+            of,
+            Template::binding(Binding::Outputs(self.status.clone())),
+        )
     }
 
     /// The same in the loop, where the last answer is that of the iteration before.
-    fn read_in_loop(&self, of: &str) -> Template {
+    fn read_in_loop(&self, reader: &Reader<'_>, of: &str) -> Template {
         let previous = Binding::Previous(self.status.clone(), Some(self.poll.clone()));
-        self.read_with(of, Template::binding(previous))
+        self.read_with(reader, of, Template::binding(previous))
     }
 
     /// Whether a request about the operation that failed is repeated. Some servers know an operation only a little after
     /// they have named it; later, a 404 says that it is gone.
-    fn is_asked_again(&self) -> Option<Condition> {
+    fn is_asked_again(&self, reader: &Reader<'_>) -> Option<Condition> {
         let names = [
             (
                 Name::from("status"),
@@ -91,18 +96,18 @@ impl Names {
             ),
         ];
         let again = format!("status.error.code != '404' or check <= {EARLY_CHECKS}");
-        let scoped = Binding::Scoped(Arc::from(names), expression(&again));
+        let scoped = Binding::Scoped(Arc::from(names), expression(reader, &again));
         Condition::from_template(Template::binding(scoped)).ok()
     }
 
-    fn read_with(&self, of: &str, last: Template) -> Template {
+    fn read_with(&self, reader: &Reader<'_>, of: &str, last: Template) -> Template {
         let output = |of: &Name| Template::binding(Binding::Outputs(of.clone()));
         let names = [
             (Name::from("start"), output(&self.start)),
             (Name::from("last"), last),
             (Name::from("fetched"), output(&self.result)),
         ];
-        Template::binding(Binding::Scoped(Arc::from(names), expression(of)))
+        Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
     }
 }
 
@@ -164,8 +169,8 @@ impl Loom<'_> {
             None => follow(
                 &asked,
                 get(),
-                names.read_in_loop(&format!("{STATE}.get('address') or {URL}")),
-                names.read_in_loop(URL),
+                names.read_in_loop(self, &format!("{STATE}.get('address') or {URL}")),
+                names.read_in_loop(self, URL),
             ),
         };
         let mut ask = step(
@@ -179,7 +184,7 @@ impl Loom<'_> {
         );
         ask.retry = Some(RetryPolicy {
             on: vec![RetryOn::Transient, RetryOn::Code(404)],
-            when: names.is_asked_again(),
+            when: names.is_asked_again(self),
             ..default_retry(true, act.span)
         });
         let failed = failed.and_then(|entry| self.condition(entry));
@@ -194,7 +199,8 @@ impl Loom<'_> {
             Some(_) => Test::After,
             None => Test::Before,
         };
-        let ended = Condition::from_template(names.read(&format!("{STATE}.get('done') == true")));
+        let ended =
+            Condition::from_template(names.read(self, &format!("{STATE}.get('done') == true")));
         let ended = is_done.or(ended.ok()).unwrap_or_else(Condition::never);
         let poll = Loop {
             test,
@@ -219,7 +225,7 @@ impl Loom<'_> {
             act.span,
         ));
         steps.extend(self.operation_result(act, result, &names, &asked, &request));
-        let part = |name: &str, of: &str| (text(name), names.read(of));
+        let part = |name: &str, of: &str| (text(name), names.read(self, of));
         let output = vec![
             part("statusCode", "(fetched or last or start).statusCode"),
             part("headers", "(fetched or last or start).headers"),
@@ -276,7 +282,7 @@ impl Loom<'_> {
             }
             // Authors read it from the answer of the start.
             _ => {
-                let base = names.read("start.get('url')");
+                let base = names.read(self, "start.get('url')");
                 follow(asked, post, self.template(&entry.value), base)
             }
         }
@@ -301,7 +307,7 @@ impl Loom<'_> {
             (Name::from("poll"), record(poll)),
             (Name::from("status"), record(status)),
         ];
-        let scoped = Binding::Scoped(Arc::from(records), expression(RUNS));
+        let scoped = Binding::Scoped(Arc::from(records), expression(self, RUNS));
         let runs = Condition::from_template(Template::binding(scoped));
         let mut send = step(cancel, "http", request, act.span);
         send.retry = Some(default_retry(true, act.span));
@@ -343,8 +349,13 @@ impl Loom<'_> {
             Some(entry) if entry.value.as_str() == Some("none") => return None,
             Some(entry) => (self.operation_request(entry, asked), None),
             None => {
-                let inputs = follow(asked, get(), names.read(RESULT), names.read(URL));
-                let is_there = names.read(&format!("({RESULT}) is not none"));
+                let inputs = follow(
+                    asked,
+                    get(),
+                    names.read(self, RESULT),
+                    names.read(self, URL),
+                );
+                let is_there = names.read(self, &format!("({RESULT}) is not none"));
                 (inputs, Some(is_there))
             }
         };

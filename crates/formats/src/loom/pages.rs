@@ -7,6 +7,7 @@ use super::action_fields::{ActionFields, Body, member};
 use super::effect::HttpRequest;
 use super::operation::part_of;
 use crate::builder::{call, expression, looped, page_base, step, text};
+use crate::reader::Reader;
 use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template, Value};
 use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
@@ -60,7 +61,7 @@ impl Loom<'_> {
             Template::binding(of)
         };
         let asked = || Template::binding(Binding::Outputs(page.clone()));
-        let next = link(&before(&page));
+        let next = link(self, &before(&page));
         // Pages after the first are asked for with GET.
         let later = [
             (text("method"), text("GET")),
@@ -89,6 +90,7 @@ impl Loom<'_> {
         let rows = asked().part("body").part("value");
         let so_far = [("before", before(&count)), ("rows", rows.clone())];
         let so_far = scoped(
+            self,
             so_far,
             "(before or 0) + (rows | length if rows is sequence and rows is not string else 0)",
         );
@@ -99,11 +101,11 @@ impl Loom<'_> {
             act.span,
         );
         let ends = [
-            ("link", link(&asked())),
+            ("link", link(self, &asked())),
             ("rows", Template::binding(Binding::Outputs(count))),
             ("wanted", wanted),
         ];
-        let ends = Condition::from_template(scoped(ends, "not link or rows >= wanted"));
+        let ends = Condition::from_template(scoped(self, ends, "not link or rows >= wanted"));
         let keep = |name: &str, take, value| Keep {
             name: Name::from(name),
             take,
@@ -140,17 +142,18 @@ impl Loom<'_> {
 }
 
 /// The link to the next page; null without one.
-fn link(response: &Template) -> Template {
+fn link(reader: &Reader<'_>, response: &Template) -> Template {
     let body = response.clone().part("body");
     let [plain, odata] = LINKS.map(|name| body.clone().part(name));
     scoped(
+        reader,
         [("plain", plain), ("odata", odata)],
         "plain or odata or none",
     )
 }
 
 /// The value of an expression with names of its own.
-fn scoped<const N: usize>(names: [(&str, Template); N], of: &str) -> Template {
+fn scoped<const N: usize>(reader: &Reader<'_>, names: [(&str, Template); N], of: &str) -> Template {
     let names = names.map(|(name, value)| (Name::from(name), value));
-    Template::binding(Binding::Scoped(Arc::from(names), expression(of)))
+    Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
 }

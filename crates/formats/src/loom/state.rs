@@ -35,7 +35,8 @@ impl Loom<'_> {
                 continue;
             }
             if let Kind::String(text) = &entry.value.kind
-                && Template::parse(&text.text, Syntax::Loom)
+                && self
+                    .parse(&text.text)
                     .is_ok_and(|template| template.as_constant().is_none())
             {
                 let what = format!("the initial value of `{name}` is not a constant");

@@ -190,10 +190,10 @@ impl<'n> Tea<'_, 'n> {
         path: &Template,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
-        let measure = StepKind::Call(append::measure(FILES, path, place.span).ok()?);
+        let measure = StepKind::Call(append::measure(self, FILES, path, place.span).ok()?);
         let measure =
             builder::anonymous_step(self.part(place, "measure"), append::EXECUTOR, measure);
-        let first = builder::when(append::unknown(FILES, path).ok()?, only(measure));
+        let first = builder::when(append::unknown(self, FILES, path).ok()?, only(measure));
         let first = builder::anonymous_step(self.part(place, "first"), append::EXECUTOR, first);
         let last = builder::anonymous_step(self.part(place, "append"), append::EXECUTOR, call);
         let last = builder::recording(last, &value);
@@ -305,13 +305,13 @@ impl<'n> Tea<'_, 'n> {
         if replaces {
             inputs.push((text("replace"), Template::constant(Value::Bool(true))));
         }
-        inputs.push((text("files"), append::files(FILES).ok()?));
+        inputs.push((text("files"), append::files(self, FILES).ok()?));
         let shown = ["path", "length", "rows"].map(|key| (text(key), executor_result().part(key)));
         Some(Invocation {
             executor: Name::from("appendFile"),
             inputs: Template::object(inputs),
             value: Template::object(shown.into()),
-            then: vec![append::remember(FILES, entry.value.span).ok()?],
+            then: vec![append::remember(self, FILES, entry.value.span).ok()?],
         })
     }
 
@@ -354,7 +354,7 @@ impl<'n> Tea<'_, 'n> {
                 }
                 for key in ["entities", "relationships", "source_text"] {
                     if !has(key) {
-                        let from = expression(&format!("state.get('{key}')"));
+                        let from = expression(self, &format!("state.get('{key}')"));
                         inputs.push((text(key), from));
                     }
                 }
@@ -386,7 +386,7 @@ impl<'n> Tea<'_, 'n> {
         let data = find("data");
         let data = match data {
             Some(entry) => self.template(&entry.value),
-            None => expression("state.get('reflection_output', state.get('output'))"),
+            None => expression(self, "state.get('reflection_output', state.get('output'))"),
         };
         let success = |value: Template| {
             let yes = Template::constant(Value::Bool(true));
@@ -403,7 +403,7 @@ impl<'n> Tea<'_, 'n> {
             return Some(Invocation {
                 executor: Name::from(language.executor()),
                 inputs: self.judge(language, run, data)?,
-                value: success(evaluate::normal(language))?,
+                value: success(evaluate::normal(self, language))?,
                 then: Vec::new(),
             });
         }

@@ -3,6 +3,7 @@
 use super::{SourcePosition, Tea};
 use crate::builder;
 pub(super) use crate::builder::{expression, jinja, object, only, text, when};
+use crate::reader::Reader;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Assign, Assignment, Block, Call, Step, StepKind};
 use windlass_model::model::{AssignOp, Name, WHOLE_STATE};
@@ -16,8 +17,8 @@ pub(super) const FAULT_TEXT: &str = "(state._windlass_fault.message \
      if state._windlass_fault.kind != 'script' else state._windlass_fault.message\
      .removeprefix((state._windlass_fault.code or '') ~ ': ').rsplit(' (line ', 1)[0])";
 
-pub(super) fn condition(text: &str) -> Option<Condition> {
-    let condition = Condition::parse(text, Syntax::Jinja);
+pub(super) fn condition(reader: &Reader<'_>, text: &str) -> Option<Condition> {
+    let condition = Condition::parse_cached(text, Syntax::Jinja, &reader.templates);
     debug_assert!(condition.is_ok(), "{text}: {condition:?}");
     condition.ok()
 }
@@ -88,16 +89,20 @@ pub(super) fn forget_fault(span: Span) -> Assignment {
 }
 
 /// Variables, each with the value of an expression.
-pub(super) fn set_all(variables: &[(&str, &str)], span: Span) -> Vec<Assignment> {
+pub(super) fn set_all(
+    reader: &Reader<'_>,
+    variables: &[(&str, &str)],
+    span: Span,
+) -> Vec<Assignment> {
     let all = variables.iter();
-    all.map(|(name, text)| set(name, expression(text), span))
+    all.map(|(name, text)| set(name, expression(reader, text), span))
         .collect()
 }
 
 /// A map, each member with the value of an expression.
-pub(super) fn expressions(members: &[(&str, &str)]) -> Template {
+pub(super) fn expressions(reader: &Reader<'_>, members: &[(&str, &str)]) -> Template {
     let members = members.iter();
-    object(members.map(|(name, text)| (*name, expression(text))))
+    object(members.map(|(name, text)| (*name, expression(reader, text))))
 }
 
 pub(super) fn assign(assignments: Vec<Assignment>, output: Option<Template>) -> StepKind {

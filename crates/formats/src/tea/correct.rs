@@ -29,7 +29,7 @@ impl<'n> Tea<'_, 'n> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let or_else = |tea: &mut Self, key: &str, absent: &str| match find(key) {
             Some(entry) => tea.template(&entry.value),
-            None => expression(absent),
+            None => expression(tea, absent),
         };
         let data = or_else(
             self,
@@ -53,16 +53,19 @@ impl<'n> Tea<'_, 'n> {
         ]);
         let then = vec![set(RESULT, good, span)];
         let correct = worker.step(self.part(place, "corrector"), &value, then);
-        let bad = expressions(&[
-            ("corrected_output", "state.reflection_output"),
-            ("success", "false"),
-            ("error", FAULT_TEXT),
-        ]);
+        let bad = expressions(
+            self,
+            &[
+                ("corrected_output", "state.reflection_output"),
+                ("success", "false"),
+                ("error", FAULT_TEXT),
+            ],
+        );
         let failed = vec![set(RESULT, bad, span), forget_fault(span)];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];
         let result = self.part(place, "result");
         let value = output_of(&result.name);
-        let of_state = expression(&format!("state.{RESULT}"));
+        let of_state = expression(self, &format!("state.{RESULT}"));
         let mut back = vec![replace(saved, span)];
         back.extend(self.keep(sink, &value, place));
         let steps = vec![

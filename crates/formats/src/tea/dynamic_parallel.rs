@@ -118,7 +118,7 @@ impl<'n> Tea<'_, 'n> {
         };
         let body = self.iteration(branch, &item, fail_fast, place)?;
         let spec = ForEach {
-            items: with_result(&items, jinja(LISTED)),
+            items: with_result(&items, jinja(self, LISTED)),
             count: None,
             concurrency,
             on_error: OnError::Stop,
@@ -214,10 +214,10 @@ impl<'n> Tea<'_, 'n> {
         fields.finish(self);
         let inside = self.part(place, "action");
         let built = self.acting(uses, with, timeout, &Sink::Key(Name::from(RESULT)), &inside)?;
-        let result = expression(&format!("state.{RESULT}"));
+        let result = expression(self, &format!("state.{RESULT}"));
         let whole = "{{ result if result is mapping else {'result': result} }}";
         let kept = match &sink {
-            Sink::Merge => with_result(&result, jinja(whole)),
+            Sink::Merge => with_result(&result, jinja(self, whole)),
             Sink::Key(key) => object([(&**key, result)]),
             Sink::Map(members) => {
                 let members = members
@@ -267,8 +267,11 @@ impl<'n> Tea<'_, 'n> {
         let then = vec![set(RESULT, executor_result(), place.span)];
         let call = builder::call(WORKFLOW, inputs, None, then);
         let call = anonymous_step(self.part(place, SUBGRAPH), WORKFLOW, call);
-        let result = expression(&format!("state.{RESULT}"));
-        let whole = jinja("{{ result if result is mapping else {'result': result} }}");
+        let result = expression(self, &format!("state.{RESULT}"));
+        let whole = jinja(
+            self,
+            "{{ result if result is mapping else {'result': result} }}",
+        );
         let kept = replace(with_result(&result, whole), place.span);
         Some(vec![call, self.assigned(place, "kept", vec![kept])])
     }
@@ -283,7 +286,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Step> {
         let begin = self.assigned(place, "item", item.put(place));
         let work = anonymous_step(self.part(place, "work"), "block", block(work));
-        let failed = object([(ERROR, expression(builder::FAULT_TEXT))]);
+        let failed = object([(ERROR, expression(self, builder::FAULT_TEXT))]);
         let mut failed = vec![replace(failed, place.span), forget_fault(place.span)];
         failed.extend(item.put(place));
         let handler = vec![self.assigned(place, "failed", failed)];
@@ -293,7 +296,11 @@ impl<'n> Tea<'_, 'n> {
             ("success", format!("'{ERROR}' not in state")),
             ("error", format!("state.get('{ERROR}')")),
         ];
-        members.extend(flags.iter().map(|(name, text)| (*name, expression(text))));
+        members.extend(
+            flags
+                .iter()
+                .map(|(name, text)| (*name, expression(self, text))),
+        );
         let without = vec![state(), text(ERROR)];
         members.push(("state", Template::call("removeProperty", without).ok()?));
         members.extend(others());
@@ -315,13 +322,13 @@ impl<'n> Tea<'_, 'n> {
         }
         let ran = output_of(&fork.name);
         let go = format!("not state.get('{STOP}', false)");
-        let go = Condition::from_template(expression(&go)).ok()?;
+        let go = Condition::from_template(expression(self, &go)).ok()?;
         let go = anonymous_step(self.part(place, "go"), "if", builder::when(go, only(fork)));
         let mut cancelled = vec![("branch", self.branch_name(item, place))];
         cancelled.extend([
             ("success", Template::constant(Value::Bool(false))),
             ("error", text("Cancelled due to fail_fast")),
-            ("state", expression("{}")),
+            ("state", expression(self, "{}")),
         ]);
         cancelled.extend(others());
         let result = Template::call("coalesce", vec![ran, object(cancelled)]).ok()?;
@@ -331,7 +338,8 @@ impl<'n> Tea<'_, 'n> {
             StepKind::Compose(result),
         );
         let ended = output_of(&result.name);
-        let bad = Condition::from_template(with_result(&ended, expression("not result.success")));
+        let bad =
+            Condition::from_template(with_result(&ended, expression(self, "not result.success")));
         let stop = vec![set(STOP, Template::constant(Value::Bool(true)), place.span)];
         let stop = self.assigned(place, "stop", stop);
         let stop = anonymous_step(
@@ -349,13 +357,16 @@ impl<'n> Tea<'_, 'n> {
     /// The branch's result itself, in place of a list of one.
     fn forked(&mut self, fork: StepKind, place: &SourcePosition) -> Step {
         Step {
-            output: Some(with_result(&executor_result(), expression("result[0]"))),
+            output: Some(with_result(
+                &executor_result(),
+                expression(self, "result[0]"),
+            )),
             ..anonymous_step(self.part(place, "apart"), "parallel", fork)
         }
     }
 
     fn branch_name(&self, item: &Item, place: &SourcePosition) -> Template {
-        let name = with_result(&text(place.shown()), expression("result ~ '['"));
+        let name = with_result(&text(place.shown()), expression(self, "result ~ '['"));
         let parts = vec![name, item.number.clone(), text("]")];
         Template::call("concat", parts).unwrap_or_else(|_| text(place.shown()))
     }

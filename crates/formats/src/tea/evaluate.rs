@@ -6,6 +6,7 @@ use super::script::Language;
 use super::worker::{reflected, value_of};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, jinja, object, text};
+use crate::reader::Reader;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::Step;
 use windlass_source::source::Entry;
@@ -72,7 +73,7 @@ impl<'n> Tea<'_, 'n> {
             fields.finish(self);
             let language = self.language(language)?;
             let timeout = timeout.and_then(|timeout| self.seconds(timeout));
-            let data = jinja("{{ state.reflection_output }}");
+            let data = jinja(self, "{{ state.reflection_output }}");
             let inputs = self.judge(language, run, data)?;
             return Some(Evaluator::Custom {
                 language,
@@ -108,7 +109,7 @@ impl<'n> Tea<'_, 'n> {
         data: Template,
     ) -> Option<Template> {
         let seen = Template::call("setProperty", vec![state(), text("output"), data.clone()]);
-        let mut globals = reflected(seen.ok()?);
+        let mut globals = reflected(self, seen.ok()?);
         globals.retain(|(name, _)| *name != "output");
         globals.push(("output", data));
         self.code(language, &run.value, globals)
@@ -125,7 +126,7 @@ impl<'n> Tea<'_, 'n> {
         let (label, call, value, failed) = match evaluator {
             Evaluator::Call { inputs, .. } => {
                 let mut inputs = inputs;
-                inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
+                inputs.push((text("data"), jinja(self, "{{ state.reflection_output }}")));
                 let then = vec![set(EVALUATION, builder::executor_result(), span)];
                 let inputs = Template::object(inputs);
                 let call = builder::call("reflection.evaluate", inputs, None, then);
@@ -137,7 +138,7 @@ impl<'n> Tea<'_, 'n> {
                 inputs,
                 timeout,
             } => {
-                let value = normal(language);
+                let value = normal(self, language);
                 let then = vec![set(EVALUATION, value.clone(), span)];
                 let call = builder::call(language.executor(), inputs, timeout, then);
                 ("run", call, value, "Custom evaluator error: ")
@@ -147,7 +148,10 @@ impl<'n> Tea<'_, 'n> {
         let error = object([
             ("valid", Template::constant(Value::Bool(false))),
             ("score", Template::constant(Value::Float(0.0))),
-            ("errors", with_result(&text(failed), expression(&message))),
+            (
+                "errors",
+                with_result(&text(failed), expression(self, &message)),
+            ),
         ]);
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
         let handler = vec![self.assigned(place, "evaluator_failed", failed)];
@@ -157,6 +161,6 @@ impl<'n> Tea<'_, 'n> {
 }
 
 /// The evaluation that custom code implements.
-pub(super) fn normal(language: Language) -> Template {
-    with_result(&value_of(language), jinja(NORMAL))
+pub(super) fn normal(reader: &Reader<'_>, language: Language) -> Template {
+    with_result(&value_of(reader, language), jinja(reader, NORMAL))
 }

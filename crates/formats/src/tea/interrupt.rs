@@ -134,7 +134,7 @@ impl<'n> Tea<'_, 'n> {
             StepKind::AwaitSignal(AwaitedSignal::any(place.shown().clone())),
         );
         let brought = output_of(&signal.name);
-        let changes = jinja("{{ result if result is mapping else {} }}");
+        let changes = jinja(self, "{{ result if result is mapping else {} }}");
         let changes = merge(with_result(&brought, changes), place.span);
         let changes = self.assigned(place, &format!("{part}_state"), vec![changes]);
         anonymous_step(

@@ -237,7 +237,7 @@ impl<'n> Tea<'_, 'n> {
             Sink::Merge if place.in_body => vec![merge(value.clone(), span)],
             Sink::Merge => {
                 let whole = "{{ result if result is mapping else {'result': result} }}";
-                vec![merge(with_result(value, builder::jinja(whole)), span)]
+                vec![merge(with_result(value, builder::jinja(self, whole)), span)]
             }
             Sink::Key(key) => vec![set(key, value.clone(), span)],
             // All of them see the state as it was.

@@ -4,7 +4,7 @@
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, only};
-use crate::reader::Fields;
+use crate::reader::{Fields, Reader};
 use std::time::Duration;
 use windlass_expression::{Binding, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, RetryPolicy, Step, StepKind};
@@ -231,7 +231,7 @@ impl<'n> Tea<'_, 'n> {
 
     fn caught_call(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
         let attempts = Template::binding(Binding::Attempts(step.name.clone()));
-        let failed = caught.state(&step.name, &attempts, place);
+        let failed = caught.state(self, &step.name, &attempts, place);
         let handler = self.assigned(place, "on_error", failed);
         Step {
             retry: caught.retry,
@@ -251,7 +251,7 @@ impl<'n> Tea<'_, 'n> {
         let attempt = self.part(place, "attempt");
         let mut failed = vec![as_before()];
         let attempts = output_of(&reset.name);
-        failed.extend(caught.state(&attempt.name, &attempts, place));
+        failed.extend(caught.state(self, &attempt.name, &attempts, place));
         let handler = self.assigned(place, "on_error", failed);
         let inside = self.part(place, "once");
         let label = step.label.clone();
@@ -331,8 +331,14 @@ struct CaughtNode<'n> {
 
 impl CaughtNode<'_> {
     /// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
-    fn state(&self, action: &Name, attempts: &Template, place: &SourcePosition) -> Vec<Assignment> {
-        let error = error_info(action, self.node, attempts, place);
+    fn state(
+        &self,
+        reader: &Reader<'_>,
+        action: &Name,
+        attempts: &Template,
+        place: &SourcePosition,
+    ) -> Vec<Assignment> {
+        let error = error_info(reader, action, self.node, attempts, place);
         let mut state = vec![set("__error__", error, place.span)];
         if let Some(name) = self.fallback.and_then(|entry| entry.value.as_str()) {
             state.push(set("__fallback_node__", text(name), place.span));
@@ -342,11 +348,17 @@ impl CaughtNode<'_> {
 }
 
 /// The value of `__error__`.
-fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &SourcePosition) -> Template {
+fn error_info(
+    reader: &Reader<'_>,
+    failed: &Name,
+    node: &Node,
+    attempts: &Template,
+    place: &SourcePosition,
+) -> Template {
     let failed = failed.replace('\'', "''");
     let fault = Template::parse(&format!("@actions('{failed}').error"), Syntax::Loom);
     let fault = fault.unwrap_or_else(|_| Template::constant(Value::Null));
-    let seen = |text: &str| with_result(&fault, expression(text));
+    let seen = |text: &str| with_result(&fault, expression(reader, text));
     let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
     let kinds = kinds.join(", ");
     // What is raised once more has its class in its message only.
@@ -369,7 +381,7 @@ fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &SourcePos
         ),
         (
             "retry_count",
-            with_result(attempts, expression("result - 1")),
+            with_result(attempts, expression(reader, "result - 1")),
         ),
         ("is_retryable", seen(&format!("{class} in {RETRIED:?}"))),
         ("traceback", null()),

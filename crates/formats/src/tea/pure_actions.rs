@@ -184,13 +184,13 @@ impl<'n> Tea<'_, 'n> {
             ("value", value),
             ("default", default),
         ]);
-        let seen = |text: &str| with_result(&seen, expression(text));
+        let seen = |text: &str| with_result(&seen, expression(self, text));
         // Without a key nothing is stored: no other id is empty.
         let id = seen(
             "'' if result.key is none else result.namespace | string ~ ' ' ~ result.key | string",
         );
         let nothing = "'key': none, 'error': 'Key is required'} if result.key is none else";
-        let memory = expression(&format!("state.get('{MEMORY}', {{}})"));
+        let memory = expression(self, &format!("state.get('{MEMORY}', {{}})"));
         let (result, store) = match name {
             "memory.store" => {
                 let stored = vec![memory, id, seen("result.value")];
@@ -206,7 +206,7 @@ impl<'n> Tea<'_, 'n> {
                     Name::from("_found"),
                     with_result(
                         &id,
-                        expression(&format!("state.get('{MEMORY}', {{}}).get(result)")),
+                        expression(self, &format!("state.get('{MEMORY}', {{}}).get(result)")),
                     ),
                 )];
                 let result = seen(&format!(

@@ -13,6 +13,7 @@ use super::node::{LoweredNode, Sink};
 use super::worker::{Role, Worker};
 use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
+use crate::reader::Reader;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Loop, Step, StepKind};
 use windlass_model::model::{AssignOp, Name};
@@ -76,7 +77,7 @@ impl<'n> Tea<'_, 'n> {
         let spec = Loop {
             name: Some(place.name.clone()),
             condition_text: String::from("the last round was valid"),
-            ..builder::looped(condition(VALID)?, count, Block::Sequence(body))
+            ..builder::looped(condition(self, VALID)?, count, Block::Sequence(body))
         };
         let looped = anonymous_step(looped, "reflection.loop", StepKind::Loop(Box::new(spec)));
         let before = anonymous_step(before, "compose", StepKind::Compose(state()));
@@ -89,7 +90,7 @@ impl<'n> Tea<'_, 'n> {
         steps.push(anonymous_step(
             result,
             "assign",
-            result_of(on_failure, place.span),
+            result_of(self, on_failure, place.span),
         ));
         let mut back = vec![replace(saved, place.span)];
         back.extend(self.keep(sink, &output, place));
@@ -149,7 +150,7 @@ impl<'n> Tea<'_, 'n> {
             (BEST, "none"),
             (BEST_SCORE, "-1.0"),
         ];
-        self.assigned(place, "begin", set_all(&first, place.span))
+        self.assigned(place, "begin", set_all(self, &first, place.span))
     }
 
     /// One round: the generator; when it gave something, the evaluator and its record; when that
@@ -163,7 +164,7 @@ impl<'n> Tea<'_, 'n> {
         place: &SourcePosition,
     ) -> Option<Vec<Step>> {
         let span = place.span;
-        let number = set_all(&[("reflection_iteration", "loop.count")], span);
+        let number = set_all(self, &[("reflection_iteration", "loop.count")], span);
         let number = self.assigned(place, "number", number);
 
         let generate = self.part(place, "generator");
@@ -171,19 +172,19 @@ impl<'n> Tea<'_, 'n> {
         let value = match &evaluator {
             Evaluator::Call {
                 text_is_json: true, ..
-            } if generator.is_llm => with_result(&generator.value, jinja(JSON_OF_CONTENT)),
+            } if generator.is_llm => with_result(&generator.value, jinja(self, JSON_OF_CONTENT)),
             _ => generator.value.clone(),
         };
         let then = vec![set("reflection_output", value.clone(), span)];
         let generate = generator.step(generate, &value, then);
         let errors = format!("[{{'message': 'Generator failed: ' ~ {FAULT_TEXT}}}]");
         let failed = vec![
-            set("reflection_errors", expression(&errors), span),
+            set("reflection_errors", expression(self, &errors), span),
             forget_fault(span),
             assignment(
                 "reflection_history",
                 AssignOp::AppendToArray,
-                expression(FAILED_ROUND),
+                expression(self, FAILED_ROUND),
                 span,
             ),
         ];
@@ -212,10 +213,10 @@ impl<'n> Tea<'_, 'n> {
                       'UnicodeDecodeError', 'UnicodeEncodeError']";
         let raise = StepKind::Raise {
             kind: Name::from("script"),
-            message: expression("state._windlass_fault.message"),
+            message: expression(self, "state._windlass_fault.message"),
         };
         let raise = anonymous_step(self.part(place, "broken"), "raise", raise);
-        let check = builder::when(condition(broken)?, only(raise));
+        let check = builder::when(condition(self, broken)?, only(raise));
         Some(anonymous_step(
             self.part(place, "generator_error"),
             "if",
@@ -230,13 +231,16 @@ impl<'n> Tea<'_, 'n> {
         let better = format!("{} > state.{BEST_SCORE}", said("score"));
         let best = format!("state.reflection_output if {better} else state.{BEST}");
         let best_score = format!("{} if {better} else state.{BEST_SCORE}", said("score"));
-        let entry = expressions(&[
-            ("iteration", "state.reflection_iteration"),
-            ("output", "state.reflection_output"),
-            ("score", &said("score")),
-            ("valid", &said("valid")),
-            ("errors", &said("errors")),
-        ]);
+        let entry = expressions(
+            self,
+            &[
+                ("iteration", "state.reflection_iteration"),
+                ("output", "state.reflection_output"),
+                ("score", &said("score")),
+                ("valid", &said("valid")),
+                ("errors", &said("errors")),
+            ],
+        );
         let mut all = vec![assignment(
             "reflection_history",
             AssignOp::AppendToArray,
@@ -250,7 +254,7 @@ impl<'n> Tea<'_, 'n> {
             ("reflection_best_score", &format!("state.{BEST_SCORE}")),
             ("reflection_errors", &said("errors")),
         ];
-        all.extend(set_all(&changed, span));
+        all.extend(set_all(self, &changed, span));
         all.push(remove(EVALUATION, span));
         self.assigned(place, "recorded", all)
     }
@@ -272,15 +276,15 @@ impl<'n> Tea<'_, 'n> {
              'type': 'corrector_error'}}]"
         );
         let failed = vec![
-            set("reflection_errors", expression(&errors), span),
+            set("reflection_errors", expression(self, &errors), span),
             forget_fault(span),
             // The same errors are those of the round in the history.
-            set("reflection_history", with_errors()?, span),
+            set("reflection_history", with_errors(self)?, span),
         ];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];
         let tried = self.catch_step(place, "correction", correct, handler);
         let more = format!("not {VALID} and loop.count < result");
-        let more = Condition::from_template(with_result(count, expression(&more))).ok()?;
+        let more = Condition::from_template(with_result(count, expression(self, &more))).ok()?;
         let again = builder::when(more, only(tried));
         Some(anonymous_step(self.part(place, "again"), "if", again))
     }
@@ -290,12 +294,13 @@ impl<'n> Tea<'_, 'n> {
         let raise = StepKind::Raise {
             kind: Name::from("reflection"),
             message: jinja(
+                self,
                 "Reflection loop failed after {{ state.reflection_iteration }} iterations; \
                  history: {{ state.reflection_history | json }}",
             ),
         };
         let raise = anonymous_step(self.part(place, "failed"), "raise", raise);
-        let failed = builder::when(condition(&format!("not {VALID}"))?, only(raise));
+        let failed = builder::when(condition(self, &format!("not {VALID}"))?, only(raise));
         Some(anonymous_step(
             self.part(place, "unless_valid"),
             "if",
@@ -305,7 +310,7 @@ impl<'n> Tea<'_, 'n> {
 }
 
 /// Makes the result of the loop's variables: the state is the result, until it is brought back.
-fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
+fn result_of(reader: &Reader<'_>, on_failure: OnFailure, span: Span) -> StepKind {
     let last = "(state.reflection_history | last)";
     let output = match on_failure {
         OnFailure::ReturnLast | OnFailure::Raise => format!("{last}.output"),
@@ -313,26 +318,29 @@ fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
     };
     let best = format!("{last}.output if {VALID} else state.{BEST}");
     let best_score = format!("{last}.score if {VALID} else state.{BEST_SCORE}");
-    let keys = expressions(&[
-        ("reflection_iteration", "state.reflection_iteration"),
-        ("reflection_output", &output),
-        (
-            "reflection_errors",
-            &format!("[] if {VALID} else {last}.errors"),
-        ),
-        ("reflection_history", "state.reflection_history"),
-        ("reflection_best", &best),
-        ("reflection_best_score", &best_score),
-        ("success", VALID),
-        ("valid", VALID),
-    ]);
+    let keys = expressions(
+        reader,
+        &[
+            ("reflection_iteration", "state.reflection_iteration"),
+            ("reflection_output", &output),
+            (
+                "reflection_errors",
+                &format!("[] if {VALID} else {last}.errors"),
+            ),
+            ("reflection_history", "state.reflection_history"),
+            ("reflection_best", &best),
+            ("reflection_best_score", &best_score),
+            ("success", VALID),
+            ("valid", VALID),
+        ],
+    );
     let exhausted = "{} if state.valid else {'exhausted': true}";
     let output = "state.reflection_output if state.reflection_output is mapping \
                   else {'result': state.reflection_output}";
     let all = vec![
         replace(keys, span),
-        merge(expression(exhausted), span),
-        merge(expression(output), span),
+        merge(expression(reader, exhausted), span),
+        merge(expression(reader, output), span),
     ];
     assign(all, Some(state()))
 }
@@ -348,17 +356,17 @@ const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': 
      'score': 0.0, 'valid': false, 'errors': state.reflection_errors}";
 
 /// The history with the errors of its last round as they are now.
-fn with_errors() -> Option<Template> {
-    let last = expression("state.reflection_history | last");
-    let errors = expression("state.reflection_errors");
+fn with_errors(reader: &Reader<'_>) -> Option<Template> {
+    let last = expression(reader, "state.reflection_history | last");
+    let errors = expression(reader, "state.reflection_errors");
     let changed = Template::call("setProperty", vec![last, text("errors"), errors]).ok()?;
     let before = [(
         Name::from("_list"),
-        expression("state.reflection_history[:-1]"),
+        expression(reader, "state.reflection_history[:-1]"),
     )];
     let all = Template::binding(Binding::Scoped(
         before.into(),
-        expression("_list + [result]"),
+        expression(reader, "_list + [result]"),
     ));
     Some(with_result(&changed, all))
 }

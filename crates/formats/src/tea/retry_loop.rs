@@ -65,7 +65,11 @@ impl<'n> Tea<'_, 'n> {
         let spec = Loop {
             name: Some(place.name.clone()),
             condition_text: String::from("state._retry_result.valid"),
-            ..builder::looped(condition(VALID)?, retries.count, Block::Sequence(body))
+            ..builder::looped(
+                condition(self, VALID)?,
+                retries.count,
+                Block::Sequence(body),
+            )
         };
         let looped = anonymous_step(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
@@ -77,8 +81,8 @@ impl<'n> Tea<'_, 'n> {
         let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
         let span = place.span;
         let last = vec![
-            set("_retry_exhausted", expression(&exhausted), span),
-            merge(expression(&fields), span),
+            set("_retry_exhausted", expression(self, &exhausted), span),
+            merge(expression(self, &fields), span),
         ];
         steps.push(anonymous_step(
             kept.result,
@@ -88,7 +92,7 @@ impl<'n> Tea<'_, 'n> {
         steps.extend(kept.after);
         Some(LoweredNode {
             // The parts of the loop are of no interest to readers of the run.
-            output: Some(expression("state.get('_retry_result')")),
+            output: Some(expression(self, "state.get('_retry_result')")),
             ..LoweredNode::new("retry.loop", super::builder::block(steps))
         })
     }
@@ -124,18 +128,18 @@ impl<'n> Tea<'_, 'n> {
                 let computed = self.part(place, "max");
                 let value = output_of(&computed.name);
                 let guard = self.part(place, "bounds");
-                let wrong = expression("not (result is integer and result >= 0)");
+                let wrong = expression(self, "not (result is integer and result >= 0)");
                 let message = "retry.loop: max_retries must be a non-negative integer, \
                                got {{ result | tojson }}";
                 let raised = self.part(place, "refused");
                 let raise = StepKind::Raise {
                     kind: Name::from("input"),
-                    message: with_result(&value, jinja(message)),
+                    message: with_result(&value, jinja(self, message)),
                 };
                 let wrong = Condition::from_template(with_result(&value, wrong)).ok()?;
                 let refuse = builder::when(wrong, only(anonymous_step(raised, "raise", raise)));
                 Some(Retries {
-                    count: with_result(&value, expression("result + 1")),
+                    count: with_result(&value, expression(self, "result + 1")),
                     before: vec![
                         anonymous_step(computed, "compose", StepKind::Compose(template)),
                         anonymous_step(guard, "if", refuse),
@@ -179,13 +183,13 @@ impl<'n> Tea<'_, 'n> {
             "{{'valid': false, 'errors': [{{'message': {FAULT_TEXT}, 'type': 'validation_error'}}]}}"
         );
         let failed = vec![
-            set("_retry_result", expression(&failed), span),
+            set("_retry_result", expression(self, &failed), span),
             forget_fault(span),
         ];
         let handler = vec![self.assigned(place, "validation_failed", failed)];
         let tried = self.catch_step(place, "validation", inner, handler);
         let errors = format!("[] if {VALID} else state._retry_result.get('errors', [])");
-        let errors = set_all(&[("_retry_errors", &errors)], span);
+        let errors = set_all(self, &[("_retry_errors", &errors)], span);
         Some(vec![tried, self.assigned(place, "errors", errors)])
     }
 
@@ -243,15 +247,15 @@ impl<'n> Tea<'_, 'n> {
             "state._retry_errors + [{{'message': \"Correction node '\" ~ result ~ \"' failed: \" \
              ~ {FAULT_TEXT}, 'type': 'correction_error'}}]"
         );
-        let errors = with_result(&text(&name), expression(&errors));
+        let errors = with_result(&text(&name), expression(self, &errors));
         let failed = vec![
-            set("_retry_result", expression(&result), span),
+            set("_retry_result", expression(self, &result), span),
             set("_retry_errors", errors, span),
             forget_fault(span),
         ];
         let handler = vec![self.assigned(place, "correction_failed", failed)];
         let tried = Step {
-            break_when: Some(condition(CORRECTION_FAILED)?),
+            break_when: Some(condition(self, CORRECTION_FAILED)?),
             ..self.catch_step(place, "correction", corrector, handler)
         };
         let mut steps = vec![tried];
@@ -260,9 +264,9 @@ impl<'n> Tea<'_, 'n> {
             let wait = StepKind::Wait(Wait::For(delay));
             steps.push(anonymous_step(self.part(place, "delay"), "wait", wait));
         }
-        let again = builder::when(condition("loop.index > 0")?, Block::Sequence(steps));
+        let again = builder::when(condition(self, "loop.index > 0")?, Block::Sequence(steps));
         let again = anonymous_step(self.part(place, "again"), "if", again);
-        let count = set_all(&[("_retry_count", "loop.index")], span);
+        let count = set_all(self, &[("_retry_count", "loop.index")], span);
         let count = self.assigned(place, "count", count);
         let both = self.part(place, "begin");
         Some(anonymous_step(

@@ -106,7 +106,7 @@ impl<'n> Tea<'_, 'n> {
         }
         match sink {
             Sink::Merge => {
-                then.push(merge(jinja(merged(language, place.in_body)), span));
+                then.push(merge(jinja(self, merged(language, place.in_body)), span));
             }
             Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
         }

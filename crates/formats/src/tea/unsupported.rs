@@ -168,7 +168,7 @@ impl<'n> Tea<'_, 'n> {
                 seen.push((key, value));
             }
         }
-        let value = with_result(&object(seen), expression(text));
+        let value = with_result(&object(seen), expression(self, text));
         let then = self.keep(sink, &value, place);
         Some(LoweredNode::new(name, assign(then, Some(value))))
     }

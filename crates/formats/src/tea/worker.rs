@@ -6,6 +6,7 @@ use super::builder::{anonymous_step, call, executor_result, recording, replace, 
 use super::script::Language;
 use super::{SourcePosition, Tea};
 use crate::builder::expression;
+use crate::reader::Reader;
 use windlass_expression::Template;
 use windlass_model::hir::{Assignment, Step};
 use windlass_model::model::Name;
@@ -83,9 +84,9 @@ impl<'n> Tea<'_, 'n> {
         Some(Worker {
             executor: Name::from(language.executor()),
             label: Name::from("run"),
-            inputs: self.code(language, &run.value, reflected(script_state()))?,
+            inputs: self.code(language, &run.value, reflected(self, script_state()))?,
             timeout: None,
-            value: value_of(language),
+            value: value_of(self, language),
             then: Vec::new(),
             is_llm: false,
         })
@@ -149,29 +150,30 @@ impl Worker {
     }
 }
 
-pub(super) fn reflected(state: Template) -> Vec<(&'static str, Template)> {
+pub(super) fn reflected(reader: &Reader<'_>, state: Template) -> Vec<(&'static str, Template)> {
     vec![
         ("state", state),
-        ("output", expression("state.get('output')")),
+        ("output", expression(reader, "state.get('output')")),
         (
             "reflection_output",
-            expression("state.get('reflection_output')"),
+            expression(reader, "state.get('reflection_output')"),
         ),
         (
             "reflection_errors",
-            expression("state.get('reflection_errors', [])"),
+            expression(reader, "state.get('reflection_errors', [])"),
         ),
         (
             "reflection_iteration",
-            expression("state.get('reflection_iteration', 0)"),
+            expression(reader, "state.get('reflection_iteration', 0)"),
         ),
     ]
 }
 
 /// The value of inline code: what it returned, else its `result`, else a changed `output`.
-pub(super) fn value_of(language: Language) -> Template {
+pub(super) fn value_of(reader: &Reader<'_>, language: Language) -> Template {
     match language {
         Language::Python => expression(
+            reader,
             "result.result if (result.returned or 'result' in result.locals) \
              else result.locals.get('output')",
         ),

@@ -91,7 +91,7 @@ impl<'n> Tea<'_, 'n> {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
         if self.replaces {
-            workflow.at_success = append::put(append::TEA_FILES).ok();
+            workflow.at_success = append::put(self, append::TEA_FILES).ok();
         }
         let mentions = std::mem::take(&mut self.mentions);
         workflow.environment = environment::reads(self, &mentions, node);

@@ -422,7 +422,8 @@ pub enum Take {
 }
 
 /// What a link carries; see [`Link`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LinkKind {
     /// An output of another step in the same scope.
     Edge,
@@ -436,7 +437,7 @@ pub enum LinkKind {
 
 /// A named value that goes from one step to another: for diagrams and dumps. What moves the value
 /// are the steps' templates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Link {
     /// The step it comes from; none: the run's inputs.
     pub from: Option<Name>,

@@ -2,6 +2,7 @@
 
 use super::{Name, Status, name_of_part};
 use bincode::{Decode, Encode};
+use serde::Serialize;
 use std::borrow::Cow;
 use windlass_expression::Value;
 use windlass_value::words;
@@ -10,7 +11,7 @@ use windlass_value::words;
 ///
 /// It is stored before it starts, so that a repetition after a crash is the same request with the
 /// same key.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Request {
     /// The executor: `http`, `shell`, `activity`, …
     pub executor: Name,
@@ -174,7 +175,7 @@ pub const CONNECTOR_HOST: &str = "host";
 
 /// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
 /// never the engine's own error.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Fault {
     /// What `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
     pub kind: Name,

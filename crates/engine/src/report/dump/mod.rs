@@ -1,16 +1,18 @@
 //! The checkpoints as they lie in the store (docs/reference/cli.md). What cannot be read is named
 //! and the rest is still shown. `docs/dump.schema.json` describes the JSON.
 
-mod state;
+mod encode;
 mod types;
 
-pub use types::{ChecksumsDump, DumpReport, HeaderDump, RunDump, SizesDump, StateDump, Unreadable};
+pub use types::{ChecksumsDump, DumpReport, HeaderDump, RunDump, SizesDump, Unreadable};
 
 use super::view::{RunView, shown};
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
-use state::{checksum, state};
+use windlass_machine::RunState;
+use windlass_model::model::sha256;
 use windlass_store::{FORMAT, Placement, RunHeader, StoreError};
+use windlass_value::hex;
 use windlass_value::time::Timestamp;
 
 /// Number of heads read at a time.
@@ -114,7 +116,8 @@ impl DumpReport {
         let stored = self.part(run, "state", whole.stored.map(Some));
         let view = stored.map(|stored| RunView::of(inspector, stored));
         let loops = self.part(run, "loops", whole.loops);
-        let state = view.as_ref().map(|view| state(view, &loops));
+        let state = view.as_ref().map(encode::state).transpose();
+        let state = self.part(run, "state", state);
         let mut iterations = self.part(run, "iterations", whole.iterations);
         iterations.sort_by_key(|row| row.ended_at);
         iterations
@@ -137,6 +140,7 @@ impl DumpReport {
             .unwrap_or_default()
             .iter()
             .map(|file| file.text.len() as u64);
+        let program = view.as_ref().and_then(|view| view.program.as_ref());
         let (placement, due_at) = match header.placement {
             Placement::Runnable => ("runnable", None),
             Placement::Due(due) => ("due", Some(due)),
@@ -161,7 +165,9 @@ impl DumpReport {
             },
             loops,
             iterations,
-            links: view.as_ref().map(state::links).unwrap_or_default(),
+            links: program
+                .map(|program| program.links.clone())
+                .unwrap_or_default(),
             sizes: SizesDump {
                 snapshot_bytes: view.as_ref().map_or(0, |view| view.stored.snapshot_bytes),
                 tail_bytes: view.as_ref().map_or(0, |view| view.stored.tail_bytes),
@@ -175,4 +181,10 @@ impl DumpReport {
         });
         Ok(())
     }
+}
+
+/// SHA-256 over the encoded state.
+fn checksum(state: &RunState) -> Option<String> {
+    let bytes = bincode::encode_to_vec(state, bincode::config::standard()).ok()?;
+    Some(format!("sha256:{}", hex(&sha256(&bytes))))
 }

@@ -1,10 +1,10 @@
 //! The JSON of `dump`, field by field. `docs/dump.schema.json` describes the same.
 
-use super::super::{OutcomeReport, PausedSince};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use windlass_expression::Value;
 use windlass_machine::{IterationRow, LoopState, RunStatus};
+use windlass_model::model::Link;
 use windlass_value::time::Timestamp;
 
 /// A store's runs as they lie in it.
@@ -33,35 +33,18 @@ pub struct Unreadable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDump {
     pub header: HeaderDump,
-    /// Its state; none where it cannot be read.
-    pub state: Option<StateDump>,
+    /// All of its state, as the machine's types say; none where it cannot be read.
+    pub state: Option<Value>,
     /// The store's row of every loop, also of those that ended.
     pub loops: Vec<LoopState>,
     /// Its last iterations, in the order they ended.
     pub iterations: Vec<IterationRow>,
     /// Which values go from where to where (canvas).
-    pub links: Vec<LinkDump>,
+    pub links: Vec<Link>,
     /// How much room it takes.
     pub sizes: SizesDump,
     /// What it hashes to.
     pub checksums: ChecksumsDump,
-}
-
-/// A value that goes from one node to another, or in or out of one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkDump {
-    /// The node it comes from; none: the run's inputs.
-    pub from: Option<String>,
-    /// Which of its outputs, or of the inputs around it.
-    pub output: String,
-    /// The node it goes to.
-    pub to: String,
-    /// Which of its inputs; for a `result`, of its outputs.
-    pub input: String,
-    /// `edge`, `outer`, `previous` or `result`.
-    pub kind: String,
-    /// In which iterations, or of which: `first`, `subsequent`, `last`, `all`.
-    pub when: Option<String>,
 }
 
 /// A run's head.
@@ -90,26 +73,6 @@ pub struct HeaderDump {
     pub due_at: Option<Timestamp>,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
-}
-
-/// A run's state. What it has of cursors, effects, timers and signals is as `docs/dump.schema.json` says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StateDump {
-    /// What the caller gave.
-    pub input: Value,
-    /// The next cursor, effect or timer gets this number.
-    pub next_id: u64,
-    pub variables: Value,
-    /// What `Response` recorded.
-    pub response: Value,
-    pub pause: Option<PausedSince>,
-    pub outcome: Option<OutcomeReport>,
-    pub cursors: Value,
-    /// What it asked of the world and has not heard of.
-    pub effects: Value,
-    pub timers: Value,
-    /// Signals that nothing has waited for yet.
-    pub signals: Value,
 }
 
 /// How much room a run takes, in bytes.

@@ -1,20 +1,20 @@
-//! What is stored of iterations when the records of their commits are let go, in rows of their own: a cell
-//! of every one (`cells`), and whole rows of the first ones and of those that failed. A full row is
-//! never written again. The retained rows list them all, with their checksums.
+//! The rows of the archive. A full row is never written again. The retained rows of the run list them all, with their
+//! checksums.
 
-use super::cells::{Cells, IterationFacts, is_failure};
-use super::codec::{self, BadRecord};
-use super::commit::Entry;
-use super::compress;
-use super::iterations::{action_facts, enclosing_iterations};
-use super::journal::Line;
-use super::keys::{self, Family, LoopPath};
-use super::kv::{Kv, prefixed};
-use super::rows::{RowReader, corrupt};
-use super::{StoreError, header::Bounds};
+use super::cells::Cells;
+use super::facts::{IterationFacts, is_failure, reported_facts};
+use crate::StoreError;
+use crate::codec::{self, BadRecord};
+use crate::commit::Entry;
+use crate::compress;
+use crate::header::Bounds;
+use crate::journal::Line;
+use crate::keys::{self, Family, LoopPath};
+use crate::kv::{Kv, prefixed};
+use crate::rows::{RowReader, corrupt};
 use bincode::{Decode, Encode};
-use std::collections::BTreeMap;
-use windlass_machine::{HistoryEvent, IterationRow, failed_actions};
+use std::collections::{BTreeMap, HashMap};
+use windlass_machine::IterationRow;
 
 /// Maximum number of iterations in one row, unless they take more bytes.
 const MAX_CELLS: u64 = 4_096;
@@ -44,7 +44,7 @@ pub struct Chunks {
     next: u64,
     chunks: Vec<Chunk>,
     /// What was reported about iterations that have not ended: the loop's path, the iteration.
-    begun: Vec<(String, u64, IterationFacts)>,
+    begun: BTreeMap<(String, u64), IterationFacts>,
 }
 
 /// A row of iterations.
@@ -79,9 +79,10 @@ impl Chunks {
     }
 
     /// What was reported about the iterations of a loop that had not ended.
-    pub fn facts_of_unfinished(&self, path: &str) -> impl Iterator<Item = (u64, &IterationFacts)> {
-        let own = self.begun.iter().filter(move |(of, ..)| of == path);
-        own.map(|(_, iteration, told)| (*iteration, told))
+    pub(super) fn facts_of_unfinished(&self, path: &str) -> HashMap<u64, IterationFacts> {
+        let own = self.begun.iter().filter(|((of, _), _)| of == path);
+        own.map(|((_, iteration), facts)| (*iteration, facts.clone()))
+            .collect()
     }
 
     pub fn has(&self, number: Option<u64>) -> bool {
@@ -112,19 +113,10 @@ struct Span {
 
 impl Span {
     fn add(&mut self, row: &IterationRow) {
-        let path = LoopPath::new(&row.path);
-        let outer = path.outer();
-        match &mut self.outer {
-            None => self.outer = Some((outer.to_vec(), outer.to_vec())),
-            Some((first, last)) => {
-                if outer < first.as_slice() {
-                    *first = outer.to_vec();
-                }
-                if outer > last.as_slice() {
-                    *last = outer.to_vec();
-                }
-            }
-        }
+        let outer = LoopPath::new(&row.path).outer().to_vec();
+        let around = self.outer.take();
+        let (first, last) = around.unwrap_or_else(|| (outer.clone(), outer.clone()));
+        self.outer = Some((first.min(outer.clone()), last.max(outer)));
         let (low, high) = self.range.unwrap_or((row.iteration, row.iteration));
         self.range = Some((low.min(row.iteration), high.max(row.iteration)));
         self.count += 1;
@@ -136,25 +128,23 @@ type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
 impl<K: Kv> RowReader<K> {
     /// Archives what is retained of the iterations that these commits ended.
-    pub(super) fn archive_iterations(
+    pub(crate) fn archive_iterations(
         &self,
         entry: &mut Entry<'_>,
         mut chunks: Chunks,
         lines: &[Line],
     ) -> Result<Chunks, StoreError> {
-        let begun = std::mem::take(&mut chunks.begun).into_iter();
-        let mut told: BTreeMap<(String, u64), IterationFacts> = begun
-            .map(|(path, iteration, told)| ((path, iteration), told))
-            .collect();
         let mut groups: BTreeMap<Vec<u8>, Vec<EndedRow<'_>>> = BTreeMap::new();
         for line in lines {
-            add_events(&mut told, &line.history);
+            for fact in reported_facts(&line.history) {
+                let key = (fact.path.to_owned(), fact.iteration);
+                chunks.begun.entry(key).or_default().add(&fact);
+            }
             for row in &line.iterations {
-                let told = told
-                    .remove(&(row.path.clone(), row.iteration))
-                    .unwrap_or_default();
+                let facts = chunks.begun.remove(&(row.path.clone(), row.iteration));
                 let names = LoopPath::new(&row.path).names().to_vec();
-                groups.entry(names).or_default().push((row, told));
+                let group = groups.entry(names).or_default();
+                group.push((row, facts.unwrap_or_default()));
             }
         }
         for (names, mut group) in groups {
@@ -163,10 +153,9 @@ impl<K: Kv> RowReader<K> {
             group.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
             self.archive_cells(entry, &mut chunks, &names, &group)?;
         }
-        let begun = told.into_iter().take(MAX_UNFINISHED);
-        chunks.begun = begun
-            .map(|((path, iteration), told)| (path, iteration, told))
-            .collect();
+        while chunks.begun.len() > MAX_UNFINISHED {
+            chunks.begun.pop_last();
+        }
         Ok(chunks)
     }
 
@@ -195,29 +184,26 @@ impl<K: Kv> RowReader<K> {
                 count: chunk.count,
             };
             number = Some(chunk.number);
-            let mut key = Vec::new();
-            keys::numbered_row(&mut key, Family::Iterations, entry.run, chunk.number);
-            self.remove_under(entry.batch, &key)?;
+            self.remove_chunk(entry, chunk.number)?;
         }
+        let mut put = |cells: Cells, span| {
+            let number = number.take().unwrap_or_else(|| chunks.number());
+            let put = |out: &mut Vec<u8>| cells.encode(out);
+            put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)
+        };
         for (row, told) in group {
             cells.push(row, told);
             span.add(row);
             let full = span.count >= MAX_CELLS
                 || (span.count.is_multiple_of(64) && cells.bytes() >= MAX_CELLS_BYTES);
             if full {
-                let number = number.take().unwrap_or_else(|| chunks.number());
-                let cells = std::mem::take(&mut cells);
-                let span = std::mem::take(&mut span);
-                let put = |out: &mut Vec<u8>| cells.encode(out);
-                put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)?;
+                put(std::mem::take(&mut cells), std::mem::take(&mut span))?;
             }
         }
-        if span.count > 0 {
-            let number = number.unwrap_or_else(|| chunks.number());
-            let put = |out: &mut Vec<u8>| cells.encode(out);
-            put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)?;
+        match span.count {
+            0 => Ok(()),
+            _ => put(cells, span),
         }
-        Ok(())
     }
 
     /// The first rows of a loop stay whole, and those that failed.
@@ -299,13 +285,17 @@ impl<K: Kv> RowReader<K> {
         for (place, (number, ..)) in failed.iter().enumerate() {
             let (before, rest) = failed.split_at(place);
             if enough(before) && enough(rest.get(1..).unwrap_or_default()) {
-                let mut key = Vec::new();
-                keys::numbered_row(&mut key, Family::Iterations, entry.run, *number);
-                self.remove_under(entry.batch, &key)?;
+                self.remove_chunk(entry, *number)?;
                 chunks.chunks.retain(|chunk| chunk.number != *number);
             }
         }
         Ok(())
+    }
+
+    fn remove_chunk(&self, entry: &mut Entry<'_>, number: u64) -> Result<(), StoreError> {
+        let mut key = Vec::new();
+        keys::numbered_row(&mut key, Family::Iterations, entry.run, number);
+        self.remove_under(entry.batch, &key)
     }
 
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
@@ -354,7 +344,7 @@ impl<K: Kv> RowReader<K> {
     }
 
     /// Reads every row of a run's iterations.
-    pub(super) fn check_archive(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
+    pub(crate) fn check_archive(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
         let chunks = self.retained_rows(run, bounds)?.ended;
         for chunk in &chunks.chunks {
             self.check_chunk(run, chunk)?;
@@ -370,7 +360,7 @@ impl<K: Kv> RowReader<K> {
     }
 
     /// Forgets the rows that cannot be read; returns whether there are any.
-    pub(super) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
+    pub(crate) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
         let before = chunks.chunks.len();
         chunks
             .chunks
@@ -446,26 +436,5 @@ pub fn describe_row(bytes: &[u8]) -> Result<String, BadRecord> {
     match whole_rows(bytes) {
         Ok(rows) => Ok(format!("{rows:?}")),
         Err(_) => Cells::decode(bytes).map(|cells| format!("{cells:?}")),
-    }
-}
-
-/// Attempts and failures count for every iteration around them.
-fn add_events(told: &mut BTreeMap<(String, u64), IterationFacts>, events: &[HistoryEvent]) {
-    let attempts = events.iter().map(|event| (&event.what, None));
-    let failures = failed_actions(events).map(|(what, error)| (what, Some(error)));
-    for (what, error) in attempts.chain(failures) {
-        let Some((path, iteration, attempt)) = action_facts(what) else {
-            continue;
-        };
-        if attempt < 2 && error.is_none() {
-            continue;
-        }
-        for (path, iteration) in enclosing_iterations(path, iteration) {
-            let told = told.entry((path.to_owned(), iteration)).or_default();
-            told.attempts = told.attempts.max(attempt);
-            if let Some(error) = error {
-                told.error = Some(error.to_owned());
-            }
-        }
     }
 }

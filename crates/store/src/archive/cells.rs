@@ -3,9 +3,10 @@
 //! each other as cells, each encoded as the difference from the one before. No byte that is read back
 //! is trusted.
 
-use super::codec::{self, BadRecord};
-use super::compress;
-use super::iterations::{EndedIteration, RowLocation};
+use super::facts::{IterationFacts, has_error};
+use super::gather::{EndedIteration, RowLocation};
+use crate::codec::{self, BadRecord};
+use crate::compress;
 use bincode::error::EncodeError;
 use bincode::{Decode, Encode};
 use std::sync::Arc;
@@ -47,25 +48,6 @@ struct Segment {
     /// The same after the last cell.
     next: u64,
     ended_at: Timestamp,
-}
-
-/// What the events reported about an iteration.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct IterationFacts {
-    /// The most attempts that one of its actions took; 0: no action was called.
-    pub attempts: u32,
-    /// The last failure.
-    pub error: Option<String>,
-}
-
-/// Whether an iteration that ended so is one that went wrong.
-pub fn is_failure(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::TimedOut)
-}
-
-/// Whether the last failure of an iteration that ended so is stored: also of one that succeeded all the same.
-pub fn has_error(status: Status) -> bool {
-    is_failure(status) || status == Status::Succeeded
 }
 
 impl Cells {

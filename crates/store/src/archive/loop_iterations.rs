@@ -2,8 +2,8 @@
 //! stay packed until they are read.
 
 use super::cells::Cells;
-use super::codec::BadRecord;
-use super::iterations::EndedIteration;
+use super::gather::EndedIteration;
+use crate::codec::BadRecord;
 use windlass_machine::LoopState;
 
 /// Number of iterations read at a time.
@@ -29,7 +29,7 @@ enum Block {
 
 /// Cells of one loop, and perhaps of others.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PackedCells {
+struct PackedCells {
     bytes: Vec<u8>,
     /// The lowest and the highest number.
     range: (u64, u64),
@@ -194,8 +194,8 @@ impl LoopIterations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::IterationFacts;
-    use super::super::iterations::RowLocation;
+    use super::super::facts::IterationFacts;
+    use super::super::gather::RowLocation;
     use super::*;
     use std::sync::Arc;
     use windlass_expression::Value;

@@ -1,0 +1,167 @@
+//! What is stored of the iterations of one loop. A commit's record has the rows of those that it ended,
+//! and the events that report attempts and failures; what outlasts the records is in the retained rows.
+
+use super::facts::{IterationFacts, has_error, reported_facts};
+use super::loop_iterations::LoopIterations;
+use crate::StoreError;
+use crate::journal::Line;
+use crate::journal_walk::Order;
+use crate::kv::Kv;
+use crate::rows::RowReader;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use windlass_machine::{HistoryEvent, IterationRow, LoopState};
+use windlass_model::model::Status;
+use windlass_value::time::Timestamp;
+
+/// An iteration that ended, without what it gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedIteration {
+    pub iteration: u64,
+    /// How it ended.
+    pub status: Status,
+    /// What the authored condition gave.
+    pub condition: Option<bool>,
+    /// When it began.
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
+    /// The most attempts that one of its actions took, from 1.
+    pub attempts: u32,
+    /// The last failure of one of its actions.
+    pub error: Option<Arc<str>>,
+    pub row: RowLocation,
+}
+
+impl EndedIteration {
+    /// Whether it succeeded although an action of it failed.
+    #[must_use]
+    pub fn has_handled_failure(&self) -> bool {
+        self.status == Status::Succeeded && self.error.is_some()
+    }
+}
+
+/// Where the row of an iteration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowLocation {
+    /// In the record of this commit.
+    Commit(u64),
+    /// Among the rows that are retained of earlier commits.
+    Retained,
+}
+
+impl<K: Kv> RowReader<K> {
+    /// What is stored of a loop's iterations.
+    pub(crate) fn gather_iterations(
+        &self,
+        run: &str,
+        path: &str,
+    ) -> Result<LoopIterations, StoreError> {
+        let header = self.known(run)?;
+        let retained = self.retained_rows(run, &header.bounds)?;
+        let mut found = LoopGatherer {
+            path,
+            ..LoopGatherer::default()
+        };
+        found.loops(retained.loops);
+        found.rows(retained.iterations, RowLocation::Retained);
+        let before = std::mem::take(&mut found.ended);
+        found.begun = retained.ended.facts_of_unfinished(path);
+        // Before the walk: cells of another commit look like damaged ones, and the walk notices that commit.
+        let cells = self.archived_cells(run, &retained.ended, path)?;
+        let all = (header.bounds.first, header.header.revision);
+        self.walk(
+            run,
+            all,
+            Order::OldestFirst,
+            Line::decode,
+            |number, line| {
+                found.events(&line.history);
+                found.loops(line.loops);
+                found.rows(line.iterations, RowLocation::Commit(number));
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(LoopIterations::new(
+            path,
+            found.state,
+            before,
+            cells,
+            found.ended,
+        ))
+    }
+
+    /// The whole rows of these iterations of a loop, as far as they are where they were found.
+    pub(crate) fn read_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, RowLocation)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let header = self.known(run)?;
+        let mut found = Vec::with_capacity(wanted.len());
+        let mut let_go = Vec::new();
+        for (iteration, place) in wanted {
+            let own = |row: &IterationRow| row.iteration == *iteration && row.path == path;
+            if let RowLocation::Commit(number) = *place
+                && number >= header.bounds.first
+            {
+                let at = (number, number);
+                self.walk(run, at, Order::OldestFirst, Line::decode, |_, line| {
+                    found.extend(line.iterations.into_iter().rfind(own));
+                    ControlFlow::Continue(())
+                })?;
+                continue;
+            }
+            let_go.push(*iteration);
+        }
+        if !let_go.is_empty() {
+            let retained = self.retained_rows(run, &header.bounds)?;
+            // Those of the last entry of the loop come last.
+            found.extend(self.archived_rows(run, &retained.ended, path, &let_go)?);
+            let mut rows = retained.iterations;
+            rows.retain(|row| row.path == path && let_go.contains(&row.iteration));
+            found.extend(rows);
+        }
+        Ok(found)
+    }
+}
+
+/// Puts together what the records of a run say of one loop.
+#[derive(Default)]
+struct LoopGatherer<'a> {
+    path: &'a str,
+    begun: HashMap<u64, IterationFacts>,
+    state: Option<LoopState>,
+    ended: Vec<EndedIteration>,
+}
+
+impl LoopGatherer<'_> {
+    fn loops(&mut self, rows: Vec<LoopState>) {
+        let own = rows.into_iter().rfind(|row| row.path == self.path);
+        self.state = own.or_else(|| self.state.take());
+    }
+
+    fn rows(&mut self, rows: Vec<IterationRow>, place: RowLocation) {
+        for row in rows.into_iter().filter(|row| row.path == self.path) {
+            let begun = self.begun.remove(&row.iteration).unwrap_or_default();
+            let ended = EndedIteration {
+                iteration: row.iteration,
+                status: row.status,
+                condition: row.condition,
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                attempts: begun.attempts.max(1),
+                error: begun.error.filter(|_| has_error(row.status)).map(Arc::from),
+                row: place,
+            };
+            self.ended.push(ended);
+        }
+    }
+
+    fn events(&mut self, events: &[HistoryEvent]) {
+        for fact in reported_facts(events).filter(|fact| fact.path == self.path) {
+            self.begun.entry(fact.iteration).or_default().add(&fact);
+        }
+    }
+}
