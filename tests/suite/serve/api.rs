@@ -175,7 +175,7 @@ async fn commands_to_a_run() {
     );
     assert_eq!(server.post(&path, &signal).await.0, 200);
     let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
-    assert!(dump.to_string().contains(r#""name":"go""#), "{dump}");
+    assert!(dump.to_string().contains(r#"["go",{"a":1}]"#), "{dump}");
     assert_eq!(command("cancel").await.1["status"], "Cancelled");
     // Whatever is sent with it may be left out.
     let (status, again) = command("retry").await;

@@ -1264,6 +1264,8 @@ export interface components {
             uri?: string | null;
             /** @description `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once. */
             waits_for: string;
+            /** @description Whether its run waits until there is memory for it (`--max-guest-memory`). */
+            waits_for_memory?: boolean;
         };
         /** @description What is kept under a name now. */
         CurrentWorkflow: {
