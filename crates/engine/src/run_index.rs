@@ -35,7 +35,10 @@ pub struct RunIndexEntry {
     pub updated_at: Timestamp,
     /// When it continues, if it sleeps for long.
     pub due_at: Option<Timestamp>,
-    /// Boxed: most have none.
+    #[allow(
+        clippy::box_collection,
+        reason = "most of a million runs have none, and an empty map takes three words"
+    )]
     labels: Option<Box<BTreeMap<String, String>>>,
     revision: u64,
     /// The number of what waits there.

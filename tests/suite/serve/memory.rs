@@ -1,5 +1,7 @@
 //! The memory of guests' runs is bounded: what does not fit waits on disk, and nothing of it is lost or done twice.
 
+#![allow(clippy::disallowed_methods, reason = "a server of the test is a task")]
+
 use super::{Server, Start, windlass};
 use axum::extract::State;
 use axum::http::HeaderMap;
