@@ -37,7 +37,7 @@ pub struct RunIndexEntry {
     pub due_at: Option<Timestamp>,
     #[allow(
         clippy::box_collection,
-        reason = "most of a million runs have none, and an empty map takes three words"
+        reason = "most of a million runs have none, and an empty map has three words"
     )]
     labels: Option<Box<BTreeMap<String, String>>>,
     revision: u64,
