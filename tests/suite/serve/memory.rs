@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a server of the test is a task")]
 
-use super::{Server, Start, windlass};
+use super::{PATIENCE, Server, Start, windlass};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::{Json, Router, routing::post};
@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -95,7 +96,9 @@ async fn metric(server: &Server, name: &str) -> f64 {
 
 /// Waits until so many runs wait for memory.
 async fn waiting(server: &Server, runs: f64) {
+    let patience = Instant::now() + PATIENCE;
     while metric(server, "windlass_runs_waiting_for_memory").await < runs {
+        assert!(Instant::now() < patience, "none waits");
         tokio::task::yield_now().await;
     }
 }
