@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_actions::Registry;
 use windlass_machine::hosted::RunHost;
-use windlass_machine::{Effect, EffectId, Event, RunStatus, TimerId, Transition};
+use windlass_machine::{Effect, EffectId, Event, RunStatus, Transition};
 use windlass_model::model::{Name, Origin, Request};
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use windlass_value::time::Timestamp;
@@ -246,32 +246,24 @@ impl ActiveRun {
         !self.withheld.is_empty()
     }
 
-    /// What it has to do now: what a step asks for, and before it what was withheld, as far as the step does not end it.
+    /// What it has to do now: what a step asks for, and before it what was withheld and is still to be done. While the run
+    /// is paused nothing begins.
     pub fn take_withheld(&mut self, step: Vec<Effect>) -> Vec<Effect> {
-        if self.withheld.is_empty() {
+        let state = self.hosted.state();
+        if self.withheld.is_empty() || state.paused.is_some() {
             return step;
         }
-        let ends = |id: EffectId| {
-            let mut step = step.iter();
-            step.any(|effect| match effect {
-                Effect::Abort { id: aborted } => *aborted == id,
-                Effect::Finish(_) => true,
-                _ => false,
-            })
-        };
-        let disarms = |id: TimerId| {
-            let mut step = step.iter();
-            step.any(|effect| match effect {
-                Effect::Disarm { id: disarmed, .. } => *disarmed == id,
-                Effect::Finish(_) => true,
-                _ => false,
-            })
-        };
         let mut effects = std::mem::take(&mut self.withheld);
         effects.retain(|effect| match effect {
-            Effect::Start { id, .. } => !ends(*id),
-            Effect::Arm { id, .. } => !disarms(*id),
-            _ => true,
+            _ if state.outcome.is_some() => false,
+            Effect::Start { id, .. } => state.effects.contains_key(id),
+            Effect::Arm { id, due_at } => {
+                let timer = state.timers.get(id);
+                timer.is_some_and(|timer| timer.due_at == *due_at)
+            }
+            // A step asks for its own.
+            Effect::Continue => step.is_empty(),
+            Effect::Abort { .. } | Effect::Disarm { .. } | Effect::Finish(_) => true,
         });
         effects.extend(step);
         effects

@@ -13,6 +13,7 @@
 use super::ScheduleError;
 use super::active::ActiveRun;
 use super::driver::Driver;
+use super::outage::wait;
 use super::queue::MemoryWait;
 use crate::called::depth;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,6 +24,9 @@ use windlass_value::time::Timestamp;
 
 /// While others wait, a run with more than its share leaves after so long.
 const TURN: Duration = Duration::from_secs(10);
+
+/// One that has waited so long is loaded without room: it makes a step at least.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// So many of those that wait are looked at: smaller ones may pass a large one.
 const LOOK_AHEAD: usize = 16;
@@ -50,6 +54,7 @@ struct MemoryUse {
 struct WaitingRun {
     run: Name,
     bytes: u64,
+    since: Timestamp,
     /// The effects from here on have not begun; none: they may have.
     first_own: Option<EffectId>,
     /// Reports show that it waits.
@@ -114,10 +119,20 @@ impl GuestMemory {
         };
         let exceeds_share = |runs: usize| own.bytes.saturating_mul(runs as u64) > self.bound;
         let (runs, waiting) = (self.in_memory.len(), self.waiting_depths.len());
+        let had_turn = waiting > 0 && now.since(own.since) > TURN;
         match self.used > self.bound {
-            true => exceeds_share(runs),
-            false => waiting > 0 && now.since(own.since) > TURN && exceeds_share(runs + waiting),
+            true => exceeds_share(runs) && (had_turn || !self.would_return(own)),
+            false => had_turn && exceeds_share(runs + waiting),
         }
+    }
+
+    /// Whether a run that leaves could be loaded again at once.
+    fn would_return(&self, own: &MemoryUse) -> bool {
+        let is_other = |(depth, runs): &(&usize, &usize)| **depth != own.depth || **runs > 1;
+        let deepest = self.depths.iter().rev().find(is_other);
+        let others = self.used.saturating_sub(own.bytes);
+        deepest.is_none_or(|(depth, _)| *depth < own.depth)
+            || others.saturating_add(own.bytes.min(self.bound / 2)) <= self.bound
     }
 
     /// Whether so much is taken that calls in flight do not keep a run in memory.
@@ -153,15 +168,19 @@ impl GuestMemory {
     }
 
     /// A run that can be loaded now. Without another one in memory that has as many runs around it, there is always one:
-    /// those around it may wait for it.
-    fn next_admitted(&self) -> Option<(Name, u64)> {
+    /// those around it may wait for it. One that has waited for too long needs no room, either.
+    fn next_admitted(&self, now: Timestamp) -> Option<&WaitingRun> {
+        let is_overdue = |one: &&WaitingRun| now.since(one.since) > MAX_WAIT;
+        let mut fronts = self.waiting.values().filter_map(VecDeque::front);
+        if let Some(overdue) = fronts.find(is_overdue) {
+            return Some(overdue);
+        }
         let deepest = self.depths.keys().next_back().copied();
-        let admitted = self.waiting.iter().find_map(|(depth, waiting)| {
+        self.waiting.iter().find_map(|(depth, waiting)| {
             let is_needed = deepest.is_none_or(|deepest| deepest < *depth);
             let fits = |one: &&WaitingRun| is_needed || self.has_room(one.bytes);
             waiting.iter().take(LOOK_AHEAD).find(fits)
-        });
-        admitted.map(|one| (one.run.clone(), one.bytes))
+        })
     }
 }
 
@@ -215,6 +234,7 @@ impl Driver {
             run: run.clone(),
             first_own,
             bytes: active.hosted.memory(),
+            since: self.clock.now(),
             _report: self.runtime.queue.wait_for_memory(run),
         };
         self.guests.wait(depth(&active.header.labels), waiting);
@@ -246,6 +266,7 @@ impl Driver {
                 let waiting = WaitingRun {
                     run: run.clone(),
                     bytes: 0,
+                    since: self.clock.now(),
                     first_own: None,
                     _report: self.runtime.queue.wait_for_memory(run),
                 };
@@ -264,26 +285,31 @@ impl Driver {
         Ok(())
     }
 
-    /// Loads the runs of guests that there is room for now.
+    /// Loads the runs of guests that there is room for now, and one that has waited for too long.
     pub(super) fn admit_waiting(&mut self) {
-        while self.outage.is_none()
+        let mut overdue = false;
+        while !overdue
+            && self.outage.is_none()
             && !self.commands_only
             && self.stopping.is_none()
-            && let Some((run, bytes)) = self.guests.next_admitted()
+            && let now = self.clock.now()
+            && let Some(waiting) = self.guests.next_admitted(now)
         {
+            let (run, bytes) = (waiting.run.clone(), waiting.bytes);
+            overdue = now.since(waiting.since) > MAX_WAIT;
             if let Err(error) = self.load_run(&run) {
                 self.guests.stop_waiting(&run);
+                if error.is_of_store() {
+                    let at = now.plus(wait(2));
+                    self.retries.again.insert((at, run.clone()));
+                }
                 self.on_run_failed(&run, error);
                 continue;
             }
-            let is_withheld = |active: &ActiveRun| active.is_withheld();
-            match self
-                .runs
-                .get(&run)
-                .is_some_and(|active| is_withheld(active))
-            {
+            let active = self.runs.get(&run);
+            match active.is_some_and(|active| active.is_withheld()) {
                 // It was not known how large it is.
-                true if bytes == 0 => self.leave(&run),
+                true if bytes == 0 && !overdue => self.leave(&run),
                 true => self.release_withheld(&run),
                 false => {}
             }
