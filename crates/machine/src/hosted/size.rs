@@ -8,9 +8,6 @@ use bincode::error::EncodeError;
 /// The size of a state below this many bytes is not measured.
 const SMALL: u64 = 256 * 1024;
 
-/// What takes less memory is not measured.
-const SMALL_IN_MEMORY: u64 = 256 * 1024;
-
 /// A value in memory has about this many bytes for each part that is encoded: its tag, its length, its text.
 const PART: u64 = 16;
 
@@ -54,7 +51,7 @@ impl Size {
     pub fn memory(&mut self, state: &RunState) -> u64 {
         // Each byte may be a value.
         let recorded = self.unmeasured.saturating_mul(PART + 1);
-        match recorded > self.memory.max(SMALL_IN_MEMORY) {
+        match recorded > self.memory.max(SMALL) {
             true => self.measure(state),
             false => self.memory.saturating_add(recorded),
         }
@@ -62,6 +59,9 @@ impl Size {
 
     /// About how many bytes of memory the state takes.
     pub fn measure(&mut self, state: &RunState) -> u64 {
+        if self.unmeasured == 0 {
+            return self.memory;
+        }
         let mut estimate = MemoryEstimate::default();
         // What cannot be encoded is refused when it is to be stored.
         if bincode::encode_into_writer(state, &mut estimate, bincode::config::standard()).is_ok() {
