@@ -82,7 +82,7 @@ impl RunIndexEntry {
     }
 }
 
-/// A run by its id. The index holds a million of them, so each is stored once, and its sets have no keys beside it.
+/// A run by its id. The index may have a million of them, so each is stored once, and the sets have no further keys.
 #[derive(Clone, Debug)]
 struct ById(Arc<RunIndexEntry>);
 

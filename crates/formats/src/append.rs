@@ -110,8 +110,8 @@ pub fn replacements(variables: &Value) -> Vec<(String, String)> {
 
 /// What a run remembers of a file before it appends: nothing new when it knows the file.
 fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignment, ParseError> {
-    let told = jinja(reader, "{{ result.get('files') }}")?;
-    let value = Template::call("union", vec![told, files(reader, variable)?])?;
+    let reported = jinja(reader, "{{ result.get('files') }}")?;
+    let value = Template::call("union", vec![reported, files(reader, variable)?])?;
     Ok(set(variable, value, span))
 }
 
@@ -126,8 +126,8 @@ pub(super) fn remember(
     let last = format!("{{{{ {root}.get('{variable}', {{}}).get(result.get('file')) }}}}");
     let knew = jinja(reader, "{{ result.get('from') }}")?;
     let in_order = Template::call("equals", vec![jinja(reader, &last)?, knew])?;
-    let told = jinja(reader, "{{ result.get('files') }}")?;
-    let all = Template::call("union", vec![files(reader, variable)?, told])?;
+    let reported = jinja(reader, "{{ result.get('files') }}")?;
+    let all = Template::call("union", vec![files(reader, variable)?, reported])?;
     let fault = Template::call("int", vec![text(AT_ONCE)])?;
     let value = Template::call("if", vec![in_order, all, fault])?;
     Ok(set(variable, value, span))

@@ -28,7 +28,7 @@ const TURN: Duration = Duration::from_secs(10);
 /// One that has waited so long is loaded without room: it makes a step at least.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// So many of those that wait are looked at: smaller ones may pass a large one.
+/// Number of waiting runs of a depth that are checked for room: smaller ones may pass a large one.
 const LOOK_AHEAD: usize = 16;
 
 /// The runs of guests in memory, and those that wait for room.
@@ -36,9 +36,9 @@ pub(super) struct GuestMemory {
     bound: u64,
     used: u64,
     in_memory: HashMap<Name, MemoryUse>,
-    /// How many of those have so many runs around them.
+    /// Number of those runs by depth: how many runs are around them.
     depths: BTreeMap<usize, usize>,
-    /// In the order in which they left, by how many runs are around them.
+    /// By depth, in the order in which they left.
     waiting: BTreeMap<usize, VecDeque<WaitingRun>>,
     /// The depth of each that waits.
     waiting_depths: HashMap<Name, usize>,
@@ -93,7 +93,7 @@ impl GuestMemory {
         self.used = self.used.saturating_sub(before).saturating_add(bytes);
     }
 
-    /// A run is no longer in memory.
+    /// A run has left memory.
     pub fn remove(&mut self, run: &Name) {
         let Some(one) = self.in_memory.remove(run) else {
             return;
@@ -109,7 +109,12 @@ impl GuestMemory {
 
     /// Whether a run that would take this many bytes may be loaded. A large one needs half of the bound.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.used.saturating_add(bytes.min(self.bound / 2)) <= self.bound
+        self.fits_with(self.used, bytes)
+    }
+
+    /// Whether a run of this many bytes may be loaded while others take `used`.
+    fn fits_with(&self, used: u64, bytes: u64) -> bool {
+        used.saturating_add(bytes.min(self.bound / 2)) <= self.bound
     }
 
     /// Whether a run takes more than its share of what is short.
@@ -131,8 +136,7 @@ impl GuestMemory {
         let is_other = |(depth, runs): &(&usize, &usize)| **depth != own.depth || **runs > 1;
         let deepest = self.depths.iter().rev().find(is_other);
         let others = self.used.saturating_sub(own.bytes);
-        deepest.is_none_or(|(depth, _)| *depth < own.depth)
-            || others.saturating_add(own.bytes.min(self.bound / 2)) <= self.bound
+        deepest.is_none_or(|(depth, _)| *depth < own.depth) || self.fits_with(others, own.bytes)
     }
 
     /// Whether so much is taken that calls in flight do not keep a run in memory.
@@ -241,7 +245,7 @@ impl Driver {
     }
 
     /// Whether a run that was just loaded takes more memory than it may: nothing of it begins before its next step.
-    pub(super) fn is_withheld(&mut self, active: &mut ActiveRun) -> bool {
+    pub(super) fn lacks_room(&mut self, active: &mut ActiveRun) -> bool {
         if active.origin() != Origin::Guest || self.commands_only {
             return false;
         }
@@ -251,7 +255,7 @@ impl Driver {
         self.guests.must_leave(run, now)
     }
 
-    /// Loads a run that nobody asked for, when there is room for it.
+    /// Loads a run that no command asks for, when there is room for it.
     ///
     /// # Errors
     /// As [`Driver::load_run`].

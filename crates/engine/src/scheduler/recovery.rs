@@ -130,7 +130,7 @@ impl Driver {
             active.hosted.continue_from(first_own);
         }
         let mut outstanding = active.hosted.outstanding();
-        if self.is_withheld(&mut active) {
+        if self.lacks_room(&mut active) {
             active.withheld = std::mem::take(&mut outstanding);
         }
         self.runs.insert(run.clone(), Box::new(active));
