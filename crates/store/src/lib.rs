@@ -63,7 +63,7 @@ pub use repair::{dump_damaged, inspect_damaged, repair};
 pub use rows::{FORMAT, Retention};
 pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;
-pub use store::{HistoryTable, ReadStore, RunTable, Store, WorkflowTable, sealed};
+pub use store::{DueRun, HistoryTable, ReadStore, RunTable, Store, WorkflowTable, sealed};
 pub use workflow_state::{
     StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
 };

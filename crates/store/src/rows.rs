@@ -20,7 +20,7 @@ use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::snapshot::Snapshots;
 use super::{
-    Commit, CommitRecord, Committed, ConsistentRun, HistoryTable, IntegrityReport, Journal,
+    Commit, CommitRecord, Committed, ConsistentRun, DueRun, HistoryTable, IntegrityReport, Journal,
     LastStatus, LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader,
     RunTable, StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun,
     StoredWorkflow, WorkflowTable, WorkflowVersion,
@@ -190,11 +190,23 @@ impl<K: Kv> RunTable for Rows<K> {
             .collect()
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+    fn due(
+        &self,
+        after: Option<&DueRun>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
         self.check_writable()?;
-        let all = [Family::Due.byte()];
-        let (from, end) = prefixed(&all);
-        let to = match now.0.checked_add(1) {
+        if after.is_some_and(|(at, _)| *at > until) {
+            return Ok(Vec::new());
+        }
+        let (first, end) = prefixed(&[Family::Due.byte()]);
+        let from = after.map_or(first, |(at, run)| {
+            let mut key = Vec::new();
+            keys::due(&mut key, *at, run);
+            Bound::Excluded(key)
+        });
+        let to = match until.0.checked_add(1) {
             Some(next) => {
                 let mut key = Vec::new();
                 keys::due_from(&mut key, Timestamp(next));
@@ -208,18 +220,6 @@ impl<K: Kv> RunTable for Rows<K> {
             .take(limit)
             .map(|row| due_row(row?.0.as_ref()))
             .collect()
-    }
-
-    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        self.check_writable()?;
-        let Some(from) = after.0.checked_add(1) else {
-            return Ok(None);
-        };
-        let mut key = Vec::new();
-        keys::due_from(&mut key, Timestamp(from));
-        let (_, end) = prefixed(&[Family::Due.byte()]);
-        let first = self.reader.rows((Bound::Included(key), end)).next();
-        first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
     }
 }
 
@@ -501,7 +501,7 @@ pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
     codec::decode::<StoredHeader>(bytes).map(|head| head.header)
 }
 
-fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {
+fn due_row(key: &[u8]) -> Result<DueRun, StoreError> {
     let parsed = keys::parse(key).and_then(|parsed| Some((parsed.due?, parsed.run?)));
     let (at, run) = parsed.ok_or_else(|| damaged(key, &"its key does not read"))?;
     Ok((at, Name::from(run)))

@@ -21,6 +21,9 @@ pub mod sealed {
     pub trait Store {}
 }
 
+/// A run that waits, and when it continues.
+pub type DueRun = (Timestamp, Name);
+
 /// The latest of each run, and the indexes of what continues when.
 pub trait RunTable: sealed::Store {
     /// A run's head.
@@ -41,11 +44,14 @@ pub trait RunTable: sealed::Store {
     /// The runs that continue at once.
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
-    /// The runs due by `now`, earliest first, `limit` at most.
-    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;
-
-    /// When the first run that waits for longer than until `after` is due.
-    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+    /// The runs that are due by `until`, earliest first and then in the order of their ids, those behind `after` and
+    /// `limit` at most. What was removed before `after` is not passed again.
+    fn due(
+        &self,
+        after: Option<&DueRun>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError>;
 }
 
 /// How runs came to their state: their journals, and the iterations of their loops.

@@ -31,6 +31,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis)).min(Self::LAST)
     }
 
+    /// The instant that long before.
+    #[must_use]
+    pub fn minus(self, before: Duration) -> Self {
+        let millis = i64::try_from(before.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long after `earlier` this instant is; zero when it is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

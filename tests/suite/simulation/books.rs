@@ -12,7 +12,7 @@ use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState};
 use windlass_model::model::{Name, Request};
 use windlass_store::{
-    Commit, CommitRecord, Committed, ConsistentRun, HistoryTable, IntegrityReport, Journal,
+    Commit, CommitRecord, Committed, ConsistentRun, DueRun, HistoryTable, IntegrityReport, Journal,
     LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, RunTable,
     StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
     WorkflowTable, WorkflowVersion,
@@ -383,12 +383,13 @@ impl RunTable for Disk {
         self.store.runnable()
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
-        self.store.due(now, limit)
-    }
-
-    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due_after(after)
+    fn due(
+        &self,
+        after: Option<&DueRun>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueRun>, StoreError> {
+        self.store.due(after, until, limit)
     }
 }
 

@@ -448,7 +448,7 @@ impl Sim<'_> {
     /// Nothing more happens by itself: every run has ended, or it is known what it waits for.
     fn nothing_is_left(&mut self, store: &dyn Store) {
         let runnable = store.runnable().unwrap();
-        let due = store.due(Timestamp(i64::MAX), usize::MAX).unwrap();
+        let due = store.due(None, Timestamp(i64::MAX), usize::MAX).unwrap();
         assert_eq!(due, [], "a run is due, and nobody comes");
         let books = lock(&self.books);
         assert_eq!(books.runs.len(), self.script.programs.len());

@@ -12,7 +12,7 @@ use windlass_machine::{
     Change, HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Records, RunState,
     RunStatus,
 };
-use windlass_model::model::{Dialect, Origin, Status};
+use windlass_model::model::{Dialect, Name, Origin, Status};
 use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::{
     Commit, EndedIteration, MemoryStore, Placement, ProgramSource, Retention, RunHeader, Store,
@@ -290,8 +290,7 @@ fn an_empty_store_has_nothing(bench: &Bench) {
     ));
     assert_eq!(store.list(None, 10).unwrap(), []);
     assert_eq!(store.runnable().unwrap(), []);
-    assert_eq!(store.due(Timestamp(i64::MAX), 10).unwrap(), []);
-    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
+    assert_eq!(store.due(None, Timestamp(i64::MAX), 10).unwrap(), []);
     assert_eq!(store.commit(&[]).unwrap().len(), 0);
     assert_eq!(store.sweep().unwrap(), 0);
 }
@@ -416,12 +415,8 @@ fn due_runs_come_in_order(bench: &Bench) {
         .map(|(n, at_ms)| at(&format!("r{n}"), 0, Placement::Due(Timestamp(*at_ms))))
         .collect();
     store.commit(&group).unwrap();
-    assert_eq!(
-        store.next_due_after(Timestamp(i64::MIN)).unwrap(),
-        Some(Timestamp(-3))
-    );
     let due = |now, limit| -> Vec<(i64, String)> {
-        let due = store.due(Timestamp(now), limit).unwrap();
+        let due = store.due(None, Timestamp(now), limit).unwrap();
         due.into_iter()
             .map(|(at, run)| (at.0, run.to_string()))
             .collect()
@@ -443,13 +438,22 @@ fn due_runs_come_in_order(bench: &Bench) {
     assert_eq!(due(254, 100), expected[..4]);
     assert_eq!(due(i64::MAX, 3), expected[..3]);
     assert_eq!(due(-4, 100), []);
+    let behind = |at, run: &str, until| -> Vec<String> {
+        let after = (Timestamp(at), Name::from(run));
+        let due = store.due(Some(&after), Timestamp(until), 2).unwrap();
+        due.into_iter().map(|(_, run)| run.to_string()).collect()
+    };
+    assert_eq!(behind(70, "r1", i64::MAX), ["r3", "r7"]);
+    assert_eq!(behind(70, "r2", 70), ["r3"], "after one that is not there");
+    assert_eq!(behind(70, "r3", 70), Vec::<String>::new());
+    assert_eq!(behind(71, "r1", 70), Vec::<String>::new(), "after the end");
     assert_eq!(store.runnable().unwrap(), []);
 }
 
 fn placements_move_a_run_between_the_indexes(bench: &Bench) {
     let store = &*bench.store;
     let seen = || {
-        let due: Vec<_> = store.due(Timestamp(i64::MAX), 9).unwrap();
+        let due: Vec<_> = store.due(None, Timestamp(i64::MAX), 9).unwrap();
         let due: Vec<i64> = due.into_iter().map(|(at, _)| at.0).collect();
         (due, store.runnable().unwrap().len())
     };
@@ -463,7 +467,6 @@ fn placements_move_a_run_between_the_indexes(bench: &Bench) {
     assert_eq!(seen(), (vec![9], 0));
     ok(store, at("a", 4, Placement::Idle));
     assert_eq!(seen(), (vec![], 0));
-    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
     ok(store, at("a", 5, Placement::Due(Timestamp(3))));
     store.delete("a").unwrap();
     assert_eq!(seen(), (vec![], 0));
@@ -506,7 +509,10 @@ fn ten_thousand_runs_are_listed(bench: &Bench) {
         seen.extend(page.into_iter().map(|head| head.id.to_string()));
     }
     assert_eq!(seen, ids);
-    assert_eq!(store.due(Timestamp(1), usize::MAX).unwrap().len(), 10_000);
+    assert_eq!(
+        store.due(None, Timestamp(1), usize::MAX).unwrap().len(),
+        10_000
+    );
 }
 
 fn a_snapshot_replaces_what_came_before(bench: &Bench) {
@@ -1101,7 +1107,7 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
             .unwrap();
     }
     assert!(store.runnable().unwrap().is_empty());
-    assert_eq!(store.next_due_after(Timestamp(i64::MIN)).unwrap(), None);
+    assert_eq!(store.due(None, Timestamp(i64::MAX), 9).unwrap(), []);
     let header = store.header("a").unwrap();
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Idle));
@@ -1112,11 +1118,8 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     assert_eq!(store.runnable().unwrap(), ["a".into()]);
     assert_eq!(store.header("a").unwrap().labels.len(), 1);
     ok(store, at("a", 1, Placement::Due(Timestamp(90))));
-    assert_eq!(
-        store.next_due_after(Timestamp(i64::MIN)).unwrap(),
-        Some(Timestamp(90))
-    );
-    assert_eq!(store.next_due_after(Timestamp(90)).unwrap(), None);
+    let due = store.due(None, Timestamp(i64::MAX), 9).unwrap();
+    assert_eq!(due, [(Timestamp(90), "a".into())]);
     let unknown = store.set_quarantine("c", Placement::Idle, None);
     assert!(
         matches!(unknown, Err(StoreError::UnknownRun(_))),

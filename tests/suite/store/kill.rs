@@ -199,7 +199,7 @@ fn verify(store: &dyn DiskStore, run: &str, acknowledged: u64) {
     let history = store.history(run, revision - 1, 10).unwrap();
     assert_eq!(history.len(), 1, "one event a commit");
     assert_eq!(history[0].0, revision);
-    let due: Vec<_> = store.due(Timestamp(i64::MAX), usize::MAX).unwrap();
+    let due: Vec<_> = store.due(None, Timestamp(i64::MAX), usize::MAX).unwrap();
     let due: Vec<_> = due.iter().filter(|(_, name)| &**name == run).collect();
     assert_eq!(due, [&(Timestamp(last), run.into())]);
 }

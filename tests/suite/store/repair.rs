@@ -130,7 +130,11 @@ fn what_a_repair_keeps_is_what_was_written() {
         }
         if repaired.stand_still {
             assert_eq!(store.runnable().unwrap(), [], "{what}");
-            assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap(), [], "{what}");
+            assert_eq!(
+                store.due(None, Timestamp(i64::MAX), 99).unwrap(),
+                [],
+                "{what}"
+            );
         }
         let lost = RUNS - repaired.kept.len();
         let without = repaired.unreadable.iter();
@@ -284,7 +288,7 @@ fn a_repaired_store_goes_on() {
     assert_eq!(store.program(hash(1)).unwrap().max_count, 5_000);
     let header = store.header("run-0").unwrap();
     assert!(matches!(header.placement, Placement::Due(_)));
-    assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap().len(), 4);
+    assert_eq!(store.due(None, Timestamp(i64::MAX), 99).unwrap().len(), 4);
     assert_eq!(store.runnable().unwrap().len(), 8);
     let next = commit("run-0", header.revision);
     store.commit(&[next]).unwrap()[0].as_ref().unwrap();
@@ -432,7 +436,7 @@ fn runs_that_may_be_older_than_they_were_stand_still() {
     assert_eq!(repaired.kept.len(), RUNS);
     let store = open_again(dir.path());
     assert_eq!(store.runnable().unwrap(), []);
-    assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap(), []);
+    assert_eq!(store.due(None, Timestamp(i64::MAX), 99).unwrap(), []);
     for header in store.list(None, 99).unwrap() {
         // One that has ended does not go on anyway.
         let parked = header.labels.contains_key("windlass.parked");

@@ -8,7 +8,7 @@ use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::guest_memory::GuestMemory;
 use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
-use super::timers::Timers;
+use super::timers::{DueRuns, Timers};
 use super::watch::Watchers;
 use super::writers::Writers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
@@ -47,8 +47,7 @@ pub(super) struct Driver {
     pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
-    /// When the first waiting run in the store's index is due.
-    pub(super) stored_due: Option<Timestamp>,
+    pub(super) due: DueRuns,
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
@@ -103,7 +102,7 @@ impl Driver {
             max_programs: MANY_PROGRAMS,
             watchers: Watchers::default(),
             timers: Timers::default(),
-            stored_due: None,
+            due: DueRuns::default(),
             busy: VecDeque::new(),
             writers: Writers::default(),
             held: VecDeque::new(),
@@ -166,7 +165,7 @@ impl Driver {
         !self.busy.is_empty() && self.outage.is_none()
     }
 
-    /// When the next timer, due run, retry or reopening of the store comes.
+    /// When the next timer, load of due runs, retry or reopening of the store comes.
     pub fn due_at(&self) -> Option<Timestamp> {
         if let Some(outage) = &self.outage {
             return Some(outage.again_at);
@@ -174,7 +173,7 @@ impl Driver {
         let held = self.held.front().map(|(until, _)| *until);
         let due = [
             self.timers.first(),
-            self.stored_due,
+            self.due.load_at,
             self.retries.first(),
             held,
         ];
@@ -463,7 +462,7 @@ impl Driver {
         if self.outage.is_some() {
             return;
         }
-        if self.stored_due.is_some_and(|due| due <= now) {
+        if self.due.load_at.is_some_and(|load_at| load_at <= now) {
             self.load_due(now);
         }
         while let Some((due_at, run, id)) = self.timers.pop_due(now) {
@@ -535,7 +534,7 @@ impl Driver {
             return;
         }
         if let Placement::Due(due) = active.header.placement {
-            self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
+            self.due.add(due);
         }
         if let Some(active) = self.runs.remove(run) {
             self.timers.disarm_all(run, active.hosted.state());

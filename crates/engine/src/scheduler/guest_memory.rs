@@ -13,7 +13,6 @@
 use super::ScheduleError;
 use super::active::ActiveRun;
 use super::driver::Driver;
-use super::outage::wait;
 use super::queue::MemoryWait;
 use crate::called::depth;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -303,10 +302,6 @@ impl Driver {
             overdue = now.since(waiting.since) > MAX_WAIT;
             if let Err(error) = self.load_run(&run) {
                 self.guests.stop_waiting(&run);
-                if error.is_of_store() {
-                    let at = now.plus(wait(2));
-                    self.retries.again.insert((at, run.clone()));
-                }
                 self.on_run_failed(&run, error);
                 continue;
             }

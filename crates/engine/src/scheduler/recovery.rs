@@ -5,10 +5,10 @@
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
 use super::outage::{FIRST_WAIT, Outage, wait};
+use super::timers::{LOAD_AHEAD, load_time};
 use super::{Loaded, ScheduleError, Update};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass_expression::holds_sealed;
 use windlass_machine::program::ProgramHash;
@@ -17,8 +17,11 @@ use windlass_model::model::Name;
 use windlass_store::{Placement, QUARANTINE_LABEL, StoreError};
 use windlass_value::time::Timestamp;
 
-/// Number of due runs loaded at a time.
-const DUE_PAGE: usize = 1_024;
+/// Number of due runs loaded at a time: other runs wait meanwhile.
+const DUE_PAGE: usize = 256;
+
+/// Number of heads read at a time.
+const PAGE: usize = 1_024;
 
 /// After this many failures in a row a run is parked.
 const MAX_LOAD_ATTEMPTS: u32 = 3;
@@ -56,7 +59,7 @@ impl Driver {
     fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         let mut found = Vec::new();
         let runnable = self.store.runnable()?;
-        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
+        let waiting = self.store.due(None, Timestamp(i64::MAX), PAGE)?;
         let sleepers = waiting.iter().map(|(_, run)| run);
         let headers = runnable.iter().chain(sleepers);
         let written = headers.filter_map(|run| Some(self.store.header(run).ok()?.updated_at));
@@ -69,7 +72,8 @@ impl Driver {
                 Err(error) => self.on_run_failed(&run, error),
             }
         }
-        self.stored_due = self.store.next_due_after(Timestamp(i64::MIN))?;
+        self.due.last = None;
+        self.due.load_at = self.next_load()?;
         self.runtime.queue.executed().insert_all();
         found.extend(waiting.into_iter().map(|(_, run)| run));
         if paused {
@@ -82,7 +86,7 @@ impl Driver {
         let mut found = Vec::new();
         let mut after: Option<Name> = None;
         loop {
-            let page = self.store.list(after.as_deref(), DUE_PAGE)?;
+            let page = self.store.list(after.as_deref(), PAGE)?;
             let Some(last) = page.last() else {
                 return Ok(found);
             };
@@ -117,7 +121,7 @@ impl Driver {
             return Err(ScheduleError::Sealed(run.clone()));
         }
         let mut active = ActiveRun::from_stored(stored, loaded);
-        if self.runs.is_empty() && self.stored_due.is_none() {
+        if self.runs.is_empty() && self.due.load_at.is_none() {
             // No other run is in memory whose time would move.
             self.clock.not_before(active.header.updated_at);
         }
@@ -181,37 +185,39 @@ impl Driver {
         self.programs.insert(loaded.program.hash, loaded);
     }
 
-    /// Loads the runs that are due, which arms their timers.
+    /// Loads the runs that are due soon, which arms their timers: before their time, so that many of them are not late.
     pub(super) fn load_due(&mut self, now: Timestamp) {
-        // Those that wait for memory stay in the index.
-        let page = DUE_PAGE + self.guests.totals().1;
-        let due = match self.store.due(now, page) {
-            Ok(due) => due,
+        let again = Some(now.plus(FIRST_WAIT));
+        let until = now.plus(LOAD_AHEAD);
+        let page = match self.store.due(self.due.last.as_ref(), until, DUE_PAGE) {
+            Ok(page) => page,
             Err(error) => {
                 tracing::error!(%error, "the index of waiting runs cannot be read");
-                self.stored_due = Some(now.plus(FIRST_WAIT));
+                self.due.load_at = again;
                 return;
             }
         };
-        let full = due.len() == page;
-        for (_, run) in due {
+        let full = page.len() == DUE_PAGE;
+        for due in page {
             // A run that failed a moment ago waits for its own retry.
-            if self.retries.tries.contains_key(&run) {
-                continue;
+            if !self.retries.tries.contains_key(&due.1)
+                && let Err(error) = self.load_if_room(&due.1)
+            {
+                self.on_run_failed(&due.1, error);
             }
-            if let Err(error) = self.load_if_room(&run) {
-                self.on_run_failed(&run, error);
-            }
+            self.due.last = Some(due);
         }
-        self.stored_due = if full {
-            // The index changes only when the loaded runs have made a step.
-            Some(now.plus(Duration::from_millis(1)))
-        } else {
-            match self.store.next_due_after(now) {
-                Ok(next) => next,
-                Err(_) => Some(now.plus(FIRST_WAIT)),
-            }
+        self.due.load_at = match full {
+            true => Some(now),
+            false => self.next_load().unwrap_or(again),
         };
+    }
+
+    /// When the next waiting runs are to be loaded.
+    fn next_load(&self) -> Result<Option<Timestamp>, StoreError> {
+        let last = self.due.last.as_ref();
+        let next = self.store.due(last, Timestamp(i64::MAX), 1)?;
+        Ok(next.first().map(|(due, _)| load_time(*due)))
     }
 
     /// Loads failed runs again, and opens the store again after an outage, when it is time.
@@ -243,6 +249,8 @@ impl Driver {
             return;
         }
         if error.is_of_store() {
+            let at = self.clock.now().plus(wait(2));
+            self.retries.again.insert((at, run.clone()));
             return;
         }
         let tries = self.retries.tries.entry(run.clone()).or_default();

@@ -2,9 +2,14 @@
 //! the store's index.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 use windlass_machine::{RunState, TimerId};
 use windlass_model::model::Name;
+use windlass_store::DueRun;
 use windlass_value::time::Timestamp;
+
+/// Waiting runs that are due within this time are loaded together. They are asked for when half of it is left.
+pub(super) const LOAD_AHEAD: Duration = Duration::from_secs(2);
 
 /// Armed timers.
 #[derive(Default)]
@@ -43,4 +48,29 @@ impl Timers {
         }
         self.0.pop_first()
     }
+}
+
+/// How far the store's index of waiting runs is loaded.
+#[derive(Default)]
+pub(super) struct DueRuns {
+    /// The last one that was looked at.
+    pub last: Option<DueRun>,
+    /// When the next ones are to be loaded; none: there are none.
+    pub load_at: Option<Timestamp>,
+}
+
+impl DueRuns {
+    /// A run waits there now.
+    pub fn add(&mut self, due: Timestamp) {
+        if self.last.as_ref().is_some_and(|(last, _)| due <= *last) {
+            self.last = None;
+        }
+        let load_at = load_time(due);
+        self.load_at = Some(self.load_at.map_or(load_at, |first| first.min(load_at)));
+    }
+}
+
+/// When a run is loaded that is due then.
+pub(super) fn load_time(due: Timestamp) -> Timestamp {
+    due.minus(LOAD_AHEAD / 2)
 }
