@@ -21,51 +21,88 @@ const PAGE: usize = 1_000;
 /// Maximum number of deleted runs that are remembered.
 const MAX_GONE: usize = 10_000;
 
+/// Maximum number of changed runs that are remembered.
+const MAX_CHANGES: usize = 65_536;
+
 /// What is known of a run.
 #[derive(Debug)]
 pub struct RunIndexEntry {
     pub id: Name,
-    pub workflow: Name,
-    /// The number that identifies its program.
-    program: u32,
-    /// What it is doing.
-    pub status: RunStatus,
+    program: Arc<IndexedProgram>,
     pub started_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// When it continues, if it sleeps for long.
-    pub due_at: Option<Timestamp>,
-    #[allow(
-        clippy::box_collection,
-        reason = "most of a million runs have none, and an empty map has three words"
-    )]
-    labels: Option<Box<BTreeMap<String, String>>>,
+    /// When it continues; [`NEVER`] unless it sleeps for long.
+    due_at: Timestamp,
+    rare: Option<Box<RareFacts>>,
     revision: u64,
-    /// The number of what waits there.
-    queued: u64,
     /// The number of its last change that was seen; 0: it was there before.
-    pub number: u64,
+    number: u64,
+    /// What it is doing.
+    pub status: RunStatus,
 }
 
-static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+// The index may have a million of them.
+const _: () = assert!(size_of::<RunIndexEntry>() <= 80);
+
+/// The program of runs.
+#[derive(Debug)]
+struct IndexedProgram {
+    hash: ProgramHash,
+    workflow: Name,
+}
+
+/// What most runs do not have.
+#[derive(Debug, Default)]
+struct RareFacts {
+    labels: BTreeMap<String, String>,
+    /// The number of what waits there; 0: nothing.
+    queued: u64,
+}
+
+static NO_FACTS: RareFacts = RareFacts {
+    labels: BTreeMap::new(),
+    queued: 0,
+};
+
+/// The time of what does not come.
+const NEVER: Timestamp = Timestamp(i64::MAX);
 
 impl RunIndexEntry {
+    #[must_use]
+    pub fn workflow(&self) -> &Name {
+        &self.program.workflow
+    }
+
     /// What it was marked with.
     #[must_use]
     pub fn labels(&self) -> &BTreeMap<String, String> {
-        self.labels.as_deref().unwrap_or(&NO_LABELS)
+        &self.rare().labels
+    }
+
+    /// When it continues, if it sleeps for long.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        Some(self.due_at).filter(|due_at| *due_at != NEVER)
     }
 
     /// Its revision, and the number of what waits there.
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
-        (self.revision, self.queued)
+        (self.revision, self.rare().queued)
+    }
+
+    fn rare(&self) -> &RareFacts {
+        self.rare.as_deref().unwrap_or(&NO_FACTS)
     }
 
     /// Whether it should have moved since then, and has not.
     #[must_use]
     pub fn is_stuck(&self, since: Timestamp) -> bool {
-        let moves_at = self.due_at.unwrap_or(self.updated_at).max(self.updated_at);
+        let moves_at = self
+            .due_at()
+            .unwrap_or(self.updated_at)
+            .max(self.updated_at);
         self.status.is_progressing() && moves_at < since
     }
 
@@ -126,14 +163,14 @@ pub struct RunIndex {
     number: u64,
     of: HashSet<ById>,
     by_start: BTreeSet<(Timestamp, ById)>,
-    /// By the number of their last change.
+    /// Those that changed last, by the number of that.
     by_change: BTreeMap<u64, ById>,
+    /// The last change that is forgotten.
+    forgotten: u64,
     /// Runs that went, by the number of that.
     gone: BTreeMap<u64, Name>,
-    /// Each name once.
-    workflows: HashSet<Name>,
-    /// Numbers that stand for programs.
-    programs: HashMap<ProgramHash, u32>,
+    /// Each program once.
+    programs: HashMap<ProgramHash, Arc<IndexedProgram>>,
 }
 
 impl RunIndex {
@@ -156,14 +193,12 @@ impl RunIndex {
     #[must_use]
     pub fn counts(&self, programs: &[ProgramHash]) -> Vec<BTreeMap<RunStatus, u64>> {
         let mut counts = vec![BTreeMap::new(); programs.len()];
-        let number = |program| self.programs.get(program);
         let places = programs.iter().enumerate();
-        let places: HashMap<u32, usize> = places
-            .filter_map(|(place, program)| Some((*number(program)?, place)))
-            .collect();
+        let places: HashMap<ProgramHash, usize> =
+            places.map(|(place, program)| (*program, place)).collect();
         for head in self.all() {
-            let count = places.get(&head.program).and_then(|at| counts.get_mut(*at));
-            if let Some(count) = count {
+            let place = places.get(&head.program.hash);
+            if let Some(count) = place.and_then(|at| counts.get_mut(*at)) {
                 *count.entry(head.status).or_default() += 1;
             }
         }
@@ -176,12 +211,17 @@ impl RunIndex {
         self.number
     }
 
-    /// The runs that changed or went after this number.
-    pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
+    /// The runs that changed after this number; none: more than the index remembers.
+    pub fn changed_after(&self, number: u64) -> Option<impl Iterator<Item = &Name>> {
         let after = number.saturating_add(1);
-        let gone = self.gone.range(after..).map(|(_, run)| run);
         let changed = self.by_change.range(after..).map(|(_, run)| &run.0.id);
-        gone.chain(changed)
+        (number >= self.forgotten).then_some(changed)
+    }
+
+    /// The runs that went after this number.
+    pub fn gone_after(&self, number: u64) -> impl Iterator<Item = &Name> {
+        let after = number.saturating_add(1);
+        self.gone.range(after..).map(|(_, run)| run)
     }
 
     /// Takes in what a run's header says now, if that is new; none: it went.
@@ -190,8 +230,7 @@ impl RunIndex {
         let same = match (known, header) {
             (None, None) => true,
             (Some(known), Some(header)) => {
-                (known.revision, known.queued) == (header.revision, queued)
-                    && *known.labels() == header.labels
+                known.state() == (header.revision, queued) && *known.labels() == header.labels
             }
             _ => false,
         };
@@ -212,34 +251,37 @@ impl RunIndex {
             return;
         };
         let number = if seen { self.number } else { 0 };
-        let workflow = match self.workflows.get(&header.workflow) {
-            Some(known) => known.clone(),
-            None => {
-                self.workflows.insert(header.workflow.clone());
-                header.workflow.clone()
-            }
+        let program = self.programs.entry(header.program).or_insert_with(|| {
+            Arc::new(IndexedProgram {
+                hash: header.program,
+                workflow: header.workflow.clone(),
+            })
+        });
+        let has_rare = queued > 0 || !header.labels.is_empty();
+        let rare = || RareFacts {
+            labels: header.labels.clone(),
+            queued,
         };
-        let next = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
-        let program = *self.programs.entry(header.program).or_insert(next);
-        let labels = Some(&header.labels).filter(|labels| !labels.is_empty());
         let run = ById(Arc::new(RunIndexEntry {
             id: header.id.clone(),
-            workflow,
-            program,
+            program: program.clone(),
             status: header.status,
             started_at: header.started_at,
             updated_at: header.updated_at,
             due_at: match header.placement {
-                Placement::Due(due_at) => Some(due_at),
-                Placement::Runnable | Placement::Idle => None,
+                Placement::Due(due_at) => due_at,
+                Placement::Runnable | Placement::Idle => NEVER,
             },
-            labels: labels.cloned().map(Box::new),
+            rare: has_rare.then(|| Box::new(rare())),
             revision: header.revision,
-            queued,
             number,
         }));
         if seen {
             self.by_change.insert(number, run.clone());
+            if self.by_change.len() > MAX_CHANGES {
+                let oldest = self.by_change.pop_first();
+                self.forgotten = oldest.map_or(self.forgotten, |(number, _)| number);
+            }
         }
         self.by_start.insert((header.started_at, run.clone()));
         self.of.insert(run);

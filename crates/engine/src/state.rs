@@ -335,7 +335,7 @@ fn last_run(inspector: &Inspector, workflow: &str, origin: Origin) -> Result<Val
     let succeeded: Vec<Name> = inspector.run_index(|runs| {
         let own = runs
             .newest_first()
-            .filter(|run| *run.workflow == *workflow && run.status == RunStatus::Succeeded);
+            .filter(|run| **run.workflow() == *workflow && run.status == RunStatus::Succeeded);
         own.map(|run| run.id.clone()).collect()
     })?;
     for run in succeeded {

@@ -29,7 +29,7 @@ pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
         let mut counts = RunCounts::default();
         for head in heads.all() {
             *counts.by_status.entry(head.status).or_default() += 1;
-            counts.sleeping += u64::from(head.due_at.is_some());
+            counts.sleeping += u64::from(head.due_at().is_some());
         }
         counts
     })

@@ -150,7 +150,7 @@ impl ListFilter {
     }
 
     fn matches_workflow(&self, header: &RunIndexEntry) -> bool {
-        let is = |name: &String| **name == *header.workflow;
+        let is = |name: &String| **name == **header.workflow();
         self.workflows.is_empty() || self.workflows.iter().any(is)
     }
 }
@@ -160,7 +160,7 @@ fn names(head: &RunIndexEntry, text: &str) -> bool {
     let labels = head.labels().iter();
     let labels = labels.filter(|(name, _)| *name != FAILED_ACTIONS_LABEL);
     let labels = labels.flat_map(|(name, text)| [name.as_str(), text]);
-    let mut names = labels.chain([&*head.id, &*head.workflow]);
+    let mut names = labels.chain([&*head.id, &**head.workflow()]);
     names.any(|name| has(name, text))
 }
 
@@ -227,7 +227,7 @@ impl Facets {
             count_status(&mut self.status, head);
         }
         if status && start {
-            one_more(&mut self.workflow, &head.workflow);
+            one_more(&mut self.workflow, head.workflow());
         }
         if status && workflow && filter.hours_since.is_some_and(|at| head.started_at >= at) {
             let hour = head.started_at.hour();
