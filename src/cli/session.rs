@@ -492,16 +492,17 @@ impl Session {
             OwnerReply::Owned { engine, .. } => {
                 let runs = engine.recover(paused).await?;
                 let mut runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
-                // No index has those that wait for their turn, and it arrives only while a process is there.
-                let keyed = engine.inspector().run_index(|index| {
-                    let keyed = index.all().filter(|run| {
+                // Those that wait, for a time or for their turn, continue only while a process is there.
+                let waiting = engine.inspector().run_index(|index| {
+                    let waiting = index.all().filter(|run| {
                         run.status.is_progressing()
                             && !run.is_parked()
-                            && run.labels().contains_key(CONCURRENCY_LABEL)
+                            && (run.due_at().is_some()
+                                || run.labels().contains_key(CONCURRENCY_LABEL))
                     });
-                    keyed.map(|run| run.id.to_string()).collect::<Vec<_>>()
+                    waiting.map(|run| run.id.to_string()).collect::<Vec<_>>()
                 })?;
-                runs.extend(keyed);
+                runs.extend(waiting);
                 runs.sort();
                 runs.dedup();
                 Ok(runs)

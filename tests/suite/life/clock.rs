@@ -2,8 +2,10 @@
 //! forward makes due. Real processes, under a library that sets the clock of a process.
 
 use super::process::{Following, Place};
+use crate::serve::Start;
 use serde_json::json;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The library of Debian's `faketime`; `tests/run` installs it.
 fn library() -> PathBuf {
@@ -39,14 +41,18 @@ impl Clock {
         std::fs::rename(new, self.file()).unwrap();
     }
 
-    fn follow(&self, args: &[&str]) -> Following {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = self.place.command(args);
         command
             .env("LD_PRELOAD", library())
             .env("FAKETIME_TIMESTAMP_FILE", self.file())
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        Following::of(command)
+        command
+    }
+
+    fn follow(&self, args: &[&str]) -> Following {
+        Following::of(self.command(args))
     }
 
     /// A workflow that waits for so long.
@@ -113,4 +119,23 @@ fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
         .filter(|line| line.starts_with("run r  nap (wait)  until in "))
         .collect();
     assert_eq!(lines.len(), 2, "{said}");
+}
+
+#[tokio::test]
+async fn all_runs_that_wait_are_followed_to_their_ends() {
+    const RUNS: usize = 1_030;
+    let clock = Clock::new();
+    let state = clock.place.state();
+    let server = Start::new(&state).spawn();
+    let text = std::fs::read_to_string(clock.nap(3_600)).unwrap();
+    let body = json!({ "text": text });
+    for _ in 0..RUNS {
+        assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+    }
+    server.stop();
+    clock.set("+7200s");
+    let resumed = clock.command(&["resume", "-o", "jsonl"]).output().unwrap();
+    assert!(resumed.status.success(), "{resumed:?}");
+    let said = String::from_utf8(resumed.stdout).unwrap();
+    assert_eq!(said.lines().count(), RUNS);
 }
