@@ -5,6 +5,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
+from common import HERE
 from peer import Peer
 
 NO_TIMERS = "no index of due times: a script waits in its process"
@@ -19,8 +20,8 @@ class ByHand(Peer):
     def arguments(self) -> list[str]:
         return [*super().arguments(), self.kind]
 
-    def interpreter(self) -> Path:
-        return Path(sys.executable)
+    def program(self) -> list[str | Path]:
+        return [sys.executable, HERE / self.worker]
 
     def resume(self, key: str) -> None:
         self.begin(key)

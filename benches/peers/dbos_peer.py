@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from common import Unavailable, free_port, is_open, run, spawn, until
+from common import HERE, Unavailable, free_port, is_open, run, spawn, until
 from install import postgres
 from peer import Peer
 
@@ -27,25 +27,28 @@ def as_postgres(command: list[str | Path]) -> list[str | Path]:
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
 
 
-class DbosPython(Peer):
-    """DBOS Transact for Python."""
+SETTING = (
+    "PostgreSQL over a Unix socket, `fsync=on`, `synchronous_commit=on`, `wal_level=minimal`, 512 MB of `shared_buffers`; "
+    "a step per iteration; 50 connections"
+)
 
-    name = "DBOS (Python)"
-    worker = "dbos_worker.py"
+
+class Dbos(Peer):
+    """What both libraries need: a PostgreSQL of their own."""
+
+    database = "postgresql://postgres@localhost/peers"
+    """The address of the database without its socket and port."""
+
+    def library(self) -> str:
+        """The version of the library."""
+        raise NotImplementedError
 
     def install(self) -> None:
         self.programs = postgres()
-        run([self.setup.python, "-c", "import dbos, psycopg"])
 
     def describe(self) -> tuple[str, str]:
-        code = "from importlib.metadata import version; print(version('dbos'))"
-        library = run([self.setup.python, "-c", code]).strip()
         server = run([self.programs / "postgres", "--version"]).split()[2]
-        setting = (
-            "PostgreSQL over a Unix socket, `fsync=on`, `synchronous_commit=on`, `wal_level=minimal`, 512 MB of `shared_buffers`; "
-            "a step per iteration; a thread per loop, 50 connections"
-        )
-        return f"dbos {library}, PostgreSQL {server}", setting
+        return f"dbos {self.library()}, PostgreSQL {server}", SETTING
 
     def prepare(self) -> None:
         super().prepare()
@@ -56,7 +59,7 @@ class DbosPython(Peer):
         run(as_postgres([*command, "-E", "UTF8", "--no-locale"]), cwd="/")
 
     def arguments(self) -> list[str]:
-        address = f"postgresql+psycopg://postgres@/peers?host={self.data}&port={self.port}"
+        address = f"{self.database}?host={self.data}&port={self.port}"
         return [*super().arguments(), address]
 
     def start_servers(self) -> None:
@@ -78,10 +81,36 @@ class DbosPython(Peer):
         return is_open(self.port)
 
 
-class DbosRust(Peer):
-    """DBOS Transact for Rust: a placeholder row, because it would have to be compiled."""
+class DbosPython(Dbos):
+    """DBOS Transact for Python: a thread for each loop."""
+
+    name = "DBOS (Python)"
+    worker = "dbos_worker.py"
+    database = "postgresql+psycopg://postgres@/peers"
+
+    def install(self) -> None:
+        super().install()
+        run([self.setup.python, "-c", "import dbos, psycopg"])
+
+    def library(self) -> str:
+        code = "from importlib.metadata import version; print(version('dbos'))"
+        return run([self.setup.python, "-c", code]).strip()
+
+
+class DbosRust(Dbos):
+    """DBOS Transact for Rust, compiled with optimisation."""
 
     name = "DBOS (Rust)"
 
     def install(self) -> None:
-        raise Unavailable("the crate `dbos` exists, but it has to be compiled, and this command compiles nothing")
+        super().install()
+        self.target = self.setup.folder / "dbos"
+        build = ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", HERE / "dbos_rust" / "Cargo.toml"]
+        run([*build, "--target-dir", self.target])
+
+    def library(self) -> str:
+        lock = (HERE / "dbos_rust" / "Cargo.lock").read_text()
+        return lock.split('name = "dbos"\nversion = "')[1].split('"')[0]
+
+    def program(self) -> list[str | Path]:
+        return [self.target / "release" / "dbos-peer"]

@@ -47,9 +47,9 @@ class Peer:
         """What the worker is started with."""
         return [str(self.data), self.setup.server]
 
-    def interpreter(self) -> Path:
-        """The interpreter of the worker."""
-        return self.setup.python
+    def program(self) -> list[str | Path]:
+        """The worker's command, without its arguments."""
+        return [self.setup.python, HERE / self.worker]
 
     def start_servers(self) -> None:
         """Start what the worker needs. It need not be ready: a restart is faster that way."""
@@ -57,7 +57,7 @@ class Peer:
     def start(self) -> None:
         """Start everything and wait until works can be given."""
         self.start_servers()
-        command = [self.interpreter(), HERE / self.worker, *self.arguments()]
+        command = [*self.program(), *self.arguments()]
         self.client = spawn(command, self.log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.processes.append(self.client)
         self.receive(60)
