@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(500);
 /// How often the process checks that the store is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Maximum number of runs of which a log says what they wait for.
+const MAX_WAITING: usize = 20;
+
 /// How often in a row a run may be lost because its owner has gone.
 const MAX_LOST: u32 = 20;
 
@@ -296,10 +299,13 @@ impl Following<'_> {
 
     /// What the runs wait for, for a log.
     async fn say_waiting(&self, session: &Session) {
-        for run in self.open.keys() {
+        for run in self.open.keys().take(MAX_WAITING) {
             if let Some(report) = session.status(run).await {
                 self.progress.say(waiting_line(&report, &self.view.target));
             }
+        }
+        if let Some(more) = self.open.len().checked_sub(MAX_WAITING + 1) {
+            self.progress.say(format!("and {} more runs", more + 1));
         }
     }
 

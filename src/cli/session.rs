@@ -490,19 +490,18 @@ impl Session {
             OwnerReply::Answered(runs) => Ok(runs),
             OwnerReply::Repeated => Ok(Vec::new()),
             OwnerReply::Owned { engine, .. } => {
-                let runs = engine.recover(paused).await?;
-                let mut runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
                 // Those that wait, for a time or for their turn, continue only while a process is there.
-                let waiting = engine.inspector().run_index(|index| {
+                let mut runs: Vec<String> = engine.inspector().run_index(|index| {
                     let waiting = index.all().filter(|run| {
                         run.status.is_progressing()
                             && !run.is_parked()
                             && (run.due_at().is_some()
                                 || run.labels().contains_key(CONCURRENCY_LABEL))
                     });
-                    waiting.map(|run| run.id.to_string()).collect::<Vec<_>>()
+                    waiting.map(|run| run.id.to_string()).collect()
                 })?;
-                runs.extend(waiting);
+                let continued = engine.recover(paused).await?;
+                runs.extend(continued.iter().map(ToString::to_string));
                 runs.sort();
                 runs.dedup();
                 Ok(runs)

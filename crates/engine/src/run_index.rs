@@ -165,7 +165,7 @@ pub struct RunIndex {
     by_start: BTreeSet<(Timestamp, ById)>,
     /// Those that changed last, by the number of that.
     by_change: BTreeMap<u64, ById>,
-    /// The last change that is forgotten.
+    /// The last change that is not among them.
     forgotten: u64,
     /// Runs that went, by the number of that.
     gone: BTreeMap<u64, Name>,
@@ -211,17 +211,18 @@ impl RunIndex {
         self.number
     }
 
-    /// The runs that changed after this number; none: more than the index remembers.
-    pub fn changed_after(&self, number: u64) -> Option<impl Iterator<Item = &Name>> {
+    /// The runs that changed or went after this number.
+    pub fn changed_after(&self, number: u64) -> impl Iterator<Item = &Name> {
         let after = number.saturating_add(1);
-        let changed = self.by_change.range(after..).map(|(_, run)| &run.0.id);
-        (number >= self.forgotten).then_some(changed)
-    }
-
-    /// The runs that went after this number.
-    pub fn gone_after(&self, number: u64) -> impl Iterator<Item = &Name> {
-        let after = number.saturating_add(1);
-        self.gone.range(after..).map(|(_, run)| run)
+        let gone = self.gone.range(after..).map(|(_, run)| run);
+        let last = self.by_change.range(after..).map(|(_, run)| &*run.0);
+        let earlier = (number < self.forgotten).then(|| {
+            let forgotten = number.saturating_add(1)..=self.forgotten;
+            self.all()
+                .filter(move |run| forgotten.contains(&run.number))
+        });
+        let changed = earlier.into_iter().flatten().chain(last);
+        gone.chain(changed.map(|run| &run.id))
     }
 
     /// Takes in what a run's header says now, if that is new; none: it went.

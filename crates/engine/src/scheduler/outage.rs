@@ -19,6 +19,11 @@ pub(super) struct RetryQueue {
 }
 
 impl RetryQueue {
+    /// Whether a run is loaded again.
+    pub fn is_queued(&self, run: &Name) -> bool {
+        self.again.iter().any(|(_, queued)| queued == run)
+    }
+
     /// When the first of them is loaded again.
     pub fn first(&self) -> Option<Timestamp> {
         self.again.first().map(|(at, _)| *at)

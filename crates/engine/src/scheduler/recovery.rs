@@ -5,10 +5,11 @@
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
 use super::outage::{FIRST_WAIT, Outage, wait};
-use super::timers::{LOAD_AHEAD, load_time};
+use super::timers::LOAD_AHEAD;
 use super::{Loaded, ScheduleError, Update};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass_expression::holds_sealed;
 use windlass_machine::program::ProgramHash;
@@ -22,6 +23,9 @@ const DUE_PAGE: usize = 256;
 
 /// Number of heads read at a time.
 const PAGE: usize = 1_024;
+
+/// After so long a run that could not be read is loaded again.
+const READ_AGAIN: Duration = Duration::from_secs(4);
 
 /// After this many failures in a row a run is parked.
 const MAX_LOAD_ATTEMPTS: u32 = 3;
@@ -188,19 +192,20 @@ impl Driver {
     /// Loads the runs that are due soon, which arms their timers: before their time, so that many of them are not late.
     pub(super) fn load_due(&mut self, now: Timestamp) {
         let again = Some(now.plus(FIRST_WAIT));
-        let until = now.plus(LOAD_AHEAD);
+        let until = now.plus(self.load_ahead());
         let page = match self.store.due(self.due.last.as_ref(), until, DUE_PAGE) {
             Ok(page) => page,
             Err(error) => {
                 tracing::error!(%error, "the index of waiting runs cannot be read");
                 self.due.load_at = again;
+                self.begin_outage_if_closed(&error.into());
                 return;
             }
         };
         let full = page.len() == DUE_PAGE;
         for due in page {
             // A run that failed a moment ago waits for its own retry.
-            if !self.retries.tries.contains_key(&due.1)
+            if !self.retries.is_queued(&due.1)
                 && let Err(error) = self.load_if_room(&due.1)
             {
                 self.on_run_failed(&due.1, error);
@@ -213,11 +218,20 @@ impl Driver {
         };
     }
 
+    /// How long before their time runs are loaded: not at all while they could take the places of runs to be started.
+    fn load_ahead(&self) -> Duration {
+        match self.runs.len() < self.limits.live_runs / 2 {
+            true => LOAD_AHEAD,
+            false => Duration::ZERO,
+        }
+    }
+
     /// When the next waiting runs are to be loaded.
     fn next_load(&self) -> Result<Option<Timestamp>, StoreError> {
         let last = self.due.last.as_ref();
         let next = self.store.due(last, Timestamp(i64::MAX), 1)?;
-        Ok(next.first().map(|(due, _)| load_time(*due)))
+        let ahead = self.load_ahead() / 2;
+        Ok(next.first().map(|(due, _)| due.minus(ahead)))
     }
 
     /// Loads failed runs again, and opens the store again after an outage, when it is time.
@@ -249,8 +263,12 @@ impl Driver {
             return;
         }
         if error.is_of_store() {
-            let at = self.clock.now().plus(wait(2));
-            self.retries.again.insert((at, run.clone()));
+            self.begin_outage_if_closed(&error);
+            // After an outage all runs are recovered.
+            if self.outage.is_none() {
+                let at = self.clock.now().plus(READ_AGAIN);
+                self.retries.again.insert((at, run.clone()));
+            }
             return;
         }
         let tries = self.retries.tries.entry(run.clone()).or_default();
@@ -315,30 +333,44 @@ impl Driver {
         }
     }
 
+    /// Begins an outage when not one read failed, but the store refuses all.
+    fn begin_outage_if_closed(&mut self, error: &ScheduleError) {
+        if let ScheduleError::Store(reason) = error
+            && matches!(
+                **reason,
+                StoreError::Gone { .. } | StoreError::Failed { .. }
+            )
+        {
+            self.begin_outage(error);
+        }
+    }
+
     /// Opens the store again and recovers its runs.
     fn reopen_store(&mut self, now: Timestamp) {
         // What is in flight fails, and its runs are discarded before they are loaded.
         self.await_completed();
+        let outage = self.outage.take();
+        let tries = outage.map_or(1, |outage| outage.tries.saturating_add(1));
         let outcome = self
             .store
             .reopen()
             .map_err(ScheduleError::from)
             .and_then(|()| self.recover(false));
-        match outcome {
-            Ok(runs) => {
+        let error = match (outcome, self.outage.take()) {
+            (Ok(runs), None) => {
                 // A full disk lets it be opened, and refuses the next group: what is in flight would begin again
                 // and again.
-                let tries = self.outage.take().map_or(0, |outage| outage.tries);
-                self.reopened = tries.saturating_add(1);
+                self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");
+                return;
             }
-            Err(error) => {
-                if let Some(outage) = &mut self.outage {
-                    outage.tries += 1;
-                    outage.again_at = now.plus(wait(outage.tries));
-                    outage.error = error;
-                }
-            }
-        }
+            (Ok(_), Some(outage)) => outage.error,
+            (Err(error), _) => error,
+        };
+        self.outage = Some(Outage {
+            error,
+            tries,
+            again_at: now.plus(wait(tries)),
+        });
     }
 }

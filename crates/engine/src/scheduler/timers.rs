@@ -65,12 +65,7 @@ impl DueRuns {
         if self.last.as_ref().is_some_and(|(last, _)| due <= *last) {
             self.last = None;
         }
-        let load_at = load_time(due);
+        let load_at = due.minus(LOAD_AHEAD / 2);
         self.load_at = Some(self.load_at.map_or(load_at, |first| first.min(load_at)));
     }
-}
-
-/// When a run is loaded that is due then.
-pub(super) fn load_time(due: Timestamp) -> Timestamp {
-    due.minus(LOAD_AHEAD / 2)
 }

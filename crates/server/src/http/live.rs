@@ -349,7 +349,7 @@ impl StreamPosition {
             then: EventId {
                 server,
                 number: 0,
-                at: known.map_or(Timestamp(0), |mark| mark.at),
+                at: Timestamp(0),
             },
             again: BTreeSet::new(),
             lasts: every / 2,
@@ -407,26 +407,19 @@ impl StreamPosition {
         let meant = |run: &&Name| self.all || self.runs.contains(*run);
         match &self.untold {
             PendingRuns::Named => self.runs.iter().cloned().collect(),
-            PendingRuns::After(number) => {
-                let gone = heads.gone_after(*number).filter(meant).cloned();
-                let changed = match heads.changed_after(*number) {
-                    Some(changed) => changed.filter(meant).cloned().collect(),
-                    None => self.find_changed_since(heads, self.then.at),
-                };
-                gone.chain(changed).collect()
+            PendingRuns::After(number) => heads
+                .changed_after(*number)
+                .filter(meant)
+                .cloned()
+                .collect(),
+            PendingRuns::Since(at) => {
+                // That a run was parked is not a step of it.
+                let heads = heads
+                    .all()
+                    .filter(|head| head.updated_at.plus(OVERLAP) >= *at || head.is_parked());
+                heads.map(|head| &head.id).filter(meant).cloned().collect()
             }
-            PendingRuns::Since(at) => self.find_changed_since(heads, *at).into(),
         }
-    }
-
-    /// The runs that changed at this time, shortly before, or later.
-    fn find_changed_since(&self, heads: &RunIndex, at: Timestamp) -> Vec<Name> {
-        let meant = |run: &&Name| self.all || self.runs.contains(*run);
-        // That a run was parked is not a step of it.
-        let heads = heads
-            .all()
-            .filter(|head| head.updated_at.plus(OVERLAP) >= at || head.is_parked());
-        heads.map(|head| &head.id).filter(meant).cloned().collect()
     }
 }
 
