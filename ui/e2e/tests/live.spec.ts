@@ -165,3 +165,48 @@ test('the lines of a command are shown while it runs, and not afterwards', async
   await expect(page.getByTestId('run-status')).toHaveText(/Succeeded/);
   await expect(printed).toHaveCount(0);
 });
+
+const PARTS = `name: parts
+inputs: { base: { type: string } }
+variables: { n: 0 }
+actions:
+  poll:
+    type: until
+    condition: "@greaterOrEquals(variables('n'), 2)"
+    limit: { count: 10, timeout: PT1H }
+    actions:
+      more: { type: incrementVariable, inputs: { name: n, value: 1 } }
+      fetch: { type: http, inputs: { uri: "@{inputs('base')}/part/@{variables('n')}" } }
+`;
+
+test('an iteration that ended while it was asked for is asked for again', async ({ page, serve, world }) => {
+  const [finished, asked, late] = [new Gate(), new Gate(), new Gate()];
+  world.on('/part/', async (_, path) => {
+    if (path === '/part/2') await finished.opened;
+    return { body: {} };
+  });
+  const server = await serve();
+  const run: string = (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
+  await world.called('/part/2', 1);
+  let held = false;
+  await page.route(/\/iteration\?.*231/, async (route) => {
+    const response = await route.fetch();
+    if (!held) {
+      held = true;
+      asked.open();
+      await late.opened;
+    }
+    await route.fulfill({ response });
+  });
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await asked.opened;
+  const again = page.waitForRequest(/\/loops$/);
+  finished.open();
+  await again;
+  await expect(page.getByTestId('run-status')).toHaveText('Succeeded');
+  late.open();
+  await console.at(2);
+  await expect(console.panel).toContainText('Succeeded');
+  await expect(console.panel).not.toContainText('Running');
+});

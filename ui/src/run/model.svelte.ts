@@ -25,6 +25,8 @@ export class RunModel {
   private asking = new Set<string>();
   private refused = new Set<string>();
   private commit = -1;
+  /** At which commit each part was asked for last. */
+  private readonly asked = new Map<string, number>();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   done = $derived(ended(this.status?.status));
@@ -160,7 +162,12 @@ export class RunModel {
   /** Says what is shown: `strip:PATH`, `iteration:PATH`. It is asked for, and again when the run moves. */
   want(keys: string[]): void {
     this.wanted = new Set(keys);
-    for (const key of keys) if (!this.has(key)) void this.ask(key);
+    for (const key of keys) if (!this.has(key) || this.isBehind(key)) void this.ask(key);
+  }
+
+  /** Whether the run has moved since this was asked for, and it is not about to be asked for again. */
+  private isBehind(key: string): boolean {
+    return this.timer === undefined && this.asked.get(key) !== this.commit;
   }
 
   titleOf(loop: string): string {
@@ -209,6 +216,7 @@ export class RunModel {
     const known = this.iterations.get(path);
     if (this.asking.has(key) || this.refused.has(key) || (kind === 'iteration' && known?.ended_at)) return;
     this.asking.add(key);
+    this.asked.set(key, this.commit);
     try {
       if (kind === 'strip') this.strips.set(path, await requests.strip(this.id, path, { buckets: CELLS }));
       else this.iterations.set(path, await requests.iteration(this.id, path));
@@ -218,6 +226,7 @@ export class RunModel {
       if (error instanceof Refusal && error.status === 404 && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     }
     this.asking.delete(key);
+    if (this.wanted.has(key) && this.isBehind(key)) void this.ask(key);
     this.forget();
   }
 
@@ -225,7 +234,10 @@ export class RunModel {
   private forget(): void {
     for (const [map, kind] of [[this.strips, 'strip'], [this.iterations, 'iteration']] as const) {
       if (map.size <= 80) continue;
-      for (const path of [...map.keys()].slice(0, 20)) if (!this.wanted.has(`${kind}:${path}`)) map.delete(path);
+      for (const path of [...map.keys()].slice(0, 20)) if (!this.wanted.has(`${kind}:${path}`)) {
+        map.delete(path);
+        this.asked.delete(`${kind}:${path}`);
+      }
     }
   }
 }
