@@ -20,7 +20,7 @@ class ByHand(Peer):
     def arguments(self) -> list[str]:
         return [*super().arguments(), self.kind]
 
-    def program(self) -> list[str | Path]:
+    def command(self) -> list[str | Path]:
         return [sys.executable, HERE / self.worker]
 
     def resume(self, key: str) -> None:

@@ -112,5 +112,5 @@ class DbosRust(Dbos):
         lock = (HERE / "dbos_rust" / "Cargo.lock").read_text()
         return lock.split('name = "dbos"\nversion = "')[1].split('"')[0]
 
-    def program(self) -> list[str | Path]:
+    def command(self) -> list[str | Path]:
         return [self.target / "release" / "dbos-peer"]

@@ -47,7 +47,7 @@ class Peer:
         """What the worker is started with."""
         return [str(self.data), self.setup.server]
 
-    def program(self) -> list[str | Path]:
+    def command(self) -> list[str | Path]:
         """The worker's command, without its arguments."""
         return [self.setup.python, HERE / self.worker]
 
@@ -57,7 +57,7 @@ class Peer:
     def start(self) -> None:
         """Start everything and wait until works can be given."""
         self.start_servers()
-        command = [*self.program(), *self.arguments()]
+        command = [*self.command(), *self.arguments()]
         self.client = spawn(command, self.log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.processes.append(self.client)
         self.receive(60)
