@@ -304,8 +304,9 @@ impl Following<'_> {
                 self.progress.say(waiting_line(&report, &self.view.target));
             }
         }
-        if let Some(more) = self.open.len().checked_sub(MAX_WAITING + 1) {
-            self.progress.say(format!("and {} more runs", more + 1));
+        let more = self.open.len().saturating_sub(MAX_WAITING);
+        if more > 0 {
+            self.progress.say(format!("and {more} more runs"));
         }
     }
 

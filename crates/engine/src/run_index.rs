@@ -53,7 +53,7 @@ struct IndexedProgram {
 }
 
 /// What most runs do not have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RareFacts {
     labels: BTreeMap<String, String>,
     /// The number of what waits there; 0: nothing.
@@ -259,10 +259,12 @@ impl RunIndex {
             })
         });
         let has_rare = queued > 0 || !header.labels.is_empty();
-        let rare = || RareFacts {
-            labels: header.labels.clone(),
-            queued,
-        };
+        let rare = has_rare.then(|| {
+            Box::new(RareFacts {
+                labels: header.labels.clone(),
+                queued,
+            })
+        });
         let run = ById(Arc::new(RunIndexEntry {
             id: header.id.clone(),
             program: program.clone(),
@@ -273,15 +275,16 @@ impl RunIndex {
                 Placement::Due(due_at) => due_at,
                 Placement::Runnable | Placement::Idle => NEVER,
             },
-            rare: has_rare.then(|| Box::new(rare())),
+            rare,
             revision: header.revision,
             number,
         }));
         if seen {
             self.by_change.insert(number, run.clone());
-            if self.by_change.len() > MAX_CHANGES {
-                let oldest = self.by_change.pop_first();
-                self.forgotten = oldest.map_or(self.forgotten, |(number, _)| number);
+            if self.by_change.len() > MAX_CHANGES
+                && let Some((oldest, _)) = self.by_change.pop_first()
+            {
+                self.forgotten = oldest;
             }
         }
         self.by_start.insert((header.started_at, run.clone()));

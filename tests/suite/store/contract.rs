@@ -1120,6 +1120,8 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     ok(store, at("a", 1, Placement::Due(Timestamp(90))));
     let due = store.due(None, Timestamp(i64::MAX), 9).unwrap();
     assert_eq!(due, [(Timestamp(90), "a".into())]);
+    let behind = store.due(Some(&due[0]), Timestamp(i64::MAX), 9).unwrap();
+    assert_eq!(behind, []);
     let unknown = store.set_quarantine("c", Placement::Idle, None);
     assert!(
         matches!(unknown, Err(StoreError::UnknownRun(_))),

@@ -314,17 +314,11 @@ impl Driver {
 
     /// Begins an outage when the store takes no writes any more.
     pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
-        let ScheduleError::Store(reason) = error else {
-            return;
-        };
-        let broken = matches!(
-            **reason,
-            StoreError::Io(_)
-                | StoreError::Gone { .. }
-                | StoreError::Failed { .. }
-                | StoreError::Corrupt { .. }
+        let is_corrupt = matches!(
+            error,
+            ScheduleError::Store(reason) if matches!(**reason, StoreError::Corrupt { .. })
         );
-        if broken && !self.commands_only && self.outage.is_none() {
+        if (error.is_of_store() || is_corrupt) && !self.commands_only && self.outage.is_none() {
             self.outage = Some(Outage {
                 error: error.clone(),
                 tries: self.reopened,
