@@ -6,11 +6,14 @@ use crate::serve::{COUNT, PATIENCE, Server, Start, answer, with};
 use crate::store::damage::log_of;
 use crate::store::power::strace_works;
 use crate::support::lacking;
+use reqwest::Method;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use windlass_model::model::sha256;
+use windlass_value::hex;
 
 /// Each iteration stores some tens of kilobytes that do not compress.
 const GROWS: &str = r#"
@@ -107,6 +110,36 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     let outcome = outcome(&server, &run).await;
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
     assert_eq!(outcome["output"], 200, "{outcome}");
+}
+
+/// No run is in memory that would notice it: only the writer of a workflow is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_continues_after_another_writer_was_refused() {
+    const WAITS: &str = "actions: { w: { type: wait, inputs: PT8S } }";
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    let run = server.begin(WAITS, json!({})).await;
+    let db = state.join("store").join("db");
+    let size = std::fs::metadata(&db).unwrap().len();
+    file_limit(server.child.id(), &(size + 100_000).to_string());
+    let mut refused = 200;
+    for number in 0..200 {
+        // Text that does not compress.
+        let noise: Vec<String> = (0..2_000)
+            .map(|at: u32| hex(&sha256(format!("{number} {at}").as_bytes())))
+            .collect();
+        let text = format!("{WAITS} # {}", noise.join(""));
+        let put = server.ask(Method::PUT, &format!("/v1/workflows/w{number}"));
+        refused = answer(with(put, &json!({ "text": text }))).await.0;
+        if refused >= 500 {
+            break;
+        }
+    }
+    assert!(refused >= 500, "the disk was never full: {refused}");
+    file_limit(server.child.id(), "unlimited");
+    let outcome = outcome(&server, &run).await;
+    assert_eq!(outcome["status"], "Succeeded", "{outcome}");
 }
 
 /// A server some of whose calls strace makes fail, and where strace writes those that it traces. There is a

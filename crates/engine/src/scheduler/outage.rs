@@ -1,9 +1,12 @@
-//! What waits to be tried again: runs that could not continue, and a store that takes no writes.
+//! What waits to be tried again: runs that could not continue, and a store that takes no writes. Such a store is opened
+//! again until it takes writes; then every run continues from what is stored.
 
 use super::ScheduleError;
+use super::driver::Driver;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use windlass_model::model::Name;
+use windlass_store::StoreError;
 use windlass_value::time::Timestamp;
 
 /// The first wait before a run is loaded again, or the store opened again. Each wait doubles.
@@ -57,4 +60,62 @@ pub(super) struct Outage {
 pub(super) fn wait(tries: u32) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << tries.min(16));
     doubled.min(LONGEST_WAIT)
+}
+
+impl Driver {
+    /// Begins an outage when the store takes no writes any more.
+    pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
+        let is_corrupt = matches!(
+            error,
+            ScheduleError::Store(reason) if matches!(**reason, StoreError::Corrupt { .. })
+        );
+        if (error.is_of_store() || is_corrupt) && !self.commands_only && self.outage.is_none() {
+            self.outage = Some(Outage {
+                error: error.clone(),
+                tries: self.reopened,
+                again_at: self.clock.now().plus(wait(self.reopened)),
+            });
+        }
+    }
+
+    /// Begins an outage when not one read failed, but the store refuses all.
+    pub(super) fn begin_outage_if_closed(&mut self, error: &ScheduleError) {
+        if let ScheduleError::Store(reason) = error
+            && matches!(
+                **reason,
+                StoreError::Gone { .. } | StoreError::Failed { .. }
+            )
+        {
+            self.begin_outage(error);
+        }
+    }
+
+    /// Opens the store again and recovers its runs.
+    pub(super) fn reopen_store(&mut self, now: Timestamp) {
+        // What is in flight fails, and its runs are discarded before they are loaded.
+        self.await_completed();
+        let outage = self.outage.take();
+        let tries = outage.map_or(1, |outage| outage.tries.saturating_add(1));
+        let outcome = self
+            .store
+            .reopen()
+            .map_err(ScheduleError::from)
+            .and_then(|()| self.recover(false));
+        let error = match (outcome, self.outage.take()) {
+            (Ok(runs), None) => {
+                // A full disk lets it be opened, and refuses the next group: what is in flight would begin again
+                // and again.
+                self.reopened = tries;
+                tracing::warn!(runs = runs.len(), "the store accepts writes again");
+                return;
+            }
+            (Ok(_), Some(outage)) => outage.error,
+            (Err(error), _) => error,
+        };
+        self.outage = Some(Outage {
+            error,
+            tries,
+            again_at: now.plus(wait(tries)),
+        });
+    }
 }

@@ -1,10 +1,9 @@
 //! How runs come back into memory: after a start, when they are due, and after an error. A run with
-//! an error is loaded again a few times, then parked; the others continue. A store with an error is
-//! opened again until it takes writes; then every run continues from what is stored.
+//! an error is loaded again a few times, then parked; the others continue.
 
 use super::active::ActiveRun;
 use super::driver::{Driver, MANY_PROGRAMS};
-use super::outage::{FIRST_WAIT, Outage, wait};
+use super::outage::{FIRST_WAIT, wait};
 use super::timers::LOAD_AHEAD;
 use super::{Loaded, ScheduleError, Update};
 use std::collections::HashSet;
@@ -60,7 +59,7 @@ impl Driver {
         self.recover(paused)
     }
 
-    fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+    pub(super) fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         let mut found = Vec::new();
         let runnable = self.store.runnable()?;
         let waiting = self.store.due(None, Timestamp(i64::MAX), PAGE)?;
@@ -308,63 +307,5 @@ impl Driver {
         self.guests.remove(run);
         self.pool.iter().for_each(|pool| pool.close(run));
         self.busy.retain(|busy| busy != run);
-    }
-
-    // ── errors of the store ──────────────────────────────────────────────────────
-
-    /// Begins an outage when the store takes no writes any more.
-    pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
-        let is_corrupt = matches!(
-            error,
-            ScheduleError::Store(reason) if matches!(**reason, StoreError::Corrupt { .. })
-        );
-        if (error.is_of_store() || is_corrupt) && !self.commands_only && self.outage.is_none() {
-            self.outage = Some(Outage {
-                error: error.clone(),
-                tries: self.reopened,
-                again_at: self.clock.now().plus(wait(self.reopened)),
-            });
-        }
-    }
-
-    /// Begins an outage when not one read failed, but the store refuses all.
-    fn begin_outage_if_closed(&mut self, error: &ScheduleError) {
-        if let ScheduleError::Store(reason) = error
-            && matches!(
-                **reason,
-                StoreError::Gone { .. } | StoreError::Failed { .. }
-            )
-        {
-            self.begin_outage(error);
-        }
-    }
-
-    /// Opens the store again and recovers its runs.
-    fn reopen_store(&mut self, now: Timestamp) {
-        // What is in flight fails, and its runs are discarded before they are loaded.
-        self.await_completed();
-        let outage = self.outage.take();
-        let tries = outage.map_or(1, |outage| outage.tries.saturating_add(1));
-        let outcome = self
-            .store
-            .reopen()
-            .map_err(ScheduleError::from)
-            .and_then(|()| self.recover(false));
-        let error = match (outcome, self.outage.take()) {
-            (Ok(runs), None) => {
-                // A full disk lets it be opened, and refuses the next group: what is in flight would begin again
-                // and again.
-                self.reopened = tries;
-                tracing::warn!(runs = runs.len(), "the store accepts writes again");
-                return;
-            }
-            (Ok(_), Some(outage)) => outage.error,
-            (Err(error), _) => error,
-        };
-        self.outage = Some(Outage {
-            error,
-            tries,
-            again_at: now.plus(wait(tries)),
-        });
     }
 }
