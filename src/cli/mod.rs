@@ -26,6 +26,7 @@ mod lsp;
 mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod next_commands;
 mod oneliner;
 mod output;
 mod policy;

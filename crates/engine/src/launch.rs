@@ -1,7 +1,8 @@
 //! Starts runs: of a workflow at hand, and of the workflows that `workflow` actions name.
 
-use super::load::{Workflow, Workflows};
+use super::load::Workflows;
 use super::turns::{CONCURRENCY_LABEL, Turns};
+use super::workflow::Workflow;
 use super::{EngineError, Inspector, RunBackend, StartOptions, called, new_id};
 use crate::scheduler::{
     CallWorkflow, ChildCall, PARENT_LABEL, ScheduleError, Start, Update, Watcher, child_id, watch,

@@ -53,6 +53,7 @@ mod simulate;
 mod state;
 mod stubs;
 mod turns;
+mod workflow;
 
 pub use actor::Actor;
 pub use audit::{AUDIT_DONE, AuditEntry, AuditFilter, AuditLog, AuditReport, audit};
@@ -67,7 +68,7 @@ pub use folder_start::{SeenFiles, WatchingWorkflows};
 pub use follow::{ActionBegan, Follower, Notice, Retry};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
-pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
+pub use load::{LoadOptions, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
 #[cfg(feature = "http")]
 pub use otlp::OtlpTarget;
@@ -81,6 +82,7 @@ pub use runs::{Extent, RunBackend, RunReader};
 pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
 pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
+pub use workflow::Workflow;
 
 pub use crate::scheduler::{Limits, Metrics, OutputLine, ScheduleError, now};
 pub use windlass_actions::{

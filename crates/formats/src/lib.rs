@@ -30,6 +30,7 @@ mod checks;
 mod cycle;
 mod duration;
 mod environment;
+pub mod fields;
 mod handlers;
 mod json_hint;
 mod loom;

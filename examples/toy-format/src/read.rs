@@ -6,7 +6,8 @@ use crate::keys::{
 use std::time::Duration;
 use windlass_expression::{Binding, Reference, Syntax, Template, Value};
 use windlass_formats::builder;
-use windlass_formats::reader::{Fields, Reader};
+use windlass_formats::fields::Fields;
+use windlass_formats::reader::Reader;
 use windlass_machine::program::Caps;
 use windlass_model::hir::{
     Assign, Assignment, Block, Loop, Outputs, Step, StepKind, Wait, Workflow,

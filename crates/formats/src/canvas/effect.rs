@@ -4,7 +4,8 @@ use super::Canvas;
 use super::node::{Body, NodeReader, open};
 use super::tree::{Agent, NodeKind, Ports, Shell, Socket, Text};
 use crate::checks;
-use crate::reader::{Fields, constant, keep};
+use crate::fields::Fields;
+use crate::reader::{constant, keep};
 use windlass_expression::{Extract, Object, PortKind, Template, Value};
 use windlass_source::source::{Entry, Kind};
 

@@ -4,7 +4,7 @@
 use super::Canvas;
 use super::port::PortSide;
 use super::tree::{Graph, Mapping, MappingPhase, Origin, Outcome, PortRef, Ports, Socket};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use std::collections::HashMap;
 use windlass_expression::{Port, PortKind};
 use windlass_model::model::{Name, Take};

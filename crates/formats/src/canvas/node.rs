@@ -3,7 +3,7 @@
 use super::Canvas;
 use super::port::PortSide;
 use super::tree::{Node, NodeKind, Ports, Socket, Text};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use crate::vocabulary::canvas::{DRAWING, NODE_NOTES, NODE_TYPES};
 use windlass_expression::{PortKind, Value};
 use windlass_model::model::Name;

@@ -3,7 +3,8 @@
 
 use super::Canvas;
 use super::tree::Socket;
-use crate::reader::{Fields, constant};
+use crate::fields::Fields;
+use crate::reader::constant;
 use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node, Span};

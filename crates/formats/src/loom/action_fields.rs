@@ -1,6 +1,6 @@
 //! An action while it is read, and what the reader of its type makes of it.
 
-use crate::reader::Fields;
+use crate::fields::Fields;
 use std::ops::Range;
 use windlass_expression::Template;
 use windlass_model::hir::{After, FollowUp, RetryPolicy, Step, StepKind};

@@ -6,7 +6,7 @@ use super::action_fields::{ActionFields, Body};
 use super::block::is_item;
 use crate::append::{self, LOOM_FILES as FILES};
 use crate::builder::{call, only, step, text, when};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use windlass_expression::{ParseError, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Step, StepKind, Workflow};
 use windlass_model::model::Name;

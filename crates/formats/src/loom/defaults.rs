@@ -4,7 +4,7 @@ use super::Loom;
 use super::action_fields::ActionFields;
 use super::retry::default_retry;
 use crate::builder::{object, text};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use windlass_expression::Template;
 use windlass_model::hir::RetryPolicy;
 use windlass_model::model::{Dialect, RATE};

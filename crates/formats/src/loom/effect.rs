@@ -4,7 +4,7 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use crate::builder::{call, page_base, text};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use crate::vocabulary::model::MODEL;
 use crate::{TERMINAL_STATUSES, checks};
 use windlass_expression::{Template, Value};

@@ -4,7 +4,7 @@
 use super::Loom;
 use super::action_fields::{ActionFields, option};
 use crate::builder::looped;
-use crate::reader::Fields;
+use crate::fields::Fields;
 use std::time::Duration;
 use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{Loop, StepKind};

@@ -2,7 +2,7 @@
 
 use super::Loom;
 use crate::builder::text;
-use crate::reader::Fields;
+use crate::fields::Fields;
 use std::collections::BTreeSet;
 use windlass_expression::Template;
 use windlass_model::model::{HostRate, RATE, check_rate_name};

@@ -4,7 +4,7 @@ use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use super::loops::SERVER_DELAY;
 use crate::builder::only;
-use crate::reader::Fields;
+use crate::fields::Fields;
 use std::time::Duration;
 use windlass_expression::Template;
 use windlass_model::hir::{RetryPolicy, Step, StepKind};

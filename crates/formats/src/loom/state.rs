@@ -4,7 +4,8 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use crate::builder::{call, object, text};
-use crate::reader::{Fields, constant};
+use crate::fields::Fields;
+use crate::reader::constant;
 use windlass_expression::{LAST_RUN, ParseError, Reference, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, Call, StepKind, Workflow};
 use windlass_model::model::{AssignOp, GET_STATE, Name, SET_STATE, STATE_VARIABLE};

@@ -4,7 +4,8 @@
 use super::Loom;
 use super::settings::Settings;
 use crate::builder;
-use crate::reader::{Fields, constant};
+use crate::fields::Fields;
+use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Block, Outputs, Step, Workflow};
 use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};

@@ -8,7 +8,7 @@ use super::workflow::PROVIDERS;
 use super::{SourcePosition, Tea, builder, evaluate, unsupported};
 use crate::append::{self, TEA_FILES as FILES};
 use crate::checks;
-use crate::reader::Fields;
+use crate::fields::Fields;
 use crate::vocabulary::model::{ANSWER_TIME, MODEL};
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, StepKind};

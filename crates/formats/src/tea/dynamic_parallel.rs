@@ -10,7 +10,7 @@ use super::builder::{
 use super::node::{LoweredNode, Sink};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, object, only, text};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, ForEach, Step, StepKind};
 use windlass_model::model::{Name, OnError, WORKFLOW};

@@ -2,7 +2,7 @@
 
 use super::builder::{merge, set, step, with_result};
 use super::{MAX_STEPS, SourcePosition, Tea, builder};
-use crate::reader::Fields;
+use crate::fields::Fields;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Assignment, Step, StepKind};
 use windlass_model::model::Name;

@@ -4,7 +4,8 @@
 use super::builder::{anonymous_step, block, object, output_of, replace, set, text, with_result};
 use super::{SourcePosition, Tea, builder};
 use crate::builder::{expression, only};
-use crate::reader::{Fields, Reader};
+use crate::fields::Fields;
+use crate::reader::Reader;
 use std::time::Duration;
 use windlass_expression::{Binding, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, RetryPolicy, Step, StepKind};

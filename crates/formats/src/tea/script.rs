@@ -4,7 +4,8 @@ use super::builder::{executor_result, jinja, merge, object, replace, script_stat
 use super::node::{LoweredNode, Sink};
 use super::{SourcePosition, Tea, builder};
 use crate::checks;
-use crate::reader::{Fields, keep};
+use crate::fields::Fields;
+use crate::reader::keep;
 use windlass_expression::{Binding, Template};
 use windlass_model::hir::Assignment;
 use windlass_model::model::Name;

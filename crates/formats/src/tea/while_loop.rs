@@ -3,7 +3,7 @@
 use super::node::LoweredNode;
 use super::{SourcePosition, Tea};
 use crate::builder::looped;
-use crate::reader::Fields;
+use crate::fields::Fields;
 use windlass_expression::{Condition, Template, Value};
 use windlass_model::hir::{Block, Loop, Step, StepKind};
 use windlass_model::model::Test;

@@ -1,0 +1,206 @@
+//! A workflow that was read: its program, what looks wrong in it, and the input that it accepts.
+
+use super::{EngineError, LoadError};
+use crate::scheduler::Loaded;
+use std::sync::Arc;
+use windlass_actions::syntax_mistakes;
+use windlass_expression::{MAX_COMPUTED_DEPTH, Object, Value, excerpt};
+use windlass_machine::program::Program;
+use windlass_model::hir;
+use windlass_model::model::{Dialect, Input, InputKind};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
+use windlass_source::source::Bundle;
+use windlass_store::ProgramSource;
+
+/// A workflow that can be started.
+#[derive(Clone)]
+pub struct Workflow {
+    pub(super) loaded: Loaded,
+    pub(super) source: ProgramSource,
+    /// The code in it.
+    pub(super) scripts: Vec<hir::Script>,
+    pub(super) warnings: Diagnostics,
+}
+
+impl Workflow {
+    /// Its compiled form.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.loaded.program
+    }
+
+    /// What looks wrong in it, though it runs.
+    #[must_use]
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// What looks wrong in it, with the scripts that no interpreter would take as errors: those in
+    /// Lua, and those in Python and Prolog when this machine has it. Nothing of them is run.
+    #[must_use]
+    pub fn with_scripts(&self) -> Diagnostics {
+        let mut found = self.warnings.clone();
+        for language in ["lua", "python", "prolog"] {
+            let scripts = self.scripts.iter();
+            let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
+            let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();
+            for (index, mistake) in syntax_mistakes(language, &codes) {
+                let Some(script) = scripts.get(index) else {
+                    continue;
+                };
+                // An unexpected end is reported at the line behind the last one.
+                let line = mistake.line.min(script.lines.len());
+                let span = script.lines.get(line.saturating_sub(1));
+                let span = span.copied().unwrap_or_default();
+                let hint = format!("line {line} of this script in {language}");
+                found.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
+            }
+        }
+        found
+    }
+
+    /// The same workflow, unless [`Self::with_scripts`] has errors.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_bad_scripts(self) -> Result<Self, LoadError> {
+        let diagnostics = self.with_scripts();
+        if diagnostics.has_errors() {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle: self.source.bundle,
+            });
+        }
+        Ok(self)
+    }
+
+    /// Refuses it when it reads what it may not, of which only a warning was given.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_denied(&self) -> Result<(), LoadError> {
+        let mut diagnostics = self.warnings.clone();
+        if !diagnostics.refuse("denied") {
+            return Ok(());
+        }
+        let bundle = self.source.bundle.clone();
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        })
+    }
+
+    /// What it was read from.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.source.bundle
+    }
+
+    /// Whether it is an agent of The Edge Agent.
+    pub fn is_agent(&self) -> bool {
+        self.source.dialect == Dialect::Tea
+    }
+
+    /// The input as a run of this workflow would take it: to refuse one before anything starts.
+    ///
+    /// # Errors
+    /// [`EngineError::Input`].
+    pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
+        self.accept(input.clone())?;
+        Ok(input)
+    }
+
+    /// The input with defaults filled in and text converted where another kind is declared.
+    pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
+        if !input.depth_within(MAX_COMPUTED_DEPTH) {
+            let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
+            return Err(EngineError::Input(message));
+        }
+        let declared = &self.loaded.program.inputs;
+        if declared.is_empty() {
+            return Ok(input);
+        }
+        let mut given = match input {
+            Value::Null => Object::new(),
+            Value::Object(map) => Arc::unwrap_or_clone(map),
+            other => {
+                let message = format!(
+                    "the input must be an object of the workflow's inputs, not {}",
+                    other.kind()
+                );
+                return Err(EngineError::Input(message));
+            }
+        };
+        match self.source.dialect {
+            Dialect::Loom => refuse_unknown(declared, &given, false)?,
+            Dialect::Canvas => refuse_unknown(declared, &given, true)?,
+            Dialect::Azure | Dialect::Tea => {}
+        }
+        for input in declared {
+            let place = self.source.bundle.file(input.span.file);
+            let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
+            let place = place.filter(|_| input.span.line > 0).unwrap_or_default();
+            let refused = |message: String| EngineError::Input(message + &place);
+            let value = match (given.get(&*input.name), &input.default) {
+                (Some(value), _) => converted(input, value).map_err(refused)?,
+                (None, Some(default)) => default.clone(),
+                (None, None) => {
+                    return Err(EngineError::MissingInput(input.name.to_string(), place));
+                }
+            };
+            given.insert(input.name.clone(), value);
+        }
+        Ok(Value::object(given))
+    }
+}
+
+/// Refuses inputs that the workflow does not have. `misspelt`: it may take any input, so only what is
+/// nearly one that is not given is a mistake.
+fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<(), EngineError> {
+    let is_known = |key: &str| declared.iter().any(|input| *input.name == *key);
+    for key in given.keys().filter(|key| !is_known(key)) {
+        let meant = declared.iter().map(|input| &*input.name);
+        let meant = meant.filter(|name| !misspelt || !given.contains_key(*name));
+        let hint = did_you_mean(key, meant);
+        if misspelt && hint.is_none() {
+            continue;
+        }
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let message = format!("the workflow has no input `{key}`{hint}");
+        return Err(EngineError::Input(message));
+    }
+    Ok(())
+}
+
+/// Text from the command line is converted to what is declared; anything else must fit.
+fn converted(input: &Input, value: &Value) -> Result<Value, String> {
+    // What may be left out may also be null.
+    let absent = value.is_null() && input.default == Some(Value::Null);
+    let fits = absent || input.kind.accepts(value);
+    if fits {
+        return Ok(value.clone());
+    }
+    let wanted = input.kind.described();
+    let parsed = value.as_str().and_then(|text| Value::from_json(text).ok());
+    match parsed {
+        Some(parsed) if input.kind != InputKind::String => {
+            let same = Input {
+                kind: input.kind,
+                ..input.clone()
+            };
+            match parsed {
+                Value::String(_) => Err(input_mistake(input, value, wanted)),
+                parsed => converted(&same, &parsed),
+            }
+        }
+        _ => Err(input_mistake(input, value, wanted)),
+    }
+}
+
+fn input_mistake(input: &Input, value: &Value, wanted: &str) -> String {
+    format!(
+        "input `{}` must be {wanted}, not {}",
+        input.name,
+        excerpt(value)
+    )
+}
