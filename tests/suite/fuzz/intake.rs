@@ -16,7 +16,7 @@ use windlass_model::model::Dialect;
 use windlass_source::source::Bundle;
 
 /// Every YAML and JSON file of the examples and the tests, up to a size.
-fn corpus() -> Vec<String> {
+pub fn corpus() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut open: Vec<PathBuf> = vec![root.join("examples"), root.join("tests")];
     let mut files = Vec::new();
@@ -39,7 +39,7 @@ fn corpus() -> Vec<String> {
 }
 
 /// A text with some of it changed, doubled, taken out, or replaced by a part of another.
-fn mutated(dice: &mut Dice, corpus: &[String]) -> String {
+pub fn mutated(dice: &mut Dice, corpus: &[String]) -> String {
     const PIECES: [&str; 24] = [
         "@",
         "@{",

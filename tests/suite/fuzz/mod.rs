@@ -5,6 +5,8 @@
 
 mod intake;
 
+pub use intake::{corpus, mutated};
+
 #[path = "../../../fuzz/src/checks/mod.rs"]
 pub mod checks;
 

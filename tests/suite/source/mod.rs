@@ -1,9 +1,11 @@
 //! What the two readers give, where they place it, and what they refuse.
 
 mod bundle;
+mod oracle;
 
+use std::time::{Duration, Instant};
 use windlass_expression::Value;
-use windlass_source::source::{Bundle, Kind, Node, parse};
+use windlass_source::source::{Bundle, Kind, Node, parse, parse_yaml_1_1};
 
 fn read(text: &str) -> Node {
     let (node, mistakes) = parse(&Bundle::single("w.yaml", text), 0);
@@ -85,6 +87,40 @@ h: !!str 5
 }
 
 #[test]
+fn an_anchor_changes_no_value() {
+    let text = "{a: &a 3, b: &b no, c: [*a, *b], d: &d 1_000, e: &e \"5\", *e : *d}";
+    let (node, mistakes) = parse_yaml_1_1(&Bundle::single("w.yaml", text), 0);
+    assert_eq!(mistakes, []);
+    let expected = r#"{"a":3,"b":false,"c":[3,false],"d":1000,"e":"5","5":1000}"#;
+    assert_eq!(plain(&node.unwrap()).to_json(), expected);
+}
+
+#[test]
+fn a_block_at_the_end_of_a_file_has_only_the_line_breaks_that_are_written() {
+    for (text, expected) in [
+        ("a: |\n  b", "b"),
+        ("a: |\n  b\n", "b\n"),
+        ("a: |\n  b\n ", "b\n"),
+        ("a: |\n  b\n    ", "b\n"),
+        ("a: |+\n  b\n\n", "b\n\n"),
+        ("a: |-\n  b\n", "b"),
+        ("a: |\n  b\n# c", "b\n"),
+    ] {
+        assert_eq!(at(&read(text), "a").as_str(), Some(expected), "{text:?}");
+    }
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_text_in_yaml_1_1() {
+    let text = "a: 1_000_000_000_000_000_000_000\nb: no\n";
+    let (node, mistakes) = parse_yaml_1_1(&Bundle::single("w.yaml", text), 0);
+    let codes: Vec<_> = mistakes.iter().map(|mistake| mistake.code).collect();
+    assert_eq!(codes, ["number"]);
+    let expected = r#"{"a":"1_000_000_000_000_000_000_000","b":false}"#;
+    assert_eq!(plain(&node.unwrap()).to_json(), expected);
+}
+
+#[test]
 fn json_and_yaml_are_the_same_tree() {
     let json =
         r#"{"a": [1, 2.5, "x\n\u00e9\ud83d\ude00", true, null, {}, []], "b": {"c": -7, "d": 1e3}}"#;
@@ -135,6 +171,10 @@ fn a_part_of_a_text_is_found_in_every_notation() {
         ("- b\n- |2\n   here", 3, 4),
         ("{\"a\": \"\\ud83d\\ude00 \\n here\"}", 1, 24),
         ("a: 'b'\r\nc: |\r\n  x\r\n  here\r\n", 4, 3),
+        ("a: &a  x here", 1, 10),
+        ("a: &a |\n  x\n  here\n", 3, 3),
+        ("a: [&a !!str # |\n  'x here']", 2, 6),
+        ("a: !!str 'here'", 1, 11),
     ];
     for (text, line, column) in cases {
         let node = read(text);
@@ -196,6 +236,13 @@ fn the_usual_slips_are_named() {
         ("[1, 2]: x\n", "key", 1, 1),
         ("a: !ruby/object x\n", "tag", 1, 4),
         ("a: .inf\n", "number", 1, 4),
+        ("a: !!int x\n", "tag", 1, 4),
+        ("a: !!int 99999999999999999999\n", "number", 1, 4),
+        ("a:\n  - \"x\u{1b}\"\n", "syntax", 2, 7),
+        ("a: [1, | 2]\n", "syntax", 1, 8),
+        ("a: {b: 1, : 2}\n", "key", 1, 11),
+        ("a: 1_0\nb: [1, 2\n", "syntax", 3, 1),
+        ("a: 1e999\nb: [1, 2\n", "number", 1, 4),
         ("a: *nope\n", "syntax", 1, 4),
         ("", "empty-file", 1, 1),
         ("# only a comment\n", "", 1, 1),
@@ -303,6 +350,26 @@ fn hostile_texts_are_refused_quickly() {
         ("too-many-values", flow("- ", "[] ", "")),
         ("file-too-large", " ".repeat(100_000_000)),
         ("too-deep", "a: &a [*a]".to_owned()),
+        (
+            "too-many-values",
+            format!(
+                "a: &a {}\nb:\n{}",
+                "x".repeat(1_000_000),
+                "- *a\n".repeat(50_000)
+            ),
+        ),
+        (
+            "too-many-values",
+            format!(
+                "- &k {}\n{}",
+                "x".repeat(1_000_000),
+                "- {*k : 1}\n".repeat(50)
+            ),
+        ),
+        (
+            "too-many-values",
+            format!("{}{}", "&a [".repeat(100), "x".repeat(1_000_000)) + &"]".repeat(100),
+        ),
     ];
     for (code, text) in cases {
         for path in ["w.yaml", "w.json"] {
@@ -312,6 +379,21 @@ fn hostile_texts_are_refused_quickly() {
                 assert_eq!(first.code, code, "{first:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_large_file_is_read_once() {
+    let items = "&a,".repeat(40_000);
+    let blanks = " ".repeat(8_000_000);
+    for text in [
+        format!("a: [{items}{}]", "x".repeat(8_000_000)),
+        format!("a: [x{blanks},{items}y]"),
+        format!("a: {{{}\nb: {blanks}", "a, ".repeat(40_000)),
+    ] {
+        let begun = Instant::now();
+        drop(parse(&Bundle::single("w.yaml", text), 0));
+        assert!(begun.elapsed() < Duration::from_secs(60));
     }
 }
 

@@ -26,7 +26,7 @@ use similar::{DiffOp, TextDiff};
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, dialect_of};
 use windlass_formats::Caps;
-use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText, layout};
+use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText};
 
 /// Maximum number of edits in one request.
 const MANY: usize = 1_000;
@@ -184,22 +184,16 @@ struct Document {
 
 impl Document {
     fn read(bundle: Bundle, said: Option<Dialect>) -> Result<Self, String> {
-        let (node, _) = source::parse(&bundle, 0);
-        let Some(node) = node else {
+        let Some(read) = source::parse_document(&bundle, 0) else {
             return Err(String::from("the text cannot be read: correct it first"));
-        };
-        let Some((written, json)) = layout(&bundle, 0) else {
-            return Err(String::from(
-                "the text is of a kind that cannot be edited so",
-            ));
         };
         let dialect = dialect_of(&bundle, said).unwrap_or(Dialect::Loom);
         Ok(Self {
-            value: value_of(&node),
+            value: value_of(&read.node),
             bundle,
             dialect,
-            json,
-            written,
+            json: read.json,
+            written: read.written,
         })
     }
 

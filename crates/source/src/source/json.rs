@@ -2,11 +2,11 @@
 //! and never recurses deeper than [`MAX_DEPTH`]. Escapes and numbers are serde_json's.
 
 use super::tree::Style;
-use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text};
+use super::written::{Key, ListParts, MapParts, ReadValue};
+use super::{Kind, MAX_DEPTH, MAX_NODES, Mistake, Span, Text};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-pub(super) fn parse(content: &str, file: u16) -> Parsed {
+pub(super) fn parse(content: &str, file: u16) -> (Option<ReadValue>, Vec<Mistake>) {
     let mut reader = Reader {
         content,
         file,
@@ -17,7 +17,7 @@ pub(super) fn parse(content: &str, file: u16) -> Parsed {
         mistakes: Vec::new(),
     };
     match reader.document() {
-        Ok(node) => (Some(node), reader.mistakes),
+        Ok(value) => (Some(value), reader.mistakes),
         Err(mistake) => {
             reader.mistakes.push(mistake);
             (None, reader.mistakes)
@@ -36,11 +36,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn document(&mut self) -> Result<Node, Mistake> {
-        let node = self.value(0)?;
+    fn document(&mut self) -> Result<ReadValue, Mistake> {
+        let value = self.value(0)?;
         self.blank();
         match self.peek() {
-            None => Ok(node),
+            None => Ok(value),
             Some(_) => Err(self.unexpected("the end of the file")),
         }
     }
@@ -114,33 +114,37 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Mistake> {
+    fn value(&mut self, depth: usize) -> Result<ReadValue, Mistake> {
         self.blank();
-        let span = self.span();
+        let (span, start) = (self.span(), self.at);
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             return Err(super::mistakes::too_much(span, depth > MAX_DEPTH));
         }
-        let (span, kind) = match self.peek() {
-            Some(b'{') => (span, Kind::Object(self.object(depth)?)),
-            Some(b'[') => (span, Kind::Array(self.array(depth)?)),
+        let (span, kind, style) = match self.peek() {
+            Some(b'{') => {
+                let entries = self.object(depth)?;
+                return Ok(entries.finish(span, start..self.at, true, &mut self.mistakes));
+            }
+            Some(b'[') => {
+                let items = self.array(depth)?;
+                return Ok(items.finish(span, start..self.at, true));
+            }
             Some(b'"') => {
-                let start = self.at;
                 let (text, span) = self.string()?;
                 let style = Style::Double;
-                (span, Kind::String(Text { text, style, start }))
+                (span, Kind::String(Text { text, style, start }), style)
             }
             Some(b'-' | b'0'..=b'9') => self.number()?,
             Some(b'a'..=b'z' | b'A'..=b'Z') => self.word()?,
             _ => return Err(self.unexpected("a value")),
         };
-        Ok(Node { span, kind })
+        Ok(ReadValue::scalar(span, kind, start..self.at, style))
     }
 
-    fn object(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
+    fn object(&mut self, depth: usize) -> Result<MapParts, Mistake> {
         self.advance(1);
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut seen: HashMap<String, (Span, usize)> = HashMap::new();
+        let mut entries = MapParts::default();
         self.blank();
         if self.peek() == Some(b'}') {
             self.advance(1);
@@ -154,28 +158,16 @@ impl<'a> Reader<'a> {
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected("a key in quotes"));
             }
-            let (key, key_span) = self.string()?;
+            let start = self.at;
+            let (text, span) = self.string()?;
+            let range = start..self.at;
             self.blank();
             if self.peek() != Some(b':') {
                 return Err(self.unexpected("`:`"));
             }
             self.advance(1);
             let value = self.value(depth + 1)?;
-            if let Some((first, index)) = seen.get(&key) {
-                self.mistakes
-                    .push(super::mistakes::duplicate(&key, key_span, *first));
-                // Where a repeated key is not an error, the last one counts.
-                if let Some(entry) = entries.get_mut(*index) {
-                    entry.value = value;
-                }
-            } else {
-                seen.insert(key.clone(), (key_span, entries.len()));
-                entries.push(Entry {
-                    key,
-                    key_span,
-                    value,
-                });
-            }
+            entries.add(Key { text, span, range }, value, &mut self.mistakes);
             self.blank();
             match self.peek() {
                 Some(b',') => self.advance(1),
@@ -188,9 +180,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Vec<Node>, Mistake> {
+    fn array(&mut self, depth: usize) -> Result<ListParts, Mistake> {
         self.advance(1);
-        let mut items = Vec::new();
+        let mut items = ListParts::default();
         self.blank();
         if self.peek() == Some(b']') {
             self.advance(1);
@@ -201,7 +193,7 @@ impl<'a> Reader<'a> {
             if !items.is_empty() && self.ends_after_comma(b']') {
                 return Ok(items);
             }
-            items.push(self.value(depth + 1)?);
+            items.add(self.value(depth + 1)?);
             self.blank();
             match self.peek() {
                 Some(b',') => self.advance(1),
@@ -270,7 +262,7 @@ impl<'a> Reader<'a> {
         Ok((text, Span { length, ..span }))
     }
 
-    fn number(&mut self) -> Result<(Span, Kind), Mistake> {
+    fn number(&mut self) -> Result<(Span, Kind, Style), Mistake> {
         let (raw, span) =
             self.take(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
         let digits = raw.strip_prefix('-').unwrap_or(raw);
@@ -293,10 +285,10 @@ impl<'a> Reader<'a> {
             )
             .hint("numbers look like 7, -0.5 or 1e3")
         })?;
-        Ok((span, kind))
+        Ok((span, kind, Style::Plain))
     }
 
-    fn word(&mut self) -> Result<(Span, Kind), Mistake> {
+    fn word(&mut self) -> Result<(Span, Kind, Style), Mistake> {
         let (raw, span) = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let kind = match raw {
             "null" => Kind::Null,
@@ -309,7 +301,7 @@ impl<'a> Reader<'a> {
                 );
             }
         };
-        Ok((span, kind))
+        Ok((span, kind, Style::Plain))
     }
 
     /// The longest run of bytes that `belongs`, and its place.

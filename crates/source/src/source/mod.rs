@@ -1,29 +1,34 @@
 //! YAML or JSON text to a tree that knows line and column, under limits of size, depth and aliases.
 //! This module never interprets what a key means and never touches the file system.
 //!
-//! YAML is read by serde_yaml, whose answers count; a marked parser goes over the text first to
-//! give the places that serde_yaml does not keep ([`yaml`], [`spans`]). JSON has a reader of its
-//! own ([`json`]), because YAML 1.1 parsers refuse some of it. Both build the same [`Node`].
+//! YAML ([`yaml`]) and JSON ([`json`]) have a reader each, because parsers of YAML refuse some JSON. Both go over
+//! the text once, and build the tree ([`Node`]) and how it is written ([`WrittenText`]) together.
 
+mod anchors;
 mod bundle;
+mod explain;
 mod json;
-mod layout;
 mod locate;
+mod lookahead;
 mod mistakes;
+mod notation;
 mod position;
-mod spans;
 mod tree;
+mod words;
+mod written;
 mod yaml;
 mod yaml_1_1;
 
 pub use bundle::{Bundle, SourceFile};
-pub use layout::{Form, WrittenEntry, WrittenText, layout};
 pub use position::{Lines, Position, TextEdit, TextRange, edited};
 pub use tree::{Entry, Kind, Node, Style, Text};
+pub use written::{Document, Form, WrittenEntry, WrittenText};
+
+use written::ReadValue;
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_DEPTH: usize = 128;
-/// How many values a file may hold, with every alias written out.
+/// How many values a file may hold, with every alias written out. In YAML, keys count, too.
 pub const MAX_NODES: usize = 100_000;
 
 /// A place in one of a program's files. Lines and columns count from 1, columns in characters.
@@ -101,70 +106,64 @@ pub type Parsed = (Option<Node>, Vec<Mistake>);
 /// A path that ends in `.json` is JSON. Anything else is JSON when it reads as such, else YAML.
 #[must_use]
 pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
-    parse_with(bundle, file, Schema::Core)
+    let (read, mistakes, _) = read(bundle, file, Schema::Core);
+    (read.map(|read| read.node), mistakes)
 }
 
 /// The same for a format whose reader knows YAML 1.1: words such as `no` and `1_000` are values.
 #[must_use]
 pub fn parse_yaml_1_1(bundle: &Bundle, file: u16) -> Parsed {
-    parse_with(bundle, file, Schema::Old)
+    let (read, mistakes, _) = read(bundle, file, Schema::Old);
+    (read.map(|read| read.node), mistakes)
 }
 
-fn parse_with(bundle: &Bundle, file: u16, schema: Schema) -> Parsed {
+/// Reads a file, and how it is written. None: it has no tree.
+#[must_use]
+pub fn parse_document(bundle: &Bundle, file: u16) -> Option<Document> {
+    let (read, _, json) = read(bundle, file, Schema::Core);
+    let ReadValue { node, written } = read?;
+    Some(Document {
+        node,
+        written,
+        json,
+    })
+}
+
+/// A value, if the text has one, every mistake, and whether it is JSON.
+fn read(bundle: &Bundle, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>, bool) {
     let start = Span {
         file,
         ..Span::START
     };
+    let refused = |mistake| (None, vec![mistake], false);
     let Some(source) = bundle.file(file) else {
-        let missing = Mistake::new("no-file", start, "no file to read");
-        return (None, vec![missing]);
+        return refused(Mistake::new("no-file", start, "no file to read"));
     };
     let content = source.content();
     if content.len() > MAX_BYTES {
         let megabytes = MAX_BYTES / 1024 / 1024;
-        let mistake = Mistake::new(
-            "file-too-large",
-            start,
-            format!("the file has {} bytes", content.len()),
-        )
-        .hint(format!("a workflow file has {megabytes} MiB at most"));
-        return (None, vec![mistake]);
+        let what = format!("the file has {} bytes", content.len());
+        let mistake = Mistake::new("file-too-large", start, what);
+        return refused(mistake.hint(format!("a workflow file has {megabytes} MiB at most")));
     }
     if content.trim().is_empty() {
-        let mistake = Mistake::new("empty-file", start, "the file is empty")
-            .hint("a workflow has `actions`, a bare action a `type`");
-        return (None, vec![mistake]);
+        let mistake = Mistake::new("empty-file", start, "the file is empty");
+        return refused(mistake.hint("a workflow has `actions`, a bare action a `type`"));
     }
-    let only_json = named_json(&source.path);
-    if only_json {
-        return json::parse(content, file);
+    let named = named_json(&source.path);
+    if named || content.trim_start().starts_with(['{', '[']) {
+        let (read, mistakes) = json::parse(content, file);
+        // What is only nearly JSON may be YAML without a mistake.
+        let exact = read.is_some() && mistakes.iter().all(|mistake| mistake.code != "syntax");
+        if named || exact {
+            return (read, mistakes, true);
+        }
     }
-    if let Some(parsed) = json_if_exact(content, file) {
-        return parsed;
-    }
-    yaml::parse(content, file, schema)
+    let (read, mistakes) = yaml::parse(content, file, schema);
+    (read, mistakes, false)
 }
 
 fn named_json(path: &str) -> bool {
     let extension = std::path::Path::new(path).extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
-}
-
-/// What a text is as JSON; none when that is not exact: what is only nearly JSON may be YAML without a
-/// mistake.
-fn json_if_exact(content: &str, file: u16) -> Option<Parsed> {
-    if !content.trim_start().starts_with(['{', '[']) {
-        return None;
-    }
-    let parsed = json::parse(content, file);
-    let exact = parsed.1.iter().all(|mistake| mistake.code != "syntax");
-    (parsed.0.is_some() && exact).then_some(parsed)
-}
-
-/// Whether a file is read as JSON.
-#[must_use]
-pub fn is_json(bundle: &Bundle, file: u16) -> bool {
-    bundle.file(file).is_some_and(|source| {
-        named_json(&source.path) || json_if_exact(source.content(), file).is_some()
-    })
 }

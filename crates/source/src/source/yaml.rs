@@ -1,432 +1,535 @@
-//! YAML text to the tree. What a value is, serde_yaml says (schema, escapes, aliases); where it
-//! is, [`super::spans`] says. It never keeps a duplicate key and never expands aliases without
-//! bound.
-//!
-//! serde_yaml 0.9 keeps no places, and builds all events of a text before it checks their depth. So
-//! the marked parser runs first, event by event, and stops at the limits; then serde_yaml
-//! deserialises through seeds that carry the matching mark. Both must accept a text.
+//! YAML text to the tree, in one walk of the parser's events: values, places and how they are written. It reads
+//! event by event, so that nesting and size are refused before anything is built on them. It never holds a key
+//! twice, and never expands aliases without bound.
 
-use super::mistakes::{duplicate, out_of_range, too_much, unquoted_template};
-use super::spans::{NodeShape, NodeSpan, Spans};
-use super::tree::Style;
-use super::{Entry, Kind, MAX_NODES, Mistake, Node, Parsed, Schema, Span, Text, spans, yaml_1_1};
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fmt;
+use super::anchors::Anchors;
+use super::explain::explain;
+use super::lookahead::Lookahead;
+use super::mistakes::{too_much, unquoted_template};
+use super::notation::{self, Properties};
+use super::tree::{Style, Text};
+use super::written::{Form, Key, ListParts, MapParts, ReadValue, WrittenText};
+use super::{Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Schema, Span, words};
+use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Tag};
+use std::borrow::Cow;
+use std::ops::Range;
 
-pub(super) fn parse(content: &str, file: u16, schema: Schema) -> Parsed {
-    let spans = match spans::read(content, file) {
-        Ok(spans) => spans,
-        Err(mistake) => return (None, vec![explain(content, mistake)]),
-    };
-    let state = State {
+/// A value, if the text has one, and every mistake.
+pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadValue>, Vec<Mistake>) {
+    if let Some(mistake) = refused_character(content, file) {
+        return (None, vec![mistake]);
+    }
+    let content = without_last_blanks(content);
+    let mut reader = Reader {
         content,
+        file,
         schema,
-        spans: &spans,
-        nodes: RefCell::new(0),
-        mistakes: RefCell::new(Vec::new()),
-        fatal: RefCell::new(None),
+        char_index: 0,
+        byte_index: 0,
+        last: 0,
+        root: None,
+        open: Vec::new(),
+        anchors: Anchors::default(),
+        documents: 0,
+        nodes: 0,
+        mistakes: Vec::new(),
     };
-    let root = Seed {
-        state: &state,
-        mark: 0,
-        around: Span {
-            file,
-            line: 1,
-            column: 1,
-            length: 1,
-        },
+    let lookahead = Lookahead::new(content);
+    let result = match lookahead.is_bounded() {
+        true => reader.read(Parser::new_from_str(content), &lookahead),
+        false => reader.read(Parser::new_from_iter(lookahead.chars()), &lookahead),
     };
-    let around = root.around;
-    let result = root.deserialize(serde_yaml::Deserializer::from_str(content));
-    let fatal = state.fatal.into_inner();
-    let mut mistakes = state.mistakes.into_inner();
+    let mut mistakes = reader.mistakes;
     match result {
-        Ok(node) => (Some(node), mistakes),
-        Err(error) => {
-            mistakes.push(fatal.unwrap_or_else(|| explain(content, from_serde(&error, around))));
+        Ok(()) => {
+            let start = Span {
+                file,
+                ..Span::START
+            };
+            let end = content.len();
+            let nothing = || ReadValue::scalar(start, Kind::Null, end..end, Style::Plain);
+            (Some(reader.root.unwrap_or_else(nothing)), mistakes)
+        }
+        Err(mistake) => {
+            mistakes.push(explain(content, mistake));
             (None, mistakes)
         }
     }
 }
 
-fn from_serde(error: &serde_yaml::Error, around: Span) -> Mistake {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let span = error.location().map_or(around, |location| Span {
-        line: small(location.line()).max(1),
-        column: small(location.column()).max(1),
-        ..around
-    });
-    match message {
-        "repetition limit exceeded" => too_much(span, false),
-        "recursion limit exceeded" => too_much(span, true),
-        _ => Mistake::new("syntax", span, message),
+/// The text without blanks behind its last line break: to the parser they are a line of a block.
+fn without_last_blanks(content: &str) -> &str {
+    let trimmed = content.trim_end_matches([' ', '\t']);
+    if trimmed.ends_with('\n') {
+        trimmed
+    } else {
+        content
     }
 }
 
-/// The usual reasons for text that is not YAML, recognised by the lines around the error.
-fn explain(content: &str, mistake: Mistake) -> Mistake {
-    if mistake.code != "syntax" {
-        return mistake;
-    }
-    let last = usize::try_from(mistake.span.line).unwrap_or(usize::MAX);
-    let near = content
-        .lines()
-        .enumerate()
-        .take(last)
-        .skip(last.saturating_sub(3));
-    let lines: Vec<(usize, &str)> = near.collect();
-    for (index, line) in lines.iter().rev() {
-        let at = |byte: usize, length: usize| Span {
-            line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-            column: u32::try_from(line.get(..byte).unwrap_or_default().chars().count() + 1)
-                .unwrap_or(u32::MAX),
-            length: u32::try_from(length).unwrap_or(1),
-            ..mistake.span
-        };
-        let indentation = line.len() - line.trim_start().len();
-        let tab = line.get(..indentation).and_then(|blank| blank.find('\t'));
-        if let Some(tab) = tab {
-            return Mistake::new("tab-indentation", at(tab, 1), "a tab in the indentation")
-                .hint("YAML is indented with spaces only");
-        }
-        if let Some(start) = value_start(line, "{{") {
-            return unquoted_template(at(start, 2), Some(plain_value(line, start)));
-        }
-        if let Some(start) = value_start(line, "@") {
-            let rest = plain_value(line, start);
-            let quoted = if rest.contains('"') {
-                format!("'{}'", rest.replace('\'', "''"))
-            } else {
-                format!("\"{rest}\"")
-            };
-            return Mistake::new(
-                "unquoted-expression",
-                at(start, rest.chars().count()),
-                "YAML allows no text without quotes to begin with `@`",
-            )
-            .hint(format!("quote it: {quoted}"));
-        }
-        if let Some(start) = value_start(line, "`").or_else(|| value_start(line, "%")) {
-            return Mistake::new(
-                "syntax",
-                at(start, 1),
-                "no text without quotes begins like this",
-            )
-            .hint("quote it");
-        }
-    }
-    let hint = match mistake.message.as_str() {
-        message if message.contains("mapping values are not allowed") => {
-            "a `: ` inside a text needs quotes around the text; else check the indentation"
-        }
-        message if message.contains("simple key") || message.contains("expected ':'") => {
-            "a key needs a `:` and a space after it"
-        }
-        message if message.contains("quoted scalar") || message.contains("quote") => {
-            "a quote is opened and not closed"
-        }
-        message if message.contains("anchor") => "define the anchor with & before it is used",
-        _ => "check the indentation and the quotes above this place",
+/// The first character that YAML allows only as an escape (YAML 1.2, 5.1).
+fn refused_character(content: &str, file: u16) -> Option<Mistake> {
+    let is_refused = |char: char| {
+        matches!(char, '\u{fffe}' | '\u{ffff}')
+            || (char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\u{85}'))
     };
-    mistake.hint(hint)
+    let at = content.find(is_refused)?;
+    let (before, rest) = content.split_at_checked(at)?;
+    let span = behind(
+        Span {
+            file,
+            ..Span::START
+        },
+        before,
+    );
+    let code = u32::from(rest.chars().next()?);
+    let what = format!("the character U+{code:04X} is not allowed in YAML");
+    let hint = format!("in double quotes, write `\\u{code:04x}`");
+    Some(Mistake::new("syntax", span, what).hint(hint))
 }
 
-/// The byte at which a value of this line begins with `mark`.
-fn value_start(line: &str, mark: &str) -> Option<usize> {
-    let mut from = 0;
-    while let Some(found) = line.get(from..).and_then(|rest| rest.find(mark)) {
-        let at = from + found;
-        let before = line.get(..at).unwrap_or_default();
-        let trimmed = before.trim_end();
-        let opens = trimmed.is_empty()
-            || (trimmed.len() < before.len() && trimmed.ends_with([':', '-', ',']))
-            || trimmed.ends_with(['[', '{']);
-        if opens {
-            return Some(at);
-        }
-        from = at + mark.len();
-    }
-    None
-}
-
-/// The text without quotes that begins there: inside of a list or map on the line it ends where the
-/// list or map continues or closes, else with the line.
-fn plain_value(line: &str, start: usize) -> &str {
-    let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
-    let count = |spans: [char; 2]| before.matches(spans).count();
-    if count(['{', '[']) <= count(['}', ']']) {
-        return rest.trim_end();
-    }
-    let (mut open, mut quoted) = (0_usize, false);
-    let end = rest.char_indices().find(|(_, letter)| {
-        match letter {
-            '\'' => quoted = !quoted,
-            _ if quoted => {}
-            '(' | '[' | '{' => open += 1,
-            ')' | ']' | '}' if open > 0 => open -= 1,
-            ']' | '}' | ',' => return open == 0,
-            _ => {}
-        }
-        false
-    });
-    let end = end.map_or(rest.len(), |(at, _)| at);
-    rest.get(..end).unwrap_or(rest).trim_end()
-}
-
-struct State<'a> {
+struct Reader<'a> {
     content: &'a str,
+    file: u16,
     schema: Schema,
-    spans: &'a Spans,
-    nodes: RefCell<usize>,
-    mistakes: RefCell<Vec<Mistake>>,
-    /// Why deserialisation was stopped from inside.
-    fatal: RefCell<Option<Mistake>>,
+    /// Where the last mark was, in characters and bytes.
+    char_index: usize,
+    byte_index: usize,
+    /// The byte at which the last value or key ends, or the inside of the last collection begins.
+    last: usize,
+    root: Option<ReadValue>,
+    open: Vec<Open>,
+    anchors: Anchors,
+    documents: usize,
+    /// The values, with every alias written out, and the keys.
+    nodes: usize,
+    mistakes: Vec<Mistake>,
 }
 
-impl State<'_> {
-    fn stop<E: Error>(&self, mistake: Mistake) -> E {
-        let error = E::custom(&mistake.message);
-        self.fatal.borrow_mut().get_or_insert(mistake);
-        error
-    }
-
-    fn note(&self, mistake: Mistake) {
-        self.mistakes.borrow_mut().push(mistake);
-    }
+/// A collection whose end has not come yet.
+struct Open {
+    parts: Parts,
+    span: Span,
+    /// The byte at which its anchor, tag or content begins.
+    start: usize,
+    /// The byte at which its content begins.
+    inside: usize,
+    /// It is in brackets.
+    flow: bool,
+    anchor: usize,
 }
 
-/// Builds the node that belongs to a mark.
-#[derive(Clone, Copy)]
-struct Seed<'a> {
-    state: &'a State<'a>,
-    mark: usize,
-    /// The place of what is around it, should the mark be missing.
-    around: Span,
+enum Parts {
+    List(ListParts),
+    Map {
+        parts: MapParts,
+        /// The key that waits for its value, and whether it is `<<`.
+        key: Option<(Key, bool)>,
+    },
 }
 
-impl<'a> Seed<'a> {
-    fn target(&self) -> Option<&'a NodeSpan> {
-        self.state.spans.get(self.mark)
-    }
+/// A scalar as the parser gives it.
+struct Scalar<'e> {
+    text: Cow<'e, str>,
+    style: Style,
+    anchor: usize,
+    tag: Option<Cow<'e, Tag>>,
+}
 
-    fn span(&self) -> Span {
-        self.target().map_or(self.around, |mark| mark.span)
-    }
+/// Where a scalar is written.
+struct ScalarPlace {
+    /// The byte at which its content begins.
+    start: usize,
+    /// Its bytes; of text that is not a block, with its anchor and tag.
+    range: Range<usize>,
+}
 
-    fn inside(&self, mark: usize) -> Self {
-        Self {
-            state: self.state,
-            mark,
-            around: self.span(),
+impl Reader<'_> {
+    fn read<T: Input>(
+        &mut self,
+        mut parser: Parser<'_, T>,
+        lookahead: &Lookahead<'_>,
+    ) -> Result<(), Mistake> {
+        while let Some(next) = parser.next_event() {
+            match next {
+                _ if lookahead.is_stopped() => break,
+                Ok((Event::StreamEnd, _)) => return Ok(()),
+                Ok((event, at)) => {
+                    self.event(event, at)?;
+                    lookahead.event(self.byte(at.end));
+                }
+                Err(error) => {
+                    let span = self.span(*error.marker(), *error.marker());
+                    return Err(if error.info().contains("recursion limit") {
+                        too_much(span, true)
+                    } else {
+                        Mistake::new("syntax", span, error.info())
+                    });
+                }
+            }
+        }
+        match lookahead.is_stopped() {
+            true => Err(lookahead.mistake(self.file)),
+            false => Ok(()),
         }
     }
 
-    fn node(&self, kind: Kind) -> Node {
-        Node {
-            span: self.span(),
-            kind: match self.state.schema {
-                Schema::Core => kind,
-                Schema::Old => self.yaml_1_1(kind),
-            },
+    fn event(&mut self, event: Event<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        match event {
+            Event::DocumentStart(_) => self.start_document(at),
+            Event::Scalar(text, style, anchor, tag) => {
+                let style = match style {
+                    ScalarStyle::Plain => Style::Plain,
+                    ScalarStyle::SingleQuoted => Style::Single,
+                    ScalarStyle::DoubleQuoted => Style::Double,
+                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                };
+                let scalar = Scalar {
+                    text,
+                    style,
+                    anchor,
+                    tag,
+                };
+                self.scalar(scalar, at)
+            }
+            Event::Alias(anchor) => self.alias(anchor, at),
+            Event::SequenceStart(anchor, tag) => {
+                let list = Parts::List(ListParts::default());
+                self.open(list, anchor, tag.as_deref(), at)
+            }
+            Event::MappingStart(anchor, tag) => {
+                let parts = MapParts::default();
+                let map = Parts::Map { parts, key: None };
+                self.open(map, anchor, tag.as_deref(), at)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
         }
     }
 
-    /// What YAML 1.1 makes of a word without quotes that is `kind` in YAML 1.2.
-    fn yaml_1_1(&self, kind: Kind) -> Kind {
-        let Some(mark) = self.target().filter(|mark| mark.is_bare_word()) else {
-            return kind;
+    fn start_document(&mut self, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        self.documents += 1;
+        if self.documents == 1 {
+            return Ok(());
+        }
+        let span = self.span(at.start, at.end);
+        let what = "the file has a second document";
+        Err(Mistake::new("multiple-documents", span, what)
+            .hint("a workflow file holds one document: remove the `---` and what follows"))
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        let whole = self.span(at.start, at.end);
+        let place = self.place(&scalar, at);
+        let (start, range) = (place.start, place.range);
+        let begin = self.byte(at.start);
+        let span = behind(whole, self.content.get(begin..start).unwrap_or_default());
+        self.last = range.end;
+        let Scalar {
+            text,
+            style,
+            anchor,
+            tag,
+        } = scalar;
+        let mut text = text.into_owned();
+        // The parser adds a line break to the end of the file.
+        let is_last = self.byte(at.end) == self.content.len();
+        if style == Style::Block && is_last && !self.content.ends_with('\n') {
+            text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
+        }
+        let tag = known_tag(tag.as_deref(), whole)?;
+        if style == Style::Plain && tag.is_none() {
+            self.refuse_indicator(&text, anchor, span)?;
+        }
+        let kind = match tag {
+            Some(tag) => words::tagged(tag, &text, whole),
+            None if style == Style::Plain => words::value(&text, self.schema, span),
+            None => Ok(None),
         };
-        let written = |mark: &NodeSpan| {
-            let rest = self.state.content.get(mark.start..).unwrap_or_default();
-            let length = usize::try_from(mark.span.length).unwrap_or(usize::MAX);
-            rest.chars().take(length).collect()
+        let node = |text, kind: Option<Kind>| {
+            let string = || Kind::String(Text { text, style, start });
+            Node {
+                span,
+                kind: kind.unwrap_or_else(string),
+            }
         };
-        let word: String = match &kind {
-            Kind::String(text) => text.text.clone(),
-            Kind::Int(_) | Kind::Float(_) => written(mark),
-            // The same words in both.
-            Kind::Null | Kind::Bool(_) | Kind::Array(_) | Kind::Object(_) => return kind,
+        if self.awaits_key() {
+            if anchor != 0 {
+                let kind = kind.unwrap_or_default();
+                let node = node(text.clone(), kind);
+                self.anchors.add(anchor, &node, Some(text.clone()))?;
+            }
+            let is_merge = style == Style::Plain && text == "<<";
+            return self.attach_key(Key { text, span, range }, is_merge);
+        }
+        let kind = match (kind, self.schema) {
+            (Err(mistake), Schema::Old) => {
+                self.mistakes.push(mistake);
+                None
+            }
+            (kind, _) => kind?,
         };
-        let value = yaml_1_1::value(&word, mark.span).unwrap_or_else(|mistake| {
-            self.state.note(mistake);
-            None
+        let key = (anchor != 0).then(|| text.clone());
+        let node = node(text, kind);
+        self.anchors.add(anchor, &node, key)?;
+        let form = Form::Scalar(style);
+        let written = WrittenText { range, form };
+        self.attach(ReadValue { node, written })
+    }
+
+    /// Where a scalar is written.
+    fn place(&mut self, scalar: &Scalar<'_>, at: saphyr_parser::Span) -> ScalarPlace {
+        let (text, begin, end) = (self.content, self.byte(at.start), self.byte(at.end));
+        let count = usize::from(scalar.anchor != 0) + usize::from(scalar.tag.is_some());
+        let properties = Properties::read(text, begin, count);
+        let content = properties.content.min(end);
+        let (start, range) = match scalar.style {
+            Style::Plain if !scalar.text.is_empty() => (content, begin..end),
+            Style::Plain if count > 0 => (properties.end, begin..properties.end),
+            Style::Plain => {
+                let at = match self.open.last().map(|open| &open.parts) {
+                    None => end,
+                    Some(Parts::List(_)) => notation::behind_sign(text, self.last, '-'),
+                    Some(Parts::Map { .. }) => notation::behind_sign(text, self.last, ':'),
+                };
+                (begin, at..at)
+            }
+            Style::Single | Style::Double => {
+                let quoted = notation::quoted_end(text, content, scalar.style);
+                (content, begin..quoted.unwrap_or(end))
+            }
+            // The parser begins with the content, unless there are properties.
+            Style::Block if count > 0 => {
+                let start = notation::block_content(text, content);
+                (start, notation::trimmed(text, content..end))
+            }
+            Style::Block => {
+                let header = notation::block_header(text, self.last).unwrap_or(begin);
+                (begin, notation::trimmed(text, header..end))
+            }
+        };
+        ScalarPlace { start, range }
+    }
+
+    /// Refuses what the parser lets pass inside of brackets, and keys that are left out.
+    fn refuse_indicator(&self, word: &str, anchor: usize, span: Span) -> Result<(), Mistake> {
+        if word.starts_with(['|', '>']) {
+            let what = "no text without quotes begins like this inside of brackets";
+            return Err(Mistake::new("syntax", span, what).hint("quote it"));
+        }
+        match word.is_empty() && anchor == 0 && self.awaits_key() {
+            true => Err(Mistake::new("key", span, "a key is missing")
+                .hint("write it before the `:`; an empty key is `\"\"`")),
+            false => Ok(()),
+        }
+    }
+
+    fn alias(&mut self, anchor: usize, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        let span = self.span(at.start, at.end);
+        let range = self.byte(at.start)..self.byte(at.end);
+        self.last = range.end;
+        if self.awaits_key() {
+            let text = self.anchors.key(anchor, span)?;
+            let text = text.ok_or_else(|| bad_key(span))?;
+            return self.attach_key(Key { text, span, range }, false);
+        }
+        let (node, size) = self.anchors.value(anchor, span)?;
+        if self.open.len() + size.depth > MAX_DEPTH {
+            return Err(too_much(span, true));
+        }
+        // Its own value is counted where it is attached.
+        self.nodes += size.nodes - 1;
+        let form = Form::Alias;
+        let written = WrittenText { range, form };
+        self.attach(ReadValue { node, written })
+    }
+
+    fn open(
+        &mut self,
+        parts: Parts,
+        anchor: usize,
+        tag: Option<&Tag>,
+        at: saphyr_parser::Span,
+    ) -> Result<(), Mistake> {
+        let span = self.span(at.start, at.end);
+        let start = self.byte(at.start);
+        known_tag(tag, span)?;
+        if self.awaits_key() {
+            let around = self.open.last();
+            let template = around.and_then(|map| self.unquoted_template(map));
+            return Err(template.unwrap_or_else(|| bad_key(span)));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_much(span, true));
+        }
+        let count = usize::from(anchor != 0) + usize::from(tag.is_some());
+        let inside = Properties::read(self.content, start, count).content;
+        let content = self.content.get(inside..).unwrap_or_default();
+        self.last = inside;
+        self.open.push(Open {
+            parts,
+            span,
+            start,
+            inside,
+            flow: content.starts_with(['{', '[']),
+            anchor,
         });
-        value.unwrap_or(Kind::String(Text {
-            text: word,
-            style: Style::Plain,
-            start: mark.start,
-        }))
+        Ok(())
     }
-}
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Node;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        let mut nodes = self.state.nodes.borrow_mut();
-        *nodes += 1;
-        if *nodes > MAX_NODES {
-            return Err(self.state.stop(too_much(self.span(), false)));
+    fn close(&mut self, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let is_empty = match &open.parts {
+            Parts::List(list) => list.is_empty(),
+            Parts::Map { parts, .. } => parts.is_empty(),
+        };
+        if open.flow || is_empty {
+            let start = self.byte(at.start);
+            let closing = self.content.get(start..).unwrap_or_default();
+            self.last = match closing.starts_with(['}', ']']) {
+                true => start + 1,
+                false => self.byte(at.end),
+            };
         }
-        drop(nodes);
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text, a number, a boolean, a list or a map")
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(self.node(Kind::Null))
+        let range = open.inside..self.last.max(open.inside);
+        let value = match open.parts {
+            Parts::List(list) => list.finish(open.span, range, open.flow),
+            Parts::Map { parts, .. } => {
+                parts.finish(open.span, range, open.flow, &mut self.mistakes)
+            }
+        };
+        self.anchors.add(open.anchor, &value.node, None)?;
+        self.attach(value)
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(self.node(Kind::Null))
+    /// Whether the next thing is a key.
+    fn awaits_key(&self) -> bool {
+        let innermost = self.open.last().map(|open| &open.parts);
+        matches!(innermost, Some(Parts::Map { key: None, .. }))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(self.node(Kind::Bool(value)))
+    fn attach_key(&mut self, new: Key, is_merge: bool) -> Result<(), Mistake> {
+        self.count(new.span)?;
+        if let Some(Parts::Map { key, .. }) = self.open.last_mut().map(|open| &mut open.parts) {
+            *key = Some((new, is_merge));
+        }
+        Ok(())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(self.node(Kind::Int(value)))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        match i64::try_from(value) {
-            Ok(value) => Ok(self.node(Kind::Int(value))),
-            Err(_) => self.visit_u128(value.into()),
+    fn count(&mut self, span: Span) -> Result<(), Mistake> {
+        self.nodes += 1;
+        match self.nodes > MAX_NODES {
+            true => Err(too_much(span, false)),
+            false => Ok(()),
         }
     }
 
-    fn visit_i128<E: Error>(self, value: i128) -> Result<Node, E> {
-        let mistake = out_of_range(&value.to_string(), self.span());
-        Err(self.state.stop(mistake))
-    }
-
-    fn visit_u128<E: Error>(self, value: u128) -> Result<Node, E> {
-        let mistake = out_of_range(&value.to_string(), self.span());
-        Err(self.state.stop(mistake))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        if value.is_finite() {
-            return Ok(self.node(Kind::Float(value)));
-        }
-        let what = "infinity and not-a-number are not valid values of a workflow";
-        Err(self.state.stop(
-            Mistake::new("number", self.span(), what).hint("quote it if it is meant as text"),
-        ))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
-        self.visit_string(value.to_owned())
-    }
-
-    fn visit_string<E: Error>(self, text: String) -> Result<Node, E> {
-        let (style, start) = match self.target() {
-            Some(mark) => match mark.shape {
-                NodeShape::Scalar(style) => (style, mark.start),
-                _ => (Style::Plain, mark.start),
+    /// Puts a value where it belongs in the innermost open collection.
+    fn attach(&mut self, value: ReadValue) -> Result<(), Mistake> {
+        self.count(value.node.span)?;
+        match self.open.last_mut().map(|open| &mut open.parts) {
+            None => self.root = Some(value),
+            Some(Parts::List(list)) => list.add(value),
+            Some(Parts::Map { parts, key }) => match key.take() {
+                Some((key, true)) => parts.add_merge(&key, value),
+                Some((key, false)) => parts.add(key, value, &mut self.mistakes),
+                None => return Err(bad_key(value.node.span)),
             },
-            None => (Style::Plain, usize::MAX),
-        };
-        // A number that is written as such, and too large for one, would be text without a word.
-        let digits = matches!(style, Style::Plain) && text.contains(|c: char| c.is_ascii_digit());
-        if digits && text.parse().is_ok_and(f64::is_infinite) {
-            return Err(self.state.stop(out_of_range(&text, self.span())));
         }
-        Ok(self.node(Kind::String(Text { text, style, start })))
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
-        let spans: &[usize] = match self.target().map(|mark| &mark.shape) {
-            Some(NodeShape::Sequence(items)) => items,
-            _ => &[],
-        };
-        let mut spans = spans.iter();
-        let mut items = Vec::new();
-        loop {
-            let mark = spans.next().copied().unwrap_or(usize::MAX);
-            match seq.next_element_seed(self.inside(mark))? {
-                Some(item) => items.push(item),
-                None => return Ok(self.node(Kind::Array(items))),
-            }
+    /// What `{{ x }}` without quotes is to the parser: a map as the key of a map.
+    fn unquoted_template(&self, around: &Open) -> Option<Mistake> {
+        let rest = self.content.get(around.start..)?;
+        if !rest.starts_with("{{") {
+            return None;
         }
+        let line = rest.lines().next().unwrap_or_default().trim_end();
+        let end = line.find("}}").map(|end| end + 2);
+        // Text after it belongs to it, unless it closes something around it.
+        let template = end.and_then(|end| match line.get(end..) {
+            Some(after) if !after.contains([',', ']', '}', '#']) => Some(line),
+            _ => line.get(..end),
+        });
+        Some(unquoted_template(around.span, template))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let spans: &[(usize, usize)] = match self.target().map(|mark| &mark.shape) {
-            Some(NodeShape::Mapping(pairs)) => pairs,
-            _ => &[],
+    /// Moves to the byte of a mark.
+    fn byte(&mut self, at: Marker) -> usize {
+        while self.char_index < at.index() {
+            let rest = self.content.get(self.byte_index..).unwrap_or_default();
+            let Some(char) = rest.chars().next() else {
+                break;
+            };
+            self.byte_index += char.len_utf8();
+            self.char_index += 1;
+        }
+        while self.char_index > at.index() {
+            let before = self.content.get(..self.byte_index).unwrap_or_default();
+            let Some(char) = before.chars().next_back() else {
+                break;
+            };
+            self.byte_index -= char.len_utf8();
+            self.char_index -= 1;
+        }
+        self.byte_index
+    }
+
+    /// From the parser's marks to a span.
+    fn span(&self, start: Marker, end: Marker) -> Span {
+        let length = if start.line() == end.line() {
+            end.col().saturating_sub(start.col()).max(1)
+        } else {
+            1
         };
-        let mut spans = spans.iter();
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut merges: Vec<Node> = Vec::new();
-        let mut seen: AnchorUses = HashMap::new();
-        // As text, a key is what is written: `1:` is the key "1".
-        while let Some(key) = map.next_key::<String>()? {
-            let (key_mark, value_mark) = spans.next().copied().unwrap_or((usize::MAX, usize::MAX));
-            let written = self.state.spans.node_span(key_mark);
-            let key_span = written.map_or(self.span(), |mark| mark.span);
-            let value = map.next_value_seed(self.inside(value_mark))?;
-            let plain =
-                written.is_some_and(|mark| matches!(mark.shape, NodeShape::Scalar(Style::Plain)));
-            if key == "<<" && plain {
-                merges.push(value);
-            } else if let Some((first, index)) = seen.get(&key) {
-                self.state.note(duplicate(&key, key_span, *first));
-                if let Some(entry) = entries.get_mut(*index) {
-                    entry.value = value;
-                }
-            } else {
-                seen.insert(key.clone(), (key_span, entries.len()));
-                entries.push(Entry {
-                    key,
-                    key_span,
-                    value,
-                });
-            }
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Span {
+            file: self.file,
+            line: small(start.line()).max(1),
+            column: small(start.col()).saturating_add(1),
+            length: small(length),
         }
-        for merge in merges {
-            self.merge(merge, &mut entries, &mut seen);
-        }
-        Ok(self.node(Kind::Object(entries)))
     }
 }
 
-/// The first position of each key of a map, and the index of its entry.
-type AnchorUses = HashMap<String, (Span, usize)>;
+/// The rest of a span behind an anchor or a tag.
+fn behind(span: Span, skipped: &str) -> Span {
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut lines = skipped.split('\n').rev();
+    let last = small(lines.next().unwrap_or_default().chars().count());
+    match small(lines.count()) {
+        0 => Span {
+            column: span.column.saturating_add(last),
+            length: span.length.saturating_sub(last).max(1),
+            ..span
+        },
+        passed => Span {
+            line: span.line.saturating_add(passed),
+            column: last.saturating_add(1),
+            ..span
+        },
+    }
+}
 
-impl Seed<'_> {
-    /// Adds what `<<` brings: what is written out counts more, earlier maps more than later ones.
-    fn merge(&self, from: Node, entries: &mut Vec<Entry>, seen: &mut AnchorUses) {
-        match from.kind {
-            Kind::Object(merged) => {
-                for entry in merged {
-                    if !seen.contains_key(&entry.key) {
-                        seen.insert(entry.key.clone(), (entry.key_span, entries.len()));
-                        entries.push(entry);
-                    }
-                }
-            }
-            Kind::Array(items) if items.iter().all(|item| item.entries().is_some()) => {
-                for item in items {
-                    self.merge(item, entries, seen);
-                }
-            }
-            _ => self.state.note(
-                Mistake::new("merge", from.span, "`<<` accepts a map or a list of maps")
-                    .hint("use an alias of a map, as in `<<: *defaults`"),
-            ),
+fn bad_key(span: Span) -> Mistake {
+    Mistake::new("key", span, "a key must be text").hint("quote the key")
+}
+
+/// The name of a tag of the core schema.
+fn known_tag(tag: Option<&Tag>, span: Span) -> Result<Option<&str>, Mistake> {
+    const KNOWN: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
+    match tag {
+        None => Ok(None),
+        Some(tag) if tag.is_yaml_core_schema() && KNOWN.contains(&tag.suffix.as_str()) => {
+            Ok(Some(&tag.suffix))
+        }
+        Some(tag) => {
+            let what = format!("the tag `{tag}` has no meaning here");
+            Err(Mistake::new("tag", span, what)
+                .hint("remove the tag, or quote the text if it is one"))
         }
     }
 }

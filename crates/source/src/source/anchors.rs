@@ -1,0 +1,105 @@
+//! What the anchors of a YAML text name, and how much they and their aliases may repeat.
+
+use super::mistakes::too_much;
+use super::{Kind, MAX_BYTES, MAX_NODES, Mistake, Node, Span};
+use std::collections::HashMap;
+
+const MAX_COPIED_NODES: usize = 2 * MAX_NODES;
+const MAX_COPIED_BYTES: usize = 4 * MAX_BYTES;
+
+#[derive(Default)]
+pub(super) struct Anchors {
+    /// By the parser's number. Of a collection that has not ended, there is none.
+    anchored: HashMap<usize, Anchored>,
+    /// What was copied so far.
+    nodes: usize,
+    bytes: usize,
+}
+
+struct Anchored {
+    node: Node,
+    /// As a key.
+    key: Option<String>,
+    size: Size,
+}
+
+/// How large a value is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Size {
+    pub nodes: usize,
+    bytes: usize,
+    /// How deep lists and maps nest.
+    pub depth: usize,
+}
+
+impl Size {
+    /// Adds a value below this number of lists and maps.
+    fn add(&mut self, node: &Node, above: usize) {
+        self.nodes += 1;
+        match &node.kind {
+            Kind::String(text) => self.bytes += text.text.len(),
+            Kind::Array(items) => {
+                self.depth = self.depth.max(above + 1);
+                items.iter().for_each(|item| self.add(item, above + 1));
+            }
+            Kind::Object(entries) => {
+                self.depth = self.depth.max(above + 1);
+                for entry in entries {
+                    self.bytes += entry.key.len();
+                    self.add(&entry.value, above + 1);
+                }
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {}
+        }
+    }
+}
+
+impl Anchors {
+    /// Remembers a value; 0 is no anchor.
+    pub fn add(&mut self, number: usize, node: &Node, key: Option<String>) -> Result<(), Mistake> {
+        if number == 0 {
+            return Ok(());
+        }
+        let mut size = Size::default();
+        size.add(node, 0);
+        self.count(size.nodes, size.bytes, node.span)?;
+        let node = node.clone();
+        let anchored = Anchored { node, key, size };
+        self.anchored.insert(number, anchored);
+        Ok(())
+    }
+
+    /// The value that an alias stands for.
+    pub fn value(&mut self, number: usize, span: Span) -> Result<(Node, Size), Mistake> {
+        let size = self.find(number, span)?.size;
+        self.count(size.nodes, size.bytes, span)?;
+        Ok((self.find(number, span)?.node.clone(), size))
+    }
+
+    /// The key that an alias stands for; none: it is not text.
+    pub fn key(&mut self, number: usize, span: Span) -> Result<Option<String>, Mistake> {
+        let length = self.find(number, span)?.key.as_ref().map_or(0, String::len);
+        // The tree, how it is written and the search for repeated keys have one each.
+        self.count(0, 4 * length, span)?;
+        Ok(self.find(number, span)?.key.clone())
+    }
+
+    fn find(&self, number: usize, span: Span) -> Result<&Anchored, Mistake> {
+        // The parser refuses names that are defined nowhere, so this one is around the alias.
+        self.anchored
+            .get(&number)
+            .ok_or_else(|| too_much(span, true))
+    }
+
+    fn count(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Mistake> {
+        self.nodes += nodes;
+        self.bytes += bytes;
+        if self.nodes <= MAX_COPIED_NODES && self.bytes <= MAX_COPIED_BYTES {
+            return Ok(());
+        }
+        let megabytes = MAX_COPIED_BYTES / 1024 / 1024;
+        let hint = format!("they may repeat {MAX_COPIED_NODES} values and {megabytes} MiB of text");
+        let what = "the file's anchors and aliases repeat too much";
+        Err(Mistake::new("too-many-values", span, what).hint(hint))
+    }
+}

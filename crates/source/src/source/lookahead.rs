@@ -1,0 +1,93 @@
+//! How far the parser reads before its next event. A `[` or `{` where a key may begin is one if a `:` follows its
+//! end: until then the parser remembers all that it reads and returns no event.
+
+use super::{Mistake, Span};
+use std::cell::Cell;
+
+/// How many signs may be in one pair of brackets where a key may begin.
+const MAX_AHEAD: usize = 100_000;
+
+pub(super) struct Lookahead<'a> {
+    content: &'a str,
+    /// The signs since the last event.
+    count: Cell<usize>,
+    /// The byte at which that event ends.
+    from: Cell<usize>,
+    stopped: Cell<bool>,
+}
+
+const fn is_sign(char: char) -> bool {
+    matches!(
+        char,
+        ',' | '[' | ']' | '{' | '}' | ':' | '?' | '&' | '*' | '!' | '\'' | '"'
+    )
+}
+
+impl<'a> Lookahead<'a> {
+    pub fn new(content: &'a str) -> Self {
+        Self {
+            content,
+            count: Cell::new(0),
+            from: Cell::new(0),
+            stopped: Cell::new(false),
+        }
+    }
+
+    /// Whether the whole text is below the limit.
+    pub fn is_bounded(&self) -> bool {
+        let signs = self.content.chars().filter(|char| is_sign(*char));
+        signs.count() <= MAX_AHEAD
+    }
+
+    /// The text, up to where the limit is reached.
+    pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
+        self.content
+            .chars()
+            .take_while(|next| self.continues(*next))
+    }
+
+    fn continues(&self, next: char) -> bool {
+        self.count
+            .set(self.count.get() + usize::from(is_sign(next)));
+        // A long text may hold as many, and is one event.
+        if self.count.get() == MAX_AHEAD && self.is_flow() {
+            self.stopped.set(true);
+        }
+        !self.stopped.get()
+    }
+
+    fn is_flow(&self) -> bool {
+        let mut rest = self.content.get(self.from.get()..).unwrap_or_default();
+        loop {
+            rest = rest.trim_start_matches([' ', '\t', '\r', '\n', '-', '?', ':', ',']);
+            match rest.strip_prefix('#') {
+                Some(comment) => rest = comment.trim_start_matches(|char| char != '\n'),
+                None => return rest.starts_with(['[', '{', '&', '!', '*']),
+            }
+        }
+    }
+
+    pub fn event(&self, ends: usize) {
+        self.count.set(0);
+        self.from.set(ends);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.get()
+    }
+
+    pub fn mistake(&self, file: u16) -> Mistake {
+        let before = self.content.get(..self.from.get()).unwrap_or_default();
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let on_line = before.chars().rev().take_while(|char| *char != '\n');
+        let span = Span {
+            file,
+            line: small(before.split('\n').count()),
+            column: small(on_line.count() + 1),
+            length: 1,
+        };
+        let what = "too much text in one pair of brackets where a key may begin";
+        Mistake::new("too-many-values", span, what)
+            .hint("write it in lines that begin with `- `, or as JSON")
+    }
+}

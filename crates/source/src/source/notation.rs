@@ -1,0 +1,91 @@
+//! Where the parts of a YAML text begin and end, as far as the parser does not report it.
+
+use super::tree::Style;
+use std::ops::Range;
+
+/// Anchors and tags before a value.
+pub(super) struct Properties {
+    /// The byte behind the last one.
+    pub end: usize,
+    /// The byte at which the value's content begins.
+    pub content: usize,
+}
+
+impl Properties {
+    /// Reads this number of anchors and tags.
+    pub fn read(text: &str, begin: usize, count: usize) -> Self {
+        let (mut end, mut content) = (begin, begin);
+        for _ in 0..count {
+            let rest = text.get(content..).unwrap_or_default();
+            let length = match rest.starts_with("!<") {
+                true => rest.find('>').map_or(rest.len(), |at| at + 1),
+                false => rest.find(ends_property).unwrap_or(rest.len()),
+            };
+            end = content + length;
+            content = skip_blanks(text, end);
+        }
+        Self { end, content }
+    }
+}
+
+fn ends_property(char: char) -> bool {
+    char.is_whitespace() || matches!(char, ',' | '[' | ']' | '{' | '}')
+}
+
+/// The byte behind blanks and comments.
+fn skip_blanks(text: &str, at: usize) -> usize {
+    let mut rest = text.get(at..).unwrap_or_default().trim_start();
+    while rest.starts_with('#') {
+        rest = rest.trim_start_matches(|char| char != '\n').trim_start();
+    }
+    text.len() - rest.len()
+}
+
+/// Where a value that is left out would be: behind this sign, if nothing but blanks and comments is before it.
+pub(super) fn behind_sign(text: &str, at: usize, sign: char) -> usize {
+    let begin = skip_blanks(text, at);
+    match text.get(begin..).is_some_and(|rest| rest.starts_with(sign)) {
+        true => begin + 1,
+        false => at,
+    }
+}
+
+/// Where the header of a block begins.
+pub(super) fn block_header(text: &str, at: usize) -> Option<usize> {
+    let mut at = skip_blanks(text, at);
+    while text.get(at..)?.starts_with([':', '-', '?']) {
+        at = skip_blanks(text, at + 1);
+    }
+    text.get(at..)?.starts_with(['|', '>']).then_some(at)
+}
+
+/// Where the content of a block begins, behind its header and the indentation of its first line.
+pub(super) fn block_content(text: &str, header: usize) -> usize {
+    let rest = text.get(header..).unwrap_or_default();
+    let lines = rest.find('\n').map_or(rest.len(), |end| end + 1);
+    let rest = rest.get(lines..).unwrap_or_default();
+    text.len() - rest.trim_start_matches(' ').len()
+}
+
+/// A range without the blanks at its end.
+pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = text.get(range.clone()).unwrap_or_default();
+    range.start..range.start + inside.trim_end_matches([' ', '\t', '\r', '\n']).len()
+}
+
+/// The end of a text in quotes.
+pub(super) fn quoted_end(text: &str, begin: usize, style: Style) -> Option<usize> {
+    let quote = if style == Style::Single { '\'' } else { '"' };
+    let mut signs = text.get(begin..)?.char_indices().skip(1).peekable();
+    while let Some((at, sign)) = signs.next() {
+        match sign {
+            '\\' if style == Style::Double => drop(signs.next()),
+            '\'' if quote == sign && signs.peek().is_some_and(|(_, next)| *next == sign) => {
+                signs.next();
+            }
+            sign if sign == quote => return Some(begin + at + 1),
+            _ => {}
+        }
+    }
+    None
+}
