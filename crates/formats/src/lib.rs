@@ -285,7 +285,7 @@ pub fn connections_only(node: &Node) -> String {
 pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String)> {
     let values = node.get("Values").unwrap_or(node);
     let value = |name: &String| {
-        let value = reader::constant(values.get_any_case(name)?);
+        let value = values.get_any_case(name)?.to_value();
         Some((name.clone(), value.to_text()))
     };
     names.iter().filter_map(value).collect()

@@ -8,7 +8,6 @@ use windlass_expression::{
     Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value,
 };
 use windlass_model::hir::Script;
-use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::time::human_duration;
@@ -251,7 +250,7 @@ impl<'a> Reader<'a> {
                 Template::object(members.collect())
             }
             Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
-                Template::constant(constant(node))
+                Template::constant(node.to_value())
             }
         }
     }
@@ -563,23 +562,6 @@ fn looks_like_expression(text: &str) -> Option<MissingMarker> {
     }
     let at = |reader: &&str| text.find(&format!("@{reader}"));
     READERS.iter().find_map(at).map(MissingMarker::Braces)
-}
-
-/// The value of a node, its strings as they are.
-pub(super) fn constant(node: &Node) -> Value {
-    match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(value) => Value::Bool(*value),
-        Kind::Int(value) => Value::Int(*value),
-        Kind::Float(value) => Value::Float(*value),
-        Kind::String(text) => Value::text(&text.text),
-        Kind::Array(items) => Value::array(items.iter().map(constant).collect()),
-        Kind::Object(entries) => Value::from_pairs(
-            entries
-                .iter()
-                .map(|entry| (Name::from(entry.key.as_str()), constant(&entry.value))),
-        ),
-    }
 }
 
 /// The name in a reference, when it has one.

@@ -3,6 +3,7 @@
 
 use super::process::{Following, Place};
 use crate::serve::Start;
+use futures_util::future::join_all;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -123,15 +124,19 @@ fn a_run_without_a_terminal_says_each_minute_what_it_waits_for() {
 
 #[tokio::test]
 async fn all_runs_that_wait_are_followed_to_their_ends() {
-    const RUNS: usize = 1_030;
+    const CLIENTS: usize = 10;
+    const RUNS: usize = 103 * CLIENTS;
     let clock = Clock::new();
     let state = clock.place.state();
     let server = Start::new(&state).spawn();
     let text = std::fs::read_to_string(clock.nap(3_600)).unwrap();
     let body = json!({ "text": text });
-    for _ in 0..RUNS {
-        assert_eq!(server.post("/v1/runs", &body).await.0, 201);
-    }
+    let start = async || {
+        for _ in 0..RUNS / CLIENTS {
+            assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+        }
+    };
+    join_all((0..CLIENTS).map(|_| start())).await;
     server.stop();
     clock.set("+7200s");
     let resumed = clock.command(&["resume", "-o", "jsonl"]).output().unwrap();

@@ -1,6 +1,5 @@
 //! YAML is what another reader says: each file of the examples and tests, and what mutations make of it.
 
-use super::plain;
 use crate::fuzz::{corpus, mutated};
 use crate::store::damage::{Dice, from_env};
 use crate::support::sized;
@@ -66,7 +65,7 @@ fn compare(text: &str) -> Comparison {
     if !mistakes.is_empty() {
         return Comparison::Skipped;
     }
-    let ours: serde_json::Value = serde_json::from_str(&plain(&node).to_json()).unwrap();
+    let ours: serde_json::Value = serde_json::from_str(&node.to_value().to_json()).unwrap();
     assert_eq!(ours, expected, "{text}");
     Comparison::Same
 }

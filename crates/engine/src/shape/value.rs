@@ -411,12 +411,12 @@ pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
         return InferredSchema::Unknown;
     }
     if let Some(only) = schema.get("const") {
-        return InferredSchema::Firm(plain(only));
+        return InferredSchema::Firm(only.to_value());
     }
     if let Some(Kind::Array(items)) = schema.get("enum").map(|node| &node.kind) {
         let first = items.iter().find(|item| !matches!(item.kind, Kind::Null));
         if let Some(first) = first.or(items.first()) {
-            return InferredSchema::Firm(plain(first));
+            return InferredSchema::Firm(first.to_value());
         }
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
@@ -494,22 +494,6 @@ pub(super) fn example(schema: &Node, depth: usize) -> InferredSchema {
         }
         (Some("null"), _) => InferredSchema::Firm(Value::Null),
         _ => InferredSchema::Unknown,
-    }
-}
-
-/// A constant of a schema.
-fn plain(node: &Node) -> Value {
-    match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(value) => Value::Bool(*value),
-        Kind::Int(value) => Value::Int(*value),
-        Kind::Float(value) => Value::Float(*value),
-        Kind::String(text) => Value::text(&text.text),
-        Kind::Array(items) => Value::array(items.iter().map(plain).collect()),
-        Kind::Object(entries) => {
-            let members = entries.iter();
-            Value::from_pairs(members.map(|entry| (entry.key.as_str(), plain(&entry.value))))
-        }
     }
 }
 

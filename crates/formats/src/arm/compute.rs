@@ -8,7 +8,7 @@ use super::functions::{
 use super::names::{Frame, Slot, ValueOrigins, null};
 use super::values::declared;
 use crate::missing::MissingInputs;
-use crate::reader::{Reader, constant};
+use crate::reader::Reader;
 use std::collections::BTreeMap;
 use windlass_expression::{Budget, MAX_WORK, Object, Value};
 use windlass_source::source::{Entry, Kind, MAX_NODES, Node, Span};
@@ -182,7 +182,7 @@ impl Deployment<'_, '_> {
             self.lenient -= usize::from(aside);
             let key = match inside(&entry.key) {
                 Some(expression) => match self.value_of(expression, entry.key_span) {
-                    Ok(value) => constant(&value).as_str().map(str::to_owned),
+                    Ok(value) => value.to_value().as_str().map(str::to_owned),
                     Err(_) => None,
                 },
                 None => entry.key.strip_prefix("[[").map(|rest| format!("[{rest}")),
@@ -323,12 +323,12 @@ impl Deployment<'_, '_> {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.parameter(name.as_str().unwrap_or_default())?;
-                return self.count_value(constant(&found));
+                return self.count_value(found.to_value());
             }
             ("variables", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.variable(name.as_str().unwrap_or_default())?;
-                return self.count_value(constant(&found));
+                return self.count_value(found.to_value());
             }
             ("if", [condition, yes, no]) => {
                 let before = self.seen;
@@ -437,7 +437,7 @@ impl Deployment<'_, '_> {
         let output = output.and_then(|output| output.get_any_case("value"));
         let value = output.map(|output| self.deployed(output));
         self.frames.pop();
-        Ok(value.map_or(Value::Null, |value| constant(&value)))
+        Ok(value.map_or(Value::Null, |value| value.to_value()))
     }
 
     pub(super) fn parameter(&mut self, name: &str) -> Outcome<Node> {
@@ -572,7 +572,7 @@ impl Deployment<'_, '_> {
 /// A value to begin with for a parameter that has none.
 pub(crate) fn first_value(name: &str, declared: &Node) -> Value {
     let kind = declared.get_any_case("type").and_then(Node::as_str);
-    let constant = constant(declared);
+    let constant = declared.to_value();
     let empty = Object::new();
     let members = constant.as_object().unwrap_or(&empty);
     placeholder(name, kind.unwrap_or_default(), members)

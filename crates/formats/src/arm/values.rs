@@ -1,7 +1,7 @@
 //! What a deployment would refuse of the parameters of a template: declarations, and values.
 
 use super::names::gives;
-use crate::reader::{Reader, constant};
+use crate::reader::Reader;
 use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
 
@@ -126,8 +126,8 @@ impl Reader<'_> {
             return;
         };
         let is_allowed = |value: &Node| {
-            let value = constant(value);
-            allowed.iter().any(|one| constant(one) == value)
+            let value = value.to_value();
+            allowed.iter().any(|one| one.to_value() == value)
         };
         // Of a list, every part of what is allowed is.
         let is_part = match &value.kind {
@@ -135,7 +135,7 @@ impl Reader<'_> {
             _ => false,
         };
         if !is_part && !is_allowed(value) {
-            let plain = |node: &Node| constant(node).to_json();
+            let plain = |node: &Node| node.to_value().to_json();
             let shown = match is_secret(node) {
                 true => String::from("this"),
                 false => plain(value),

@@ -5,7 +5,7 @@ use super::node::{Body, NodeReader, open};
 use super::tree::{Agent, NodeKind, Ports, Shell, Socket, Text};
 use crate::checks;
 use crate::fields::Fields;
-use crate::reader::{constant, keep};
+use crate::reader::keep;
 use windlass_expression::{Extract, Object, PortKind, Template, Value};
 use windlass_source::source::{Entry, Kind};
 
@@ -286,7 +286,7 @@ impl Canvas<'_> {
             .unwrap_or_else(|| vec![self.built_in("value", PortKind::Any, &node.id, node.span)]);
         let mut given = Object::new();
         if let Some(entry) = entry {
-            let value = constant(&entry.value);
+            let value = entry.value.to_value();
             let several = outputs.len() > 1;
             for socket in &outputs {
                 let own = match several {

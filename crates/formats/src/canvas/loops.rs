@@ -7,7 +7,6 @@ use super::node::{Body, NodeReader, open};
 use super::port::PortSide;
 use super::tree::{Graph, LoopNode, NodeKind, PortRef, Ports, Socket, Test, Text};
 use crate::fields::Fields;
-use crate::reader::constant;
 use windlass_expression::{Comparison, PortKind, Template};
 use windlass_model::model::Name;
 use windlass_source::diagnostic::nearest;
@@ -220,7 +219,7 @@ impl Canvas<'_> {
             self.error("type-mismatch", entry.value.span, what, hint);
             return None;
         }
-        let given = constant(&value.value);
+        let given = value.value.to_value();
         let converted = match given.is_null() {
             true => Some(given.clone()),
             false => kind.convert(&given),

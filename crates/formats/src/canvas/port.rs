@@ -4,7 +4,6 @@
 use super::Canvas;
 use super::tree::Socket;
 use crate::fields::Fields;
-use crate::reader::constant;
 use windlass_expression::{Extract, Port, PortKind, Value};
 use windlass_model::model::Name;
 use windlass_source::source::{Entry, Kind, Node, Span};
@@ -144,7 +143,7 @@ impl Canvas<'_> {
     }
 
     fn port_default(&mut self, entry: &Entry, port: &Port) -> Option<Value> {
-        let value = constant(&entry.value);
+        let value = entry.value.to_value();
         if value.is_null() {
             return None;
         }

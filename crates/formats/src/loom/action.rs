@@ -6,7 +6,6 @@ use super::nested::as_nested;
 use super::state::names_its_value;
 use crate::builder::{nothing, step};
 use crate::fields::Fields;
-use crate::reader::constant;
 use crate::synonyms::action_type;
 use crate::vocabulary::loom as vocabulary;
 use std::borrow::Cow;
@@ -276,7 +275,7 @@ impl Loom<'_> {
             return Some(self.action_or_actions(entry, &format!("{name}.catch")));
         }
         let entry = goes_on?;
-        match constant(&entry.value) {
+        match entry.value.to_value() {
             Value::Bool(true) => Some(nothing()),
             Value::Bool(false) => None,
             _ => {
@@ -364,7 +363,7 @@ impl Loom<'_> {
         let text = entry
             .value
             .as_str()
-            .map_or_else(|| constant(&entry.value).to_json(), str::to_owned);
+            .map_or_else(|| entry.value.to_value().to_json(), str::to_owned);
         Some((condition, text))
     }
 }

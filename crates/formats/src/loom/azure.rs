@@ -5,7 +5,6 @@ use super::Loom;
 use super::settings::{ConnectionKind, Settings, last};
 use super::trigger::before_all;
 use crate::arm::{self, first_value, workflow_resource};
-use crate::reader::constant;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::hir::{Block, Outputs, Workflow};
 use windlass_model::model::Name;
@@ -204,8 +203,8 @@ impl Loom<'_> {
                 secure.push(entry);
             }
             let value = match is_secure(entry) {
-                true => constant(&node).secure(),
-                false => constant(&node),
+                true => node.to_value().secure(),
+                false => node.to_value(),
             };
             found.push((Name::from(entry.key.as_str()), value));
         }
@@ -230,8 +229,8 @@ impl Loom<'_> {
                 if let Some(value) = given.value.get_any_case("value").filter(|_| !known) {
                     let value = self.with_settings(value, settings, true);
                     let value = match is_secure(given) {
-                        true => constant(&value).secure(),
-                        false => constant(&value),
+                        true => value.to_value().secure(),
+                        false => value.to_value(),
                     };
                     found.push((Name::from(given.key.as_str()), value));
                 }
@@ -315,11 +314,11 @@ impl Loom<'_> {
         else {
             return;
         };
-        let given = constant(value);
-        if !allowed.iter().any(|allowed| constant(allowed) == given) {
+        let given = value.to_value();
+        if !allowed.iter().any(|allowed| allowed.to_value() == given) {
             let shown: Vec<String> = allowed
                 .iter()
-                .map(|node| constant(node).to_json())
+                .map(|node| node.to_value().to_json())
                 .collect();
             let hint = format!("allowed are: {}", shown.join(", "));
             let what = format!("{what} cannot be {}", given.to_json());

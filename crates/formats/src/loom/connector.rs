@@ -6,7 +6,6 @@ use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use super::settings::{ConnectionKind, last};
 use crate::builder::{call, object, text};
-use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_model::model::{CONNECTOR_HOST, HANDLER_NAMES};
@@ -79,7 +78,7 @@ impl Loom<'_> {
         // Shown to expressions that read the inputs; its own expressions name connections that are
         // not known here.
         let host = node.and_then(|node| node.get_any_case("host"));
-        let host = host.map_or(Value::Null, constant);
+        let host = host.map_or(Value::Null, Node::to_value);
         let inputs = object([
             ("connectorType", text(&exact)),
             (HANDLER_NAMES, Template::array(others)),

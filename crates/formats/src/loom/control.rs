@@ -3,7 +3,6 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body, option};
 use crate::builder::nothing;
-use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Block, ForEach, StepKind};
 use windlass_model::model::{Name, OnError};
@@ -146,7 +145,7 @@ impl Loom<'_> {
                             "compare in an if, or let `expression` return the compared value";
                         self.warning("case-is-text", case.value.span, what, hint);
                     }
-                    constant(&case.value)
+                    case.value.to_value()
                 }
             },
             None => Value::Null,

@@ -6,7 +6,6 @@ use super::action_fields::ActionFields;
 use crate::TABLES;
 use crate::builder::text;
 use crate::fields::Fields;
-use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::StepKind;
 use windlass_model::model::Name;
@@ -78,7 +77,7 @@ impl Loom<'_> {
         let content = fields.required(self, "content", at, hint)?;
         let content = self.template(&content.value);
         let schema = fields.get("schema");
-        let value = schema.map(|entry| constant(&entry.value));
+        let value = schema.map(|entry| entry.value.to_value());
         let value = match self.azure() {
             true => value.map(|value| unescaped(&value)),
             false => value,

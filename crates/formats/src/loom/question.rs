@@ -3,7 +3,6 @@
 use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use super::effect::Inputs;
-use crate::reader::constant;
 use std::sync::Arc;
 use windlass_expression::{Schema, Value};
 use windlass_model::hir::StepKind;
@@ -90,7 +89,7 @@ impl Loom<'_> {
     fn choices(&mut self, entry: &Entry) -> Vec<Name> {
         let mut choices: Vec<Name> = Vec::new();
         for node in self.list(entry, CHOICES_HINT).unwrap_or_default() {
-            let text = match constant(node) {
+            let text = match node.to_value() {
                 Value::String(text) if !text.is_empty() => Name::from(text.as_str()),
                 _ => {
                     self.wrong_type(node, "a choice", "a text that is not empty", CHOICES_HINT);
@@ -118,7 +117,7 @@ impl Loom<'_> {
             self.wrong_type(&entry.value, "`schema`", "a JSON Schema", SCHEMA_HINT);
             return None;
         }
-        let source = constant(&entry.value);
+        let source = entry.value.to_value();
         let kind = source.get("type");
         if kind.is_some_and(|kind| kind.as_str() != Some("object")) {
             let what = "the `schema` of a question describes an object";

@@ -5,7 +5,6 @@ use super::Loom;
 use super::action_fields::{ActionFields, Body};
 use crate::builder::{call, object, text};
 use crate::fields::Fields;
-use crate::reader::constant;
 use windlass_expression::{LAST_RUN, ParseError, Reference, Syntax, Template, Value};
 use windlass_model::hir::{Assignment, Call, StepKind, Workflow};
 use windlass_model::model::{AssignOp, GET_STATE, Name, SET_STATE, STATE_VARIABLE};
@@ -44,7 +43,7 @@ impl Loom<'_> {
                 let hint = "write a constant, such as null, and let the run compute the value";
                 self.error("bad-value", entry.value.span, what, hint);
             }
-            declared.push((Name::from(name.as_str()), constant(&entry.value)));
+            declared.push((Name::from(name.as_str()), entry.value.to_value()));
         }
         self.state.clone_from(&declared);
         declared
@@ -99,7 +98,7 @@ impl Loom<'_> {
             }
             match fields
                 .get("overwrite")
-                .map(|entry| (constant(&entry.value), entry))
+                .map(|entry| (entry.value.to_value(), entry))
             {
                 None | Some((Value::Bool(false), _)) => {}
                 Some((Value::Bool(true), _)) => {

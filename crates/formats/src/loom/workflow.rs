@@ -5,7 +5,6 @@ use super::Loom;
 use super::settings::Settings;
 use crate::builder;
 use crate::fields::Fields;
-use crate::reader::constant;
 use windlass_expression::{Template, Value};
 use windlass_model::hir::{Block, Outputs, Step, Workflow};
 use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};
@@ -228,7 +227,7 @@ impl Loom<'_> {
         let kind = kind.unwrap_or(InputKind::Any);
         let default = fields
             .get("default")
-            .map(|entry| (constant(&entry.value), entry));
+            .map(|entry| (entry.value.to_value(), entry));
         if let Some((value, entry)) = &default
             && !value.is_null()
             && !kind.accepts(value)

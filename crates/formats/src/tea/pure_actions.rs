@@ -249,7 +249,7 @@ impl<'n> Tea<'_, 'n> {
             let content = self.argument(with, "content", hint)?;
             let content = self.template(&content.value);
             let schema = with.find("schema");
-            let value = schema.map(|entry| crate::reader::constant(&entry.value));
+            let value = schema.map(|entry| entry.value.to_value());
             return match Template::parse_json(content, value.as_ref()) {
                 Ok(template) => Some(template),
                 Err(mistake) => {

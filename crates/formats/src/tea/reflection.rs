@@ -123,7 +123,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     fn invalid_rounds<T>(&mut self, entry: &Entry) -> Option<T> {
-        let got = crate::reader::constant(&entry.value).to_json();
+        let got = entry.value.to_value().to_json();
         let message = format!("reflection.loop: max_iterations must be at least 1, got {got}");
         let hint = "a whole number from 1";
         self.error("out-of-range", entry.value.span, message, hint);

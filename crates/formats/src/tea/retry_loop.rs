@@ -151,7 +151,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     fn invalid_retries<T>(&mut self, entry: &Entry) -> Option<T> {
-        let got = crate::reader::constant(&entry.value).to_json();
+        let got = entry.value.to_value().to_json();
         let message = format!("retry.loop: max_retries must be a non-negative integer, got {got}");
         self.error("out-of-range", entry.value.span, message, HINT);
         None

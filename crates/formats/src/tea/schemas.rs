@@ -4,7 +4,6 @@
 use super::Tea;
 use super::dynamic_parallel::{SUBGRAPH, is_file};
 use super::node::DYNAMIC_PARALLEL;
-use crate::reader::constant;
 use crate::{Found, references_in};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
@@ -63,7 +62,7 @@ pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diag
         let (node, mistakes) = source::parse(bundle, file);
         diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
         if let Some(node) = node {
-            documents.insert(path, constant(&node));
+            documents.insert(path, node.to_value());
         }
     }
     Value::object(documents)

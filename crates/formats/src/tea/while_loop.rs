@@ -80,7 +80,7 @@ impl<'n> Tea<'_, 'n> {
         let count = match entry.value.kind {
             Kind::Int(count) if (1..=MAX_ITERATIONS).contains(&count) => count,
             _ => {
-                let got = crate::reader::constant(&entry.value).to_json();
+                let got = entry.value.to_value().to_json();
                 let message = format!(
                     "while_loop node '{}': max_iterations must be integer between \
                      1-{MAX_ITERATIONS}, got {got}",

@@ -5,7 +5,6 @@ use super::interrupt::INTERRUPTS;
 use crate::append;
 use crate::builder;
 use crate::environment;
-use crate::reader::constant;
 use windlass_expression::{Object, Template, Value};
 use windlass_model::hir::{Outputs, Workflow};
 use windlass_model::model::{Dialect, Name};
@@ -66,7 +65,7 @@ impl<'n> Tea<'_, 'n> {
         }
         for (key, argument) in EXTRACTION {
             if let Some(entry) = fields.non_null(self, key) {
-                self.extraction.push((argument, constant(&entry.value)));
+                self.extraction.push((argument, entry.value.to_value()));
             }
         }
         for key in INTERRUPTS {
@@ -135,7 +134,7 @@ impl<'n> Tea<'_, 'n> {
 
     fn constants(&mut self, entry: &Entry, hint: &str) -> Object {
         self.map(entry, hint);
-        match constant(&entry.value) {
+        match entry.value.to_value() {
             Value::Object(map) => std::sync::Arc::unwrap_or_clone(map),
             _ => Object::new(),
         }

@@ -80,6 +80,22 @@ impl Node {
         Self { span, kind }
     }
 
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Int(value) => Value::Int(*value),
+            Kind::Float(value) => Value::Float(*value),
+            Kind::String(text) => Value::text(&text.text),
+            Kind::Array(items) => Value::array(items.iter().map(Self::to_value).collect()),
+            Kind::Object(entries) => {
+                let members = entries.iter();
+                Value::from_pairs(members.map(|entry| (entry.key.as_str(), entry.value.to_value())))
+            }
+        }
+    }
+
     /// What kind this is, in the words an author knows.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
