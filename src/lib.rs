@@ -86,8 +86,8 @@
 //!
 //! Features leave out what a program does not need; all are on by default. `cli` and `server` are the
 //! command, `ui` is the console, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema,
-//! `azure`, `canvas` and `tea` are formats beside Loom, `fjall` is a second database. `temporal` puts runs on Temporal
-//! and is off by default. `docs/architecture.md` tells how it is built.
+//! `azure`, `canvas` and `tea` are formats in addition to Loom, `fjall` is a second database. `temporal` puts runs on Temporal
+//! and is off by default. `docs/architecture.md` describes how it is built.
 
 #[cfg(feature = "cli")]
 mod cli;

@@ -1,4 +1,4 @@
-//! Who is asked about a store: a server, the process that owns the store, or, when nobody does, the
+//! The source of a store's data: a server, the process that owns the store, or, without an owner, the
 //! store itself.
 
 use super::args::Global;
@@ -31,7 +31,7 @@ pub async fn owner_or<T>(
 ) -> Result<OwnerOrStore<T>, Failure> {
     let deadline = Instant::now() + RETRY_TIME;
     loop {
-        // A killed process of another user may have left the socket. Then nobody owns the store.
+        // A killed process of another user may have left the socket. Then the store has no owner.
         let barred = match Client::on(state).await {
             Ok(Some(client)) => return Ok(OwnerOrStore::Owner(client)),
             Ok(None) => None,
@@ -53,7 +53,7 @@ pub async fn owner_or<T>(
     }
 }
 
-/// The server that is to be asked instead of the store.
+/// The server to use instead of the store.
 pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
         check_store_kind(global)?;
@@ -157,7 +157,10 @@ async fn command_in<T>(
         };
         match &global.engine {
             Some(at) => remote_engine::engine(builder, at, key.clone(), None),
-            None => store(inputs::kept_by(builder, global.store), &global.state),
+            None => store(
+                inputs::with_store_kind(builder, global.store),
+                &global.state,
+            ),
         }
     };
     let here = async |engine: &Engine| {

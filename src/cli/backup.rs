@@ -1,4 +1,4 @@
-//! `windlass backup` and `windlass restore`: a copy of the store, also beside a process that owns it, and
+//! `windlass backup` and `windlass restore`: a copy of the store, also while a process owns it, and
 //! a store of such a copy. `windlass migrate`: a copy that another database keeps, in the store's place.
 
 use super::access::{command, is_owned};
@@ -34,7 +34,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
             "a process owns the store to replace: stop it first",
         )));
     }
-    // A copy is kept as what it is of.
+    // A copy has the database of its original.
     if let Some(kind) = global.store {
         kind.check(&args.source).map_err(EngineError::from)?;
     }

@@ -132,7 +132,7 @@ async fn run_bulk(
     })
 }
 
-/// The same in a store that nobody owns: those runs do not move.
+/// The same in a store without an owner: those runs do not move.
 async fn each(global: &Global, engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     let mut report = BulkReport::default();
     for run in runs {
@@ -181,7 +181,7 @@ pub async fn signal(global: &Global, screen: Screen, args: &SignalArgs) -> Resul
             (name, payload, received)
         }
     };
-    // The next owner of the store is asked again when the answer of this one was lost.
+    // The next owner of the store receives the request again when this one's answer was lost.
     let id = args.id.clone().unwrap_or_else(|| new_id("signal"));
     let signal = api::Signal {
         name,

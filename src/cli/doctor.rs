@@ -142,7 +142,7 @@ fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Ex
         }
         format => output::document(format, report)?,
     }
-    // Also where runs are kept: what they had told, or had done last, may be missing.
+    // Also when runs were recovered: their last reports or steps may be missing.
     let whole = report.repair.as_ref().is_none_or(|repair| {
         repair.lost.is_empty() && repair.unreadable.is_empty() && !repair.stand_still
     });
@@ -257,8 +257,8 @@ fn interpreter(name: &'static str, use_: &str) -> Check {
         .output();
     match tried {
         Ok(output) if output.status.success() => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            let line = said.lines().next().unwrap_or_default().trim().to_owned();
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            let line = stdout.lines().next().unwrap_or_default().trim().to_owned();
             Check::new(name, Health::Good, line)
         }
         _ => {
@@ -289,13 +289,13 @@ fn text(report: &Report, screen: Screen) -> TerminalText {
     if let Some(repair) = &report.repair {
         lines.push(format!(
             "repaired  {} runs are in the new store; the damaged one is {}",
-            repair.kept.len(),
+            repair.retained.len(),
             repair.old
         ));
         for run in &repair.lost {
             lines.push(format!("lost      run {run}"));
         }
-        if repair.stand_still && !repair.kept.is_empty() {
+        if repair.stand_still && !repair.retained.is_empty() {
             lines.push(String::from(
                 "hint      runs may be older than they were, so none continues automatically: \
                  `windlass resume RUN` repeats the lost steps",

@@ -19,7 +19,7 @@ const DATA: [&str; 10] = words! {
     input variables response signals environment items item inputs output collected
 };
 
-/// The command. What could not be read is also told on standard error, with exit code 8.
+/// The command. What could not be read is also reported on standard error, with exit code 8.
 pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
     if args.raw {
         return raw(global, args).await;

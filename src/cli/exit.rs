@@ -11,9 +11,9 @@ use windlass_server::client::ClientError;
 /// How a process ends (docs/reference/cli.md), from the best to the worst of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// It did what was asked.
+    /// The command did what was requested.
     Succeeded,
-    /// The run has not ended: it is paused, or whoever followed it was stopped.
+    /// The run has not ended: it is paused, or its follower was stopped.
     Unfinished,
     Cancelled,
     Timeout,
@@ -157,7 +157,7 @@ impl Failure {
 
 /// What to do about a server that cannot be reached.
 fn unreachable(why: &str) -> &'static str {
-    // rustls's words for what `openssl req -x509` makes unless it is told otherwise.
+    // rustls's words for what `openssl req -x509` makes by default.
     if why.contains("CaUsedAsEndEntity") {
         "its certificate is one of an authority: make it with `openssl req -x509 … -addext \
          basicConstraints=critical,CA:FALSE`"

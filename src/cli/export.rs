@@ -117,7 +117,7 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     let most = summary.max_iterations;
     let most = most.map_or_else(String::new, |most| format!(" of {most}"));
     let totals = &report.totals;
-    let mut told = nonzero_counts(&[
+    let mut parts = nonzero_counts(&[
         (totals.succeeded, "succeeded"),
         (totals.failed, "failed"),
         (totals.timed_out, "timed out"),
@@ -126,22 +126,22 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
         (totals.retried, "retried"),
         (report.forgotten, "no longer stored"),
     ]);
-    told.insert(0, text(&summary.status));
+    parts.insert(0, text(&summary.status));
     let _ = writeln!(
         out,
         "<p><code>{}</code>: {} iterations{most}; {}</p>",
         text(&summary.path),
         report.iterations,
-        told.join(", ")
+        parts.join(", ")
     );
     strip(out, report);
     out.push_str("<ul>\n");
     for message in &report.messages {
-        let (count, said) = (message.count, text(&message.message));
+        let (count, escaped) = (message.count, text(&message.message));
         let (first, last) = (message.first + 1, message.last + 1);
         let _ = writeln!(
             out,
-            "<li>{count}×, iterations {first} to {last}: {said}</li>"
+            "<li>{count}×, iterations {first} to {last}: {escaped}</li>"
         );
     }
     out.push_str("</ul>\n");
@@ -210,7 +210,7 @@ fn cell_class(cell: &StripCell) -> &'static str {
 
 fn cell_text(cell: &StripCell) -> String {
     let (from, totals) = (cell.from + 1, &cell.totals);
-    let mut told = nonzero_counts(&[
+    let mut parts = nonzero_counts(&[
         (totals.succeeded, "succeeded"),
         (totals.failed, "failed"),
         (totals.timed_out, "timed out"),
@@ -221,9 +221,9 @@ fn cell_text(cell: &StripCell) -> String {
         true => format!("iteration {from}"),
         false => format!("iterations {from} to {}", cell.to),
     };
-    told.insert(0, which);
-    told.extend(cell.max_ms.map(|ms| format!("{ms} ms at most")));
-    told.join(", ")
+    parts.insert(0, which);
+    parts.extend(cell.max_ms.map(|ms| format!("{ms} ms at most")));
+    parts.join(", ")
 }
 
 fn table(out: &mut String, rows: &[IterationEntry], all: u64) {

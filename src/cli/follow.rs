@@ -37,10 +37,10 @@ const MAX_LOST: u32 = 20;
 /// The same for a server elsewhere, which may take two minutes to come back.
 const MAX_AWAY: u32 = 240;
 
-/// After so many losses in a row the user is told.
+/// The number of losses in a row after which the user is informed.
 const AWAY: u32 = 2;
 
-/// A failed attempt is told again after this.
+/// The same failed attempt is reported again after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Without a terminal, a line says what a run waits for this often.
@@ -140,14 +140,14 @@ pub async fn follow(
     view: &View,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let (feed, mut told) = mpsc::channel(256);
+    let (feed, mut items) = mpsc::channel(256);
     let mut following = Following {
         view,
         open: BTreeMap::new(),
         progress: Progress::new(view.screen, runs.len() > 1),
         worst: Exit::Succeeded,
         shown: VecDeque::new(),
-        told: None,
+        last_attempt: None,
     };
     for run in runs {
         session
@@ -162,13 +162,13 @@ pub async fn follow(
     let live = following.progress.is_live();
     while !following.open.is_empty() {
         tokio::select! {
-            next = told.recv() => match next {
+            next = items.recv() => match next {
                 Some((run, FeedItem::Lost)) => following.reattach(&run, session, &feed).await?,
-                Some((run, told)) => following.show_item(&run, told)?,
+                Some((run, item)) => following.show_item(&run, item)?,
                 None => break,
             },
             () = signals.next() => {
-                following.interrupted(session, &mut told, signals).await?;
+                following.interrupted(session, &mut items, signals).await?;
                 break;
             }
             _ = look.tick() => session.in_place().await?,
@@ -197,8 +197,8 @@ struct Following<'a> {
     worst: Exit,
     /// The last lines of commands that were shown.
     shown: VecDeque<String>,
-    /// The failed attempt that was told last, and when.
-    told: Option<(String, Timestamp)>,
+    /// The failed attempt that was reported last, and when.
+    last_attempt: Option<(String, Timestamp)>,
 }
 
 impl Following<'_> {
@@ -211,12 +211,12 @@ impl Following<'_> {
         }
     }
 
-    fn show_item(&mut self, run: &str, told: FeedItem) -> Result<(), Failure> {
+    fn show_item(&mut self, run: &str, item: FeedItem) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
         };
         open.lost = 0;
-        match told {
+        match item {
             FeedItem::Notice(Notice::Step {
                 loops,
                 began,
@@ -287,14 +287,14 @@ impl Following<'_> {
         };
         let is_log = !self.view.screen.live && !self.view.plain;
         let what = if is_log { one_line(&what) } else { what };
-        let told = self.told.as_ref().filter(|_| !is_log);
-        if told.is_some_and(|(last, at)| *last == what && now < at.plus(AGAIN)) {
+        let previous = self.last_attempt.as_ref().filter(|_| !is_log);
+        if previous.is_some_and(|(last, at)| *last == what && now < at.plus(AGAIN)) {
             return;
         }
         let next = format!("next attempt {}", format::until(next_at, now));
         let gap = if what.contains('\n') { "\n" } else { "; " };
         self.progress.say(format!("{what}{gap}{next}"));
-        self.told = Some((what, now));
+        self.last_attempt = Some((what, now));
     }
 
     /// What the runs wait for, for a log.
@@ -325,7 +325,7 @@ impl Following<'_> {
                 .eq(lines)
     }
 
-    /// The owner has gone: the run goes on with the next one, or here.
+    /// The owner has gone: the run continues with the next one, or here.
     async fn reattach(
         &mut self,
         run: &str,
@@ -437,8 +437,8 @@ impl Following<'_> {
                     true => Ok(()),
                     false => {
                         if text.contains(char::REPLACEMENT_CHARACTER) {
-                            let told = "the output is not all UTF-8: bytes that are not are �";
-                            self.view.screen.warn(told);
+                            let warning = "the output is not all UTF-8: bytes that are not are �";
+                            self.view.screen.warn(warning);
                         }
                         output::print_plain(text)
                     }
@@ -448,7 +448,7 @@ impl Following<'_> {
         }
     }
 
-    /// Says how to go on.
+    /// Says how to continue.
     fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
         let screen = self.view.screen;
         let why = match pause {
@@ -470,12 +470,12 @@ impl Following<'_> {
         format!("windlass {verb}{} {run}", self.view.target)
     }
 
-    /// The process leaves, and the runs stay unfinished. Runs of another process go on there. Its own
+    /// The process leaves, and the runs stay unfinished. Runs of another process continue there. Its own
     /// runs are left as after a crash, except that effects in flight have some time to end.
     async fn interrupted(
         &mut self,
         session: &mut Session,
-        told: &mut mpsc::Receiver<(String, FeedItem)>,
+        items: &mut mpsc::Receiver<(String, FeedItem)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         if session.is_joined() {
@@ -498,14 +498,14 @@ impl Following<'_> {
             loop {
                 tokio::select! {
                     () = &mut draining => break,
-                    Some((run, told)) = told.recv() => self.show_item(&run, told)?,
+                    Some((run, item)) = items.recv() => self.show_item(&run, item)?,
                 }
             }
         }
         // A run that ended meanwhile is still reported.
         while self.open.keys().any(|run| session.has_ended(run)) {
-            match tokio::time::timeout(LAST_WORDS, told.recv()).await {
-                Ok(Some((run, told))) => self.show_item(&run, told)?,
+            match tokio::time::timeout(LAST_WORDS, items.recv()).await {
+                Ok(Some((run, item))) => self.show_item(&run, item)?,
                 _ => break,
             }
         }
@@ -531,7 +531,7 @@ pub fn target_flag(global: &Global) -> String {
     }
 }
 
-/// The same for the handlers, secrets and stubs that a run needs to go on.
+/// The same for the handlers, secrets and stubs that a run needs to continue.
 fn handler_flags(args: &HandlerArgs) -> String {
     let given = [
         ("--handlers", &args.handlers),

@@ -28,8 +28,8 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
             screen.say(format!("and {} earlier: --iterations all", report.earlier));
         }
         if !args.watch.watch {
-            for told in not_kept(&report) {
-                screen.say(told);
+            for message in missing_parts(&report) {
+                screen.say(message);
             }
         }
         Ok(Shown {
@@ -58,8 +58,8 @@ pub async fn report(
     .await
 }
 
-/// What is not there any more.
-pub fn not_kept(report: &HistoryReport) -> Vec<String> {
+/// What is not stored any more.
+pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
     let counts = [
         (report.forgotten, "iterations"),
         (report.forgotten_events, "events"),
@@ -114,8 +114,8 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
         return text;
     };
     let rows = events.iter().map(|one| {
-        let told = serde_json::to_value(&one.event.what).unwrap_or_default();
-        let mut rest = told.as_object().cloned().unwrap_or_default();
+        let fields = serde_json::to_value(&one.event.what).unwrap_or_default();
+        let mut rest = fields.as_object().cloned().unwrap_or_default();
         let name = rest.remove("event").unwrap_or_default();
         let parts = rest.iter().filter(|(_, value)| !value.is_null());
         let parts: Vec<String> = parts

@@ -1,5 +1,5 @@
 //! Prefixes of run ids: of an id that Windlass made, the beginning will do, as long as no other run's
-//! begins so too. An id that somebody chose has no prefix: a command that is meant for `backfill-1`
+//! begins so too. An id that a user chose has no prefix: a command that is meant for `backfill-1`
 //! must not find `backfill-12`.
 
 use super::access::inspect;

@@ -36,7 +36,7 @@ pub fn options(
         workflow: load.workflow.clone(),
         app_settings: load.app_settings.as_deref().map(read_file).transpose()?,
         auto_continue: false,
-        beside: stub_values(handlers)?,
+        siblings: stub_values(handlers)?,
         folder: folder(),
         allow_env: load.env.allow_env.clone(),
     })
@@ -69,7 +69,7 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
 }
 
 /// With the database that `--store` says.
-pub fn kept_by(builder: EngineBuilder, kind: Option<StoreKind>) -> EngineBuilder {
+pub fn with_store_kind(builder: EngineBuilder, kind: Option<StoreKind>) -> EngineBuilder {
     match kind {
         Some(kind) => builder.store(kind),
         None => builder,
@@ -106,7 +106,7 @@ fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Where the command was called: what relative paths of a run's actions are from, also when it
-/// goes on elsewhere.
+/// continues elsewhere.
 fn folder() -> Option<String> {
     std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
@@ -283,8 +283,8 @@ pub fn run_id(id: &str) -> Result<String, Failure> {
 /// The environment variable that holds the token itself.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// The token of a file, or of the environment. An empty one is a mistake: nobody would notice that
-/// there is none.
+/// The token of a file, or of the environment. An empty one is a mistake: a missing token would not
+/// be noticed.
 pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
@@ -349,8 +349,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         true => memory_of_yaml(text.as_bytes()),
         false => memory_of_json(text.as_bytes()),
     };
-    if let Some(told) = over_memory(weight, MAX_MEMORY) {
-        return Err(bad(format!("its values would {told}")));
+    if let Some(excess) = over_memory(weight, MAX_MEMORY) {
+        return Err(bad(format!("its values would {excess}")));
     }
     if yaml {
         serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))

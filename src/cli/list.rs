@@ -38,7 +38,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             },
         );
         let report = match read.await {
-            // The store of this folder may come yet; one that somebody names is there.
+            // The store of this folder may be made later; one that the user names must exist.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
                 ListReport::default()
             }

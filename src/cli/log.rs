@@ -88,12 +88,12 @@ fn write_all(format: LogFormat, lines: &Receiver<Line>) {
     while let Ok(line) = lines.recv() {
         let lost = LOST.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            let told = format!("{lost} lines of the log were lost: standard error is too slow");
-            let told = match format {
-                LogFormat::Text => format!(" WARN {told}"),
-                LogFormat::Json => message("WARN", &told),
+            let warning = format!("{lost} lines of the log were lost: standard error is too slow");
+            let warning = match format {
+                LogFormat::Text => format!(" WARN {warning}"),
+                LogFormat::Json => message("WARN", &warning),
             };
-            let _ = writeln!(io::stderr().lock(), "{told}");
+            let _ = writeln!(io::stderr().lock(), "{warning}");
         }
         match line {
             Line::Text(text) => drop(io::stderr().lock().write_all(&text)),

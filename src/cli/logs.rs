@@ -4,7 +4,7 @@ use super::access::remote;
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
 use super::format;
-use super::history::{not_kept, report};
+use super::history::{missing_parts, report};
 use super::oneliner::{authored, is_line};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
@@ -41,8 +41,8 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
             ..HistoryFilter::default()
         };
         let report = report(global, &args.run, &filter).await?;
-        for told in not_kept(&report) {
-            screen.say(told);
+        for message in missing_parts(&report) {
+            screen.say(message);
         }
         let events = report.events.unwrap_or_default();
         if let Some(last) = events.last() {
@@ -109,8 +109,8 @@ async fn follow(
             })) => output::print(match format {
                 Format::Table => printed(&action, &text, screen.colour),
                 format => {
-                    let told = json!({ "event": "Printed", "at": now(), "node_name": action, "stream": stream, "text": text });
-                    output::list_text(jsonl(format), &[told])
+                    let document = json!({ "event": "Printed", "at": now(), "node_name": action, "stream": stream, "text": text });
+                    output::list_text(jsonl(format), &[document])
                 }
             })?,
             Ok(Some(Notice::Finished { .. })) => return Ok(true),
@@ -132,8 +132,8 @@ fn jsonl(format: Format) -> Format {
 
 /// `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
 fn line(run: &str, one: &NumberedEvent, colour: bool) -> TerminalText {
-    let told = serde_json::to_value(&one.event.what).unwrap_or_default();
-    let mut rest = told.as_object().cloned().unwrap_or_default();
+    let fields = serde_json::to_value(&one.event.what).unwrap_or_default();
+    let mut rest = fields.as_object().cloned().unwrap_or_default();
     let word = |value: Option<Value>| value.as_ref().map(output::plain).unwrap_or_default();
     let name = word(rest.remove("event"));
     let node = word(rest.remove("node_name"));

@@ -119,7 +119,7 @@ enum Phase {
 struct Document {
     version: Value,
     text: String,
-    /// Whether its mistakes have not been told yet.
+    /// Whether its mistakes have not been published yet.
     changed: bool,
     found: Vec<DiagnosticReport>,
 }
@@ -207,7 +207,7 @@ impl<W: Write> Server<W> {
     }
 
     fn handle_notification(&mut self, method: &str, params: Value) -> std::io::Result<()> {
-        // Nobody answers a notification, so one that makes no sense is dropped.
+        // A notification has no answer, so one that makes no sense is dropped.
         let Ok(params) = read::<DocumentParams>(params) else {
             return Ok(());
         };
@@ -249,7 +249,7 @@ impl<W: Write> Server<W> {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
     }
 
-    /// Tells the mistakes of the texts that have changed.
+    /// Publishes the mistakes of the texts that have changed.
     fn publish_changed(&mut self) -> std::io::Result<()> {
         let changed = self
             .documents
@@ -332,13 +332,13 @@ impl<W: Write> Server<W> {
             }
             _ => {
                 let found = self.documents.get(uri).map(|document| &document.found);
-                let asked = params.range.unwrap_or_default();
-                Value::Array(actions(uri, found.into_iter().flatten(), asked))
+                let range = params.range.unwrap_or_default();
+                Value::Array(actions(uri, found.into_iter().flatten(), range))
             }
         })
     }
 
-    /// An open text, with the open texts beside it that it may name.
+    /// An open text, with the open texts next to it that it may name.
     fn opened(&self, uri: &str) -> Option<OpenDocument> {
         let document = self.documents.get(uri)?;
         let path = url::Url::parse(uri)
@@ -352,7 +352,7 @@ impl<W: Write> Server<W> {
         let mut bundle = Bundle::single(name, document.text.clone());
         let dialect = dialect_of(&bundle, None);
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_owned);
-        // The files beside a definition of Logic Apps are its parameters.
+        // The files next to a definition of Logic Apps are its parameters.
         if let (Some(folder), Some(Dialect::Tea | Dialect::Canvas)) = (&folder, dialect) {
             for (other, document) in self.documents.iter().filter(|(other, _)| *other != uri) {
                 let path = url::Url::parse(other)
@@ -476,9 +476,9 @@ fn diagnostic(one: &DiagnosticReport) -> Value {
 fn actions<'d>(
     uri: &str,
     found: impl Iterator<Item = &'d DiagnosticReport>,
-    asked: TextRange,
+    range: TextRange,
 ) -> Vec<Value> {
-    let touched = found.filter(|one| one.range.start <= asked.end && asked.start <= one.range.end);
+    let touched = found.filter(|one| one.range.start <= range.end && range.start <= one.range.end);
     let fixes = touched.flat_map(|one| one.fixes.iter().map(move |fix| (one, fix)));
     let action = |(one, fix): (&DiagnosticReport, &windlass_engine::Fix)| {
         let edits = fix.edits.iter();

@@ -11,7 +11,7 @@ pub fn parked(report: &StatusReport) -> Option<&String> {
     label.filter(|_| !report.status.is_final())
 }
 
-/// Whether a run that should go on stands still because no process executes it.
+/// Whether a run that should continue does not move because no process executes it.
 pub fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.is_progressing()
 }

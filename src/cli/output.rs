@@ -94,7 +94,7 @@ impl Screen {
         TerminalText::tinted(self.error_colour, code, text)
     }
 
-    /// A line on standard error. Errors are ignored: nobody could be told.
+    /// A line on standard error. Errors are ignored: there is no other place to report them.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let text = text.into();
         let _ = match self.log {
@@ -146,7 +146,7 @@ pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
     )
 }
 
-/// Whoever reads may have left.
+/// A closed pipe is no error: the reader may have exited.
 fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -254,7 +254,7 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     lines.join("\n")
 }
 
-/// How many characters a line of the terminal has; none where nobody looks at it.
+/// How many characters a line of the terminal has; none where the output is not a terminal.
 fn terminal_width() -> Option<usize> {
     let out = std::io::stdout();
     let size = tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
@@ -309,11 +309,12 @@ fn bare(value: &Value) -> Value {
         return value.clone();
     };
     let is_answer = members.contains_key("statusCode") && members.contains_key("body");
-    let kept = members
+    let shown = members
         .iter()
         .filter(|(name, _)| !(is_answer && &***name == "headers"));
     Value::object(
-        kept.map(|(name, member)| (name.clone(), bare(member)))
+        shown
+            .map(|(name, member)| (name.clone(), bare(member)))
             .collect(),
     )
 }

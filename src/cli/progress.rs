@@ -16,7 +16,7 @@ pub struct Progress {
     /// By run and path.
     loops: BTreeMap<(String, String), LoopState>,
     /// The last iteration that was shown, by run and path.
-    told: BTreeMap<(String, String), u64>,
+    last_shown: BTreeMap<(String, String), u64>,
     /// What a loop with a title does right now, by run and path.
     doing: BTreeMap<(String, String), String>,
     screen: Screen,
@@ -44,14 +44,14 @@ impl Progress {
         Self {
             mode,
             loops: BTreeMap::new(),
-            told: BTreeMap::new(),
+            last_shown: BTreeMap::new(),
             doing: BTreeMap::new(),
             screen,
             several,
         }
     }
 
-    /// Whether anything is shown of a run that goes on.
+    /// Whether anything is shown of a run that continues.
     pub fn shows_steps(&self) -> bool {
         !matches!(self.mode, Mode::Nothing)
     }
@@ -73,8 +73,8 @@ impl Progress {
             return;
         }
         for row in rows {
-            let goes_on = began.iter().any(|began| began.path == row.path);
-            self.take(run, row, goes_on, now);
+            let has_action = began.iter().any(|began| began.path == row.path);
+            self.take(run, row, has_action, now);
         }
         for ActionBegan { path, action } in began {
             let key = (run.to_owned(), path);
@@ -94,8 +94,8 @@ impl Progress {
         self.draw(now);
     }
 
-    /// `goes_on`: an action of the loop begins at the same time, and its line shows both.
-    fn take(&mut self, run: &str, row: LoopState, goes_on: bool, now: Timestamp) {
+    /// `has_action`: an action of the loop begins at the same time, and its line shows both.
+    fn take(&mut self, run: &str, row: LoopState, has_action: bool, now: Timestamp) {
         // Loops inside another iteration than the current one are gone, ended or not.
         let inside = format!("{}#", row.path);
         let current = format!("{}#{}/", row.path, row.iteration);
@@ -107,8 +107,8 @@ impl Progress {
         if row.iteration_started_at.is_none() {
             self.doing.remove(&key);
         }
-        let told_later = goes_on && row.title.is_some() && !ended;
-        if matches!(self.mode, Mode::Lines) && !told_later {
+        let is_shown_later = has_action && row.title.is_some() && !ended;
+        if matches!(self.mode, Mode::Lines) && !is_shown_later {
             self.show_loop(&key, &row, now);
         }
         if ended {
@@ -120,7 +120,7 @@ impl Progress {
 
     fn show_loop(&mut self, key: &(String, String), row: &LoopState, now: Timestamp) {
         let number = number(row);
-        if row.ended.is_none() && self.told.insert(key.clone(), number) == Some(number) {
+        if row.ended.is_none() && self.last_shown.insert(key.clone(), number) == Some(number) {
             return;
         }
         self.screen.say(self.line(&key.0, row, now));
@@ -202,7 +202,7 @@ impl Progress {
     /// A run has ended: its lines go.
     pub fn forget(&mut self, run: &str, now: Timestamp) {
         self.loops.retain(|(of, _), _| of != run);
-        self.told.retain(|(of, _), _| of != run);
+        self.last_shown.retain(|(of, _), _| of != run);
         self.doing.retain(|(of, _), _| of != run);
         self.draw(now);
     }

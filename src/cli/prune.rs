@@ -1,4 +1,4 @@
-//! `windlass prune`: forgets runs that have ended, also beside a process that owns the store, and gives
+//! `windlass prune`: forgets runs that have ended, also while a process owns the store, and gives
 //! back the room that they took.
 
 use super::access::{command, is_owned};

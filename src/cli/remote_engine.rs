@@ -5,7 +5,7 @@ use std::path::Path;
 use windlass_engine::{Engine, EngineBuilder, EngineError, StateKey};
 use windlass_temporal::{Target, Wire, connect};
 
-/// The engine that was asked for; an empty variable counts as none, and so does one that a command has
+/// The requested engine; an empty variable counts as none, and so does one that a command has
 /// no use for.
 pub fn given(global: &Global, command: &Command) -> Option<String> {
     let is_for_runs = !matches!(
@@ -22,7 +22,7 @@ pub fn given(global: &Global, command: &Command) -> Option<String> {
     at.filter(|_| is_for_runs)
 }
 
-/// An engine on the runs at an address. The workflows that are kept under names are in the store
+/// An engine on the runs at an address. The workflows that are stored under names are in the store
 /// of `state`, or nowhere.
 pub fn engine(
     builder: EngineBuilder,
@@ -32,7 +32,7 @@ pub fn engine(
 ) -> Result<Engine, EngineError> {
     let target = Target::parse(at)?;
     let wire = Wire::sealed_with(key);
-    builder.elsewhere(state, &move |loader, kept| {
-        Ok(connect(target.clone(), wire.clone(), loader, kept)?)
+    builder.elsewhere(state, &move |loader, workflows| {
+        Ok(connect(target.clone(), wire.clone(), loader, workflows)?)
     })
 }

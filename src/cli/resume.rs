@@ -1,4 +1,4 @@
-//! `windlass resume`: goes on with one run, or with every unfinished run of the store.
+//! `windlass resume`: resumes one run, or every unfinished run of the store.
 
 use super::args::{Global, ResumeArgs};
 use super::control::{print_dry_run, select_runs};

@@ -44,7 +44,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         ..inputs::options(global, &args.load, &args.handlers)?
     };
     let workflow = match windlass_engine::load(&args.file, &options) {
-        Err(_) if is_kept(global, &args.file).await => {
+        Err(_) if is_stored_workflow(global, &args.file).await => {
             let name = args.file.display();
             return Err(Failure::Usage(format!(
                 "no file `{name}`, but a saved workflow has this name: windlass workflow start \
@@ -169,7 +169,7 @@ pub(super) async fn follow_or_leave(
     session.start(new).await?;
     let may_wait = match new.source {
         Source::Loaded(workflow) => workflow.program().concurrency.is_some(),
-        Source::Kept(_) => true,
+        Source::Stored(_) => true,
     };
     if may_wait {
         say_awaited(session, &view, id).await;
@@ -177,13 +177,13 @@ pub(super) async fn follow_or_leave(
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
-/// Whether a path that leads to no file is the name of a workflow that is kept.
-async fn is_kept(global: &Global, path: &Path) -> bool {
-    let kept = match path.exists() {
+/// Whether a path that leads to no file is the name of a stored workflow.
+async fn is_stored_workflow(global: &Global, path: &Path) -> bool {
+    let stored = match path.exists() {
         true => Vec::new(),
         false => workflow::stored_workflows(global).await.unwrap_or_default(),
     };
-    kept.iter().any(|one| path == Path::new(&one.name))
+    stored.iter().any(|one| path == Path::new(&one.name))
 }
 
 /// A run is only handed to a server. Another owner leaves with its own runs, and the run would stand

@@ -1,4 +1,4 @@
-//! `windlass schedule`: when kept workflows start by themselves.
+//! `windlass schedule`: when stored workflows start automatically.
 
 use super::access::{command, inspect};
 use super::args::{
@@ -58,8 +58,8 @@ async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result
     Ok(Exit::Succeeded)
 }
 
-/// Runs the times of a range that have no run. The ids of the runs contain the times, so the same command goes on
-/// with what an earlier one has left.
+/// Runs the times of a range that have no run. The ids of the runs contain the times, so the same command continues
+/// what an earlier one has left.
 async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Result<Exit, Failure> {
     let (name, from, to) = (&args.name, &args.from, args.to.as_deref());
     let times = inspect(
@@ -126,7 +126,7 @@ async fn run_times(
         for time in group {
             let new = NewRun {
                 id: &time.run,
-                source: Source::Kept(&args.name),
+                source: Source::Stored(&args.name),
                 input: &input,
                 labels: &labels,
                 scheduled_time: Some(time.time),
@@ -169,10 +169,10 @@ struct Scheduled {
 
 async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
     let mut all = Vec::new();
-    for kept in workflow::stored_workflows(global).await? {
-        let schedule = schedule(global, &kept.name).await?;
+    for stored in workflow::stored_workflows(global).await? {
+        let schedule = schedule(global, &stored.name).await?;
         if schedule.schedule.is_some() {
-            let name = kept.name;
+            let name = stored.name;
             all.push(Scheduled { name, schedule });
         }
     }
@@ -188,15 +188,15 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
                 let next = schedule.next.first();
                 let next = next.map(|at| time_text(*at, now)).unwrap_or_default();
                 let notice = notice(&schedule);
-                let said = Option::unwrap_or_default;
+                let or_empty = Option::unwrap_or_default;
                 vec![
                     one.name.clone(),
-                    said(schedule.schedule),
-                    said(schedule.timezone),
+                    or_empty(schedule.schedule),
+                    or_empty(schedule.timezone),
                     next,
-                    said(schedule.overlap),
-                    said(schedule.missed),
-                    said(schedule.last),
+                    or_empty(schedule.overlap),
+                    or_empty(schedule.missed),
+                    or_empty(schedule.last),
                     notice,
                 ]
             });

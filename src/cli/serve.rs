@@ -1,4 +1,4 @@
-//! `windlass serve`: owns a store and runs until it is told to stop.
+//! `windlass serve`: owns a store and runs until it is stopped.
 
 use super::access::{OwnerOrStore, owner_or};
 use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
@@ -72,13 +72,13 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     };
     let read = inputs::options(global, &load, &args.handlers)?;
     let mut signals = Signals::new()?;
-    let mut told = false;
+    let mut has_warned = false;
     let found = loop {
         match owner_or(&global.state, || open(global, args, &read)).await {
             Err(Failure::Engine(error)) if error.is_out_of_space() => {
-                if !told {
+                if !has_warned {
                     screen.warn(&format!("{error}: waiting for disk space"));
-                    told = true;
+                    has_warned = true;
                 }
             }
             found => break found?,
@@ -121,7 +121,7 @@ fn further() -> Option<FurtherRoutes> {
     None
 }
 
-/// Looks what became of runs that others keep, so that whoever watches this server is told.
+/// Checks runs that other processes execute, so that this server's clients receive the changes.
 #[allow(
     clippy::disallowed_methods,
     reason = "it keeps running as long as the server"
@@ -168,9 +168,9 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     if let Some(timeout) = options.max_timeout {
         builder = builder.max_timeout(timeout);
     }
-    let builder = inputs::kept_by(builder, global.store);
+    let builder = inputs::with_store_kind(builder, global.store);
     match &global.engine {
-        // The workflows that are kept under names lie here, the runs there.
+        // The workflows with names are stored here, the runs there.
         Some(at) => {
             remote_engine::engine(builder, at, options.state_key.clone(), Some(&global.state))
         }

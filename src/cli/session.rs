@@ -1,5 +1,5 @@
-//! The store that runs go on in. This process owns it, or has joined its owner. When the owner goes
-//! away, a process that joined it takes its place, so that its runs go on.
+//! The store in which runs continue. This process owns it, or has joined its owner. When the owner goes
+//! away, a process that joined it takes its place, so that its runs continue.
 
 use super::access::{OwnerOrStore, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
@@ -63,7 +63,7 @@ pub struct Setup {
     pub state: PathBuf,
     /// The database that keeps it.
     pub store: Option<StoreKind>,
-    /// The server that is asked instead.
+    /// The server that is used instead.
     pub server: Option<Client>,
     /// The engine that has the runs instead of a store.
     pub engine: Option<String>,
@@ -98,14 +98,14 @@ impl Setup {
 
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
         let builder = inputs::engine(&self.options, &self.untrusted);
-        let builder = inputs::kept_by(builder, self.store);
+        let builder = inputs::with_store_kind(builder, self.store);
         match create {
             true => builder.open(&self.state),
             false => builder.open_existing(&self.state),
         }
     }
 
-    /// Whoever is asked: a server, or the owner over its socket, which may be this process.
+    /// The client of a server, or of the owner over its socket, which may be this process.
     pub async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
@@ -114,7 +114,7 @@ impl Setup {
     }
 }
 
-/// A store that runs go on in.
+/// A store in which runs continue.
 pub struct Session {
     setup: Setup,
     role: Role,
@@ -140,8 +140,8 @@ enum Role {
 pub enum Source<'a> {
     /// It is loaded here.
     Loaded(&'a Workflow),
-    /// It is kept under this name, with rights of its own.
-    Kept(&'a str),
+    /// It is stored under this name, with rights of its own.
+    Stored(&'a str),
 }
 
 pub struct NewRun<'a> {
@@ -228,17 +228,17 @@ impl Session {
         }
     }
 
-    /// Whether a server elsewhere is asked.
+    /// Whether the session uses a server elsewhere.
     pub fn is_remote(&self) -> bool {
         self.setup.server.is_some()
     }
 
-    /// The owner has gone: joins the next one, or becomes it. `runs` go on in any case.
+    /// The owner has gone: joins the next one, or becomes it. `runs` continue in any case.
     pub async fn renew(&mut self, runs: &[String]) -> Result<(), Failure> {
         if !self.is_joined() {
             return Ok(());
         }
-        // A store that is gone must not be made anew.
+        // A store that is gone must not be created again.
         self.role = Self::take_role(&self.setup, false)
             .await
             .map_err(|failure| match failure {
@@ -261,7 +261,7 @@ impl Session {
         Ok(())
     }
 
-    /// The owner has gone, and another process joined this one as the next owner: that executes what it is asked to.
+    /// The owner has gone, and another process is the next owner: requests it to resume the run.
     pub async fn resume_elsewhere(&self, run: &str) {
         if !self.is_joined() || self.is_remote() {
             return;
@@ -292,7 +292,8 @@ impl Session {
         doing.find_map(|doing| doing.awaits_run)
     }
 
-    /// Asks the owner. If it is gone, the next owner is asked, or this process becomes it.
+    /// Sends a request to the owner. If it is gone, the next owner receives it, or this process becomes
+    /// the owner.
     async fn ask<T>(
         &mut self,
         ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
@@ -329,28 +330,28 @@ impl Session {
     /// Starts a run. When this returns, its first step is durable.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
         let request = self.start_request(new);
-        let asked = self.ask(async |client| client.start(&request).await);
-        let asked = asked.await?;
+        let reply = self.ask(async |client| client.start(&request).await);
+        let reply = reply.await?;
         let mut options = StartOptions {
             id: Some(new.id.to_owned()),
             labels: new.labels.clone(),
         };
         if let Some(time) = new.scheduled_time {
-            let kept = match new.source {
+            let name = match new.source {
                 Source::Loaded(_) => None,
-                Source::Kept(name) => Some(name),
+                Source::Stored(name) => Some(name),
             };
-            options = options.scheduled(kept, time);
+            options = options.scheduled(name, time);
         }
         let handle = Mutex::new(None);
-        self.start_if_owner(new.id, asked, async |engine| {
-            let kept;
+        self.start_if_owner(new.id, reply, async |engine| {
+            let stored;
             let workflow = match new.source {
                 Source::Loaded(workflow) => workflow,
-                Source::Kept(name) => {
+                Source::Stored(name) => {
                     let found = engine.workflow(name)?;
-                    kept = found.ok_or_else(|| engine.inspector().no_workflow(name))?;
-                    &*kept
+                    stored = found.ok_or_else(|| engine.inspector().no_workflow(name))?;
+                    &*stored
                 }
             };
             let started = engine.start_with(workflow, new.input.clone(), options.clone());
@@ -372,9 +373,9 @@ impl Session {
             run: Some(id.to_owned()),
             from: from.map(str::to_owned),
         };
-        let asked = self.ask(async |client| client.retry(run, &request).await);
-        let asked = asked.await?;
-        self.start_if_owner(id, asked, async |engine| {
+        let reply = self.ask(async |client| client.retry(run, &request).await);
+        let reply = reply.await?;
+        self.start_if_owner(id, reply, async |engine| {
             let retried = engine.retry(run, from, Some(id.to_owned()));
             retried.await.map(drop)
         })
@@ -394,8 +395,8 @@ impl Session {
 
     /// Whether a run of this program has not ended.
     pub async fn is_unfinished(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
-        let asked = self.ask(async |client| client.status(run).await).await?;
-        let (own, status) = match asked {
+        let reply = self.ask(async |client| client.status(run).await).await?;
+        let (own, status) = match reply {
             OwnerReply::Repeated => return Ok(true),
             OwnerReply::Answered(report) => (report.program, report.status),
             OwnerReply::Owned { engine, .. } => {
@@ -407,14 +408,14 @@ impl Session {
     }
 
     /// Starts the run here, if this process is the owner by now. One that an owner had started before
-    /// it went away is not started twice, but goes on.
+    /// it went away is not started twice, but continues.
     async fn start_if_owner(
         &mut self,
         id: &str,
-        asked: OwnerReply<String>,
+        reply: OwnerReply<String>,
         start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
     ) -> Result<(), Failure> {
-        match asked {
+        match reply {
             OwnerReply::Answered(_) => return Ok(()),
             OwnerReply::Repeated => {}
             OwnerReply::Owned { engine, lost } => match start(&engine).await {
@@ -435,7 +436,7 @@ impl Session {
         };
         let workflow = match new.source {
             Source::Loaded(workflow) => workflow,
-            Source::Kept(name) => {
+            Source::Stored(name) => {
                 return StartRun {
                     workflow: Some(name.to_owned()),
                     ..request
@@ -561,13 +562,13 @@ impl Session {
                 tokio::spawn(async move {
                     let run = follower.id().to_owned();
                     loop {
-                        let told = match follower.next().await {
+                        let item = match follower.next().await {
                             Ok(Some(notice)) => FeedItem::Notice(notice),
                             Ok(None) => FeedItem::Lost,
                             Err(error) => FeedItem::Failed(error.into()),
                         };
-                        let last = !matches!(told, FeedItem::Notice(_));
-                        if feed.send((run.clone(), told)).await.is_err() || last {
+                        let last = !matches!(item, FeedItem::Notice(_));
+                        if feed.send((run.clone(), item)).await.is_err() || last {
                             return;
                         }
                     }
@@ -578,7 +579,7 @@ impl Session {
                 let connections = Arc::clone(connections);
                 tokio::spawn(async move {
                     let permit = connections.acquire_owned().await;
-                    let told = match follow_owner(&setup, &run, events, &feed).await {
+                    let item = match follow_owner(&setup, &run, events, &feed).await {
                         Err(error)
                             if !error.is_gone()
                                 && !matches!(error, ClientError::Unreachable(_)) =>
@@ -587,25 +588,25 @@ impl Session {
                         }
                         _ => FeedItem::Lost,
                     };
-                    if setup.server.is_some() && matches!(told, FeedItem::Lost) {
+                    if setup.server.is_some() && matches!(item, FeedItem::Lost) {
                         // The server may be about to leave, or to come back.
                         tokio::time::sleep(AWAY).await;
                     }
                     drop(permit);
                     // The receiver may have gone.
-                    let _ = feed.send((run, told)).await;
+                    let _ = feed.send((run, item)).await;
                 });
             }
         }
         Ok(())
     }
 
-    /// Starts nothing new, and lets effects in flight end for a while, or until a signal comes.
+    /// Starts nothing new, and waits for effects in flight for a while, or until a signal comes.
     pub async fn drain(&mut self, signals: &mut Signals) {
         if let Role::Owned { engine, .. } = &self.role
             && !std::mem::replace(&mut self.drained, true)
         {
-            // Without a store no result can be kept.
+            // Without a store no result can be stored.
             let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
             tokio::select! {
                 _ = tokio::time::timeout(grace, engine.drain()) => {}
@@ -614,7 +615,7 @@ impl Session {
         }
     }
 
-    /// Lets effects in flight end, as far as they have not had their time, and releases the store.
+    /// Waits for effects in flight, as far as they have not had their time, and releases the store.
     pub async fn leave(mut self, signals: &mut Signals) {
         self.drain(signals).await;
         let Role::Owned { engine, socket } = self.role else {
@@ -648,12 +649,12 @@ async fn follow_owner(
 ) -> Result<(), ClientError> {
     let mut notices = setup.client().await?.follow(run, events).await?;
     while let Some(notice) = notices.next().await? {
-        let goes_on = matches!(
+        let is_progress = matches!(
             notice,
             Notice::Step { .. } | Notice::Event { .. } | Notice::Printed { .. }
         );
         let sent = feed.send((run.to_owned(), FeedItem::Notice(notice))).await;
-        if !goes_on || sent.is_err() {
+        if !is_progress || sent.is_err() {
             break;
         }
     }

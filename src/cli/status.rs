@@ -22,7 +22,7 @@ use windlass_engine::{RunStatus, TURN_SIGNAL, TerminalText, Timestamp, now, path
 /// The most characters of a value on a line.
 const VALUE: usize = 100;
 
-/// A timer that is so late is told.
+/// A timer is reported when it is late by this.
 const LATE: Duration = Duration::from_millis(500);
 
 /// Of more branches of one action, or loops in the items of one foreach, only the first is shown.
@@ -509,8 +509,8 @@ fn name(doing: &CurrentActivity) -> String {
 
 /// How long ago the run should have gone on, when that is long and nothing else keeps it.
 fn behind(report: &StatusReport) -> Option<Duration> {
-    let goes_on = report.owned && report.outage.is_none() && report.status.is_progressing();
-    let due = report.next_due_at.filter(|_| goes_on)?;
+    let is_active = report.owned && report.outage.is_none() && report.status.is_progressing();
+    let due = report.next_due_at.filter(|_| is_active)?;
     Some(report.at.since(due)).filter(|late| *late >= LATE)
 }
 

@@ -1,4 +1,4 @@
-//! `windlass ui`: where the console is, with a ticket that lets a browser in once.
+//! `windlass ui`: where the console is, with a ticket that authorises a browser once.
 
 use super::args::{Global, UiArgs};
 use super::exit::{Exit, Failure};

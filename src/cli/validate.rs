@@ -10,7 +10,7 @@ use std::path::Path;
 use windlass_engine::report::{ActionRetry, LoopLimits, action_retries, loop_limits};
 use windlass_engine::{LoadError, LoadOptions, Object, Value, Workflow, shown_duration};
 
-/// What is said of one file.
+/// The result for one file.
 #[derive(Serialize)]
 struct FileResult {
     file: String,
@@ -64,7 +64,7 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
         }
     }
     let text = format!("{}\n", Value::object(all).to_json_pretty());
-    // A file that is there may be a workflow, or hold answers that somebody has filled in.
+    // A file that is there may be a workflow, or hold answers that a user has filled in.
     let made = std::fs::File::create_new(to);
     made.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| match error.kind() {

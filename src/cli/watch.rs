@@ -12,7 +12,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// What is shown, and whether it can still change.
 pub struct Shown {
-    /// The report in the format that was asked for.
+    /// The report in the requested format.
     pub text: TerminalText,
     /// What is compared: the report without the time it was made.
     pub key: TerminalText,

@@ -1,4 +1,4 @@
-//! `windlass worker`: carries out runs on Temporal until it is told to stop.
+//! `windlass worker`: carries out runs on Temporal until it is stopped.
 
 use super::args::{Global, LoadArgs, WorkerArgs};
 use super::exit::{Exit, Failure};

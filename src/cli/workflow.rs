@@ -1,4 +1,4 @@
-//! `windlass workflow`: workflows that are kept under a name, with or without a process that owns the
+//! `windlass workflow`: workflows that are stored under a name, with or without a process that owns the
 //! store.
 
 use super::access::{command, command_or_create, inspect};
@@ -60,7 +60,7 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     });
     match args.output.output {
         Format::Table => {
-            let how = if replaced { "updated" } else { "kept" };
+            let how = if replaced { "updated" } else { "stored" };
             output::print(format!("{name}  {}  {how}", short(&report.program)))?;
         }
         format => output::document(format, &report)?,
@@ -68,7 +68,7 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
     Ok(Exit::Succeeded)
 }
 
-/// A workflow's file with all that it names. A mistake is told before anybody is asked.
+/// A workflow's file with all that it names. A mistake is reported before a request is sent.
 fn read(
     path: &Path,
     load: &LoadArgs,
@@ -98,7 +98,7 @@ fn text_of(bundle: &Bundle, dialect: Option<String>) -> WorkflowText {
     }
 }
 
-/// The workflows that are kept. A store that nobody has made yet keeps none.
+/// The stored workflows. A store that does not exist yet has none.
 pub(super) async fn stored_workflows(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
     let all = inspect(
         global,
@@ -182,7 +182,7 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
     };
     let new = NewRun {
         id: &id,
-        source: Source::Kept(name),
+        source: Source::Stored(name),
         input: &input,
         labels: &labels,
         scheduled_time: given.scheduled_time,

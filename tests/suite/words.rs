@@ -57,6 +57,12 @@ const AVOIDED_IN_DOCUMENTS: [&str; 11] = [
 /// What only help and messages avoid.
 const AVOIDED_IN_MESSAGES: [&str; 4] = ["is no", "by themselves", "is kept", "are kept"];
 
+/// What no name and no comment of the code has.
+const AVOIDED_IN_CODE: [&str; 12] = [
+    "told", "tell", "tells", "telling", "untold", "stands", "whoever", "anew", "beside", "lets",
+    "nobody", "somebody",
+];
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     // A link is what a crate takes of another folder when it is published.
@@ -194,6 +200,87 @@ fn documents_have_no_forbidden_words() {
         let name = path.strip_prefix(root).unwrap().display();
         for (line, words) in forbidden(&page) {
             hits += &format!("{name}:{line}: {words}\n");
+        }
+    }
+    assert!(hits.is_empty(), "forbidden words:\n{hits}");
+}
+
+/// The descriptions of a part of an OpenAPI document, each with its place.
+fn descriptions(part: &serde_json::Value, place: &str, found: &mut Vec<(String, String)>) {
+    let members: Vec<(String, &serde_json::Value)> = match part {
+        serde_json::Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), value))
+            .collect(),
+        serde_json::Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(at, item)| (at.to_string(), item))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in members {
+        let place = format!("{place}/{key}");
+        match value.as_str() {
+            Some(text) if ["description", "summary"].contains(&&*key) => {
+                found.push((place, text.to_owned()));
+            }
+            _ => descriptions(value, &place, found),
+        }
+    }
+}
+
+#[test]
+fn the_api_description_has_no_forbidden_words() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
+    let document = std::fs::read_to_string(path).unwrap();
+    let document = serde_json::from_str(&document).unwrap();
+    let mut found = Vec::new();
+    descriptions(&document, "", &mut found);
+    assert!(found.len() > 500, "{} descriptions", found.len());
+    let mut hits = String::new();
+    for (place, text) in found {
+        for (_, words) in forbidden(&text) {
+            hits += &format!("{place}: {words}: {text}\n");
+        }
+    }
+    assert!(hits.is_empty(), "forbidden words:\n{hits}");
+}
+
+/// The words of code, in lower case; names are split at `_` and capitals.
+fn code_words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for sign in text.chars() {
+        if !sign.is_alphabetic() || (was_lower && sign.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| sign.is_alphabetic()) {
+            word.extend(sign.to_lowercase());
+        }
+        was_lower = sign.is_lowercase();
+    }
+    words
+}
+
+#[test]
+fn the_code_has_no_forbidden_words() {
+    assert!(code_words("is_untold MAX_TOLD CellTold2").contains(&"told".to_owned()));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut hits = String::new();
+    let code = ["src", "crates"].map(|folder| files(&root.join(folder)));
+    for path in code.into_iter().flatten() {
+        let name = path.strip_prefix(root).unwrap().display().to_string();
+        if !name.ends_with(".rs") || name.contains("/tests") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let mut words = code_words(line).into_iter();
+            if words.any(|word| AVOIDED_IN_CODE.contains(&&*word)) {
+                hits += &format!("{name}:{}: {}\n", number + 1, line.trim());
+            }
         }
     }
     assert!(hits.is_empty(), "forbidden words:\n{hits}");

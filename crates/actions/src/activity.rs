@@ -70,7 +70,7 @@ impl ActivityError {
         self
     }
 
-    /// How long the other side asked to wait before the next attempt.
+    /// The wait before the next attempt that the other side requested.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after_ms = u64::try_from(wait.as_millis()).ok();

@@ -185,11 +185,11 @@ impl Job {
     }
 
     fn run(self, last: &Mutex<HashMap<String, LastAppend>>) -> Result<Value, Fault> {
-        let told = |error: io::Error| {
+        let write_fault = |error: io::Error| {
             let message = format!("cannot write {}: {error}", self.shown);
             Fault::new(fault_kind::INPUT, message)
         };
-        let place = self.place(&told)?;
+        let place = self.place(&write_fault)?;
         let left = self.last_known_length(&place).filter(|length| *length > 0);
         let opened = sink::open(&place.path, self.state.as_deref(), left.is_none());
         let file = opened.map_err(|error| match left {
@@ -197,28 +197,29 @@ impl Job {
                 "{} is gone: this run left it with {length} bytes; nothing was written",
                 place.path.display()
             )),
-            _ => told(error),
+            _ => write_fault(error),
         })?;
         let file = file.ok_or_else(|| sink::in_store(&self.shown))?;
         if let Some(target) = &place.target
             && let Ok(old) = std::fs::metadata(target)
         {
             // Who may not read the file may not read the rows that are to replace it.
-            file.set_permissions(old.permissions()).map_err(told)?;
+            file.set_permissions(old.permissions())
+                .map_err(write_fault)?;
         }
         // However it is called, it is one file.
-        let path = std::fs::canonicalize(&place.path).map_err(told)?;
+        let path = std::fs::canonicalize(&place.path).map_err(write_fault)?;
         let real = path.display().to_string();
         let target = place.target.unwrap_or_else(|| real.clone());
         let known = self.committed_length(&target, &real)?;
         if known.is_none() {
             // It may be new.
-            sink::sync_name(&path).map_err(told)?;
+            sink::sync_name(&path).map_err(write_fault)?;
         }
         let known = known.or(place.known);
         let mut file = Locked::new(file, &self.shown)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = length_of(&mut file).map_err(told)?;
+        let now = length_of(&mut file).map_err(write_fault)?;
         if self.measure {
             return Ok(self.output(&target, &real, known.unwrap_or(now), None));
         }
@@ -233,7 +234,7 @@ impl Job {
         self.check(&mut file, (known, now), &prepared.rows, before)?;
         rows::check_overwritten(&mut file, from, &prepared.rows)?;
         let length = prepared.rows.length(from);
-        prepared.add_keys(length).map_err(told)?;
+        prepared.add_keys(length).map_err(write_fault)?;
         let written = write(&mut file, from, now, &prepared.rows);
         let key = self.key.clone();
         let keys = prepared
@@ -243,9 +244,9 @@ impl Job {
         let ends = match &written {
             Ok(()) => length,
             Err(_) => {
-                // As if it had not begun, when the disk lets that happen.
+                // As if it had not begun, when the disk allows that.
                 let _ = file.set_len(from);
-                length_of(&mut file).map_err(told)?
+                length_of(&mut file).map_err(write_fault)?
             }
         };
         let appended = LastAppend {
@@ -254,7 +255,7 @@ impl Job {
             keys,
         };
         last.insert(real.clone(), appended);
-        written.map_err(told)?;
+        written.map_err(write_fault)?;
         Ok(self.output(&target, &real, length, Some(&prepared)))
     }
 
@@ -277,7 +278,7 @@ impl Job {
         }
     }
 
-    fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<AppendTarget, Fault> {
+    fn place(&self, write_fault: &impl Fn(io::Error) -> Fault) -> Result<AppendTarget, Fault> {
         if !self.replace {
             return Ok(AppendTarget {
                 path: self.path.clone(),
@@ -285,7 +286,7 @@ impl Job {
                 known: None,
             });
         }
-        let target = sink::target(&self.path).map_err(told)?;
+        let target = sink::target(&self.path).map_err(write_fault)?;
         let target = target.display().to_string();
         let sibling = replace::sibling(&target, run_of(&self.key));
         let known = match self.files.get(&*target).and_then(Value::as_str) {
@@ -445,7 +446,7 @@ fn run_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(run, _)| run)
 }
 
-/// Asked without its times: see `Inode`.
+/// The length, read without the times of the file: see `Inode`.
 fn length_of(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }

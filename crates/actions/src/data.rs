@@ -131,14 +131,14 @@ impl Executor for DataMerge {
 }
 
 fn merge(inputs: Inputs<'_>) -> Result<Value, Fault> {
-    let told = |words: &str| Ok(Value::object(failure(words, "merge")));
+    let merge_failure = |words: &str| Ok(Value::object(failure(words, "merge")));
     let Some(Value::Array(sources)) = inputs.get("sources") else {
-        return told("sources must be a list of dictionaries");
+        return merge_failure("sources must be a list of dictionaries");
     };
     let mut result = Object::new();
     for source in sources.iter().filter(|source| **source != Value::Null) {
         let Value::Object(source) = source else {
-            return told("every source must be a dictionary");
+            return merge_failure("every source must be a dictionary");
         };
         match inputs.text("strategy")?.unwrap_or("deep") {
             "deep" => deep(&mut result, source),
@@ -148,7 +148,7 @@ fn merge(inputs: Inputs<'_>) -> Result<Value, Fault> {
                     .map(|(key, value)| (key.clone(), value.clone())),
             ),
             "replace" => result = source.as_ref().clone(),
-            other => return told(&format!("Unknown merge strategy: {other}")),
+            other => return merge_failure(&format!("Unknown merge strategy: {other}")),
         }
     }
     let mut merged = Object::new();

@@ -50,9 +50,9 @@ impl Extraction {
             source_text: inputs.get("source_text").unwrap_or(&Value::Null),
         };
         let schema = inputs.get("schema");
-        let asked = request.clone();
+        let owned = request.clone();
         let found = compute(move |budget| {
-            let inputs = Inputs::of(&asked)?;
+            let inputs = Inputs::of(&owned)?;
             let extracted = ExtractionResult {
                 entities: list(inputs, "entities")?,
                 relationships: list(inputs, "relationships")?,
@@ -104,12 +104,12 @@ impl Extraction {
             return Ok(Vec::new());
         }
         let code = program(extracted, rules, tracked);
-        let asked = Request {
+        let prolog_request = Request {
             executor: "prolog".into(),
             inputs: Value::from_pairs([("code", Value::text(code))]),
             ..request.clone()
         };
-        let answer = match self.prolog.execute(&asked).await {
+        let answer = match self.prolog.execute(&prolog_request).await {
             Ok(answer) => answer,
             Err(fault) if &*fault.kind == fault_kind::SCRIPT => {
                 return Ok(vec![error_of("prolog_error", &fault.message)]);
@@ -180,13 +180,13 @@ impl Extraction {
         request: &Request,
     ) -> Result<String, Fault> {
         let settings = inputs.all().filter(|(key, _)| !OWN.contains(key));
-        let mut asked: Object = settings
+        let mut ai_inputs: Object = settings
             .map(|(key, value)| (key.into(), value.clone()))
             .collect();
-        asked.insert("system".into(), Value::text(FACT_CHECKER));
-        asked.insert("prompt".into(), Value::text(question));
-        asked.insert("max_tokens".into(), Value::Int(10));
-        let given = self.ai.ask(&Value::object(asked), request).await?;
+        ai_inputs.insert("system".into(), Value::text(FACT_CHECKER));
+        ai_inputs.insert("prompt".into(), Value::text(question));
+        ai_inputs.insert("max_tokens".into(), Value::Int(10));
+        let given = self.ai.ask(&Value::object(ai_inputs), request).await?;
         let text = given.get("content").and_then(Value::as_str);
         Ok(text.unwrap_or_default().to_owned())
     }
@@ -458,16 +458,16 @@ fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fa
     Ok(question.into_owned())
 }
 
-/// Whether a model said yes. What is neither is a fault, never a pass.
+/// Whether a model answered yes. What is neither is a fault, never a pass.
 fn is_yes(answer: &str) -> Result<bool, Fault> {
     let lower = answer.to_lowercase();
     let mut words = lower.split(|char: char| !char.is_alphanumeric());
-    let said = words.find_map(|word| match word {
+    let verdict = words.find_map(|word| match word {
         "no" | "not" | "false" | "incorrect" | "negative" => Some(false),
         "yes" | "true" | "correct" | "affirmative" | "indeed" => Some(true),
         _ => None,
     });
-    said.ok_or_else(|| {
+    verdict.ok_or_else(|| {
         let short = first_chars(answer, 200);
         let message = format!("the model's answer to a probe is neither yes nor no: {short}");
         Fault::new(fault_kind::AI, message).transient()

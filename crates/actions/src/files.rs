@@ -119,8 +119,8 @@ fn failed(shown: &str, error: &io::Error, kind: &str) -> Value {
         }
         _ => match error.raw_os_error() {
             Some(number) => {
-                let said = error.to_string();
-                let words = said.split(" (os error").next().unwrap_or_default();
+                let text = error.to_string();
+                let words = text.split(" (os error").next().unwrap_or_default();
                 failure(&format!("[Errno {number}] {words}: '{shown}'"), kind)
             }
             None => failure(&error.to_string(), kind),

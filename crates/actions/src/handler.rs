@@ -1,6 +1,6 @@
 //! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. They never
-//! learn which run they serve; the idempotency key is all they need to tell a repetition from
-//! something new.
+//! learn which run they serve; the idempotency key is all they need to distinguish a
+//! repetition from something new.
 
 use super::activity::{ActivityContext, Closure};
 use super::execution_context::is_quiet;

@@ -25,8 +25,8 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
 /// Refuses JSON of which a value would be another than it says.
 pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     match inexact_json(text) {
-        Some(told) => {
-            let message = format!("{what} cannot be stored exactly: {told}");
+        Some(reason) => {
+            let message = format!("{what} cannot be stored exactly: {reason}");
             Err(Fault::new(fault_kind::INEXACT, message))
         }
         None => Ok(()),
@@ -37,8 +37,8 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
 /// may be as long as it likes: nothing is made of it.
 pub(super) fn check_memory(text: &[u8], what: &str) -> Result<(), Fault> {
     match over_memory_json(text) {
-        Some(told) => {
-            let message = format!("the values of {what} would {told}");
+        Some(reason) => {
+            let message = format!("the values of {what} would {reason}");
             Err(Fault::new(fault_kind::TOO_LARGE, message))
         }
         None => Ok(()),

@@ -25,8 +25,8 @@ pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
 impl Listener {
     /// Calls this function from the task that reads the stream.
-    pub fn new(tell: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    pub fn new(callback: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
     }
 }
 
@@ -77,9 +77,9 @@ impl Lines {
     }
 
     fn send_line(&self, line: &[u8]) {
-        if let Some(Listener(tell)) = &self.listener {
+        if let Some(Listener(callback)) = &self.listener {
             let text = String::from_utf8_lossy(line);
-            tell(self.stream, text.trim_end_matches('\r').to_owned());
+            callback(self.stream, text.trim_end_matches('\r').to_owned());
         }
     }
 }

@@ -138,25 +138,25 @@ impl Mask {
         bytes: &[u8],
         secrets: &Regex,
         layers: u32,
-        tell: &mut dyn FnMut(Range<usize>),
+        report: &mut dyn FnMut(Range<usize>),
     ) {
         let mut at = 0;
         for chunk in bytes.utf8_chunks() {
             let matches = secrets.find_iter(chunk.valid());
-            matches.for_each(|one| tell(at + one.start()..at + one.end()));
+            matches.for_each(|one| report(at + one.start()..at + one.end()));
             at += chunk.valid().len() + chunk.invalid().len();
         }
         let Some(layers) = layers.checked_sub(1) else {
             return;
         };
         if let Some(view) = unescaped(bytes) {
-            let mut tell = |place: Range<usize>| tell(view.origin(&place));
-            self.search(&view.bytes, secrets, layers, &mut tell);
+            let mut report = |place: Range<usize>| report(view.origin(&place));
+            self.search(&view.bytes, secrets, layers, &mut report);
         }
         if let Some(secrets) = &self.encoded {
             base64(bytes, &mut |view| {
-                let mut tell = |place: Range<usize>| tell(view.origin(&place));
-                self.search(&view.bytes, secrets, layers, &mut tell);
+                let mut report = |place: Range<usize>| report(view.origin(&place));
+                self.search(&view.bytes, secrets, layers, &mut report);
             });
         }
     }

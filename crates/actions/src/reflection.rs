@@ -184,7 +184,7 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
         }
     }
     let judged = judged.ok_or_else(|| refused("it is not valid JSON"))?;
-    // Models are also asked for `pass`.
+    // Prompts for models also name it `pass`.
     let valid = ["valid", "pass", "passed"].iter();
     let valid = valid.filter_map(|key| judged.get(key)).next();
     let Some(Value::Bool(valid)) = valid else {

@@ -247,7 +247,7 @@ impl Registry {
         self
     }
 
-    /// This registry for attempts whose commands tell what they print while they run.
+    /// This registry for attempts whose commands report their output while they run.
     #[must_use]
     pub fn with_output_listener(mut self, listener: Listener) -> Self {
         self.context.listener = Some(listener);
@@ -382,7 +382,7 @@ impl Registry {
         match secure::revealed(request) {
             None => self.resolve_secrets(request, Vec::new()).await,
             Some(revealed) => {
-                let masks = vec![Arc::clone(&revealed.said)];
+                let masks = vec![Arc::clone(&revealed.mask)];
                 revealed.outcome(self.resolve_secrets(&revealed.request, masks).await)
             }
         }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So long a value is taken as it was: a new one needs no restart.
-const KEPT: Duration = Duration::from_secs(60);
+/// How long a value is cached: a new one needs no restart.
+const CACHE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The command has to answer within this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(super) struct SecretCommand {
     text: Arc<str>,
-    kept: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
+    cache: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
     /// Why the last request of a stranger failed, by secret. Locked while one is under way.
     failed: Arc<tokio::sync::Mutex<BTreeMap<String, (Instant, String)>>>,
 }
@@ -44,16 +44,16 @@ impl SecretCommand {
         };
         Self {
             text: text.into(),
-            kept: Arc::default(),
+            cache: Arc::default(),
             failed: Arc::default(),
         }
     }
 
     /// The value of a secret as the command gave it less than a minute ago.
     pub(super) fn cached(&self, name: &str) -> Option<String> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, value) = kept.get(name)?;
-        (at.elapsed() < KEPT).then(|| value.clone())
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, value) = cache.get(name)?;
+        (at.elapsed() < CACHE_LIFETIME).then(|| value.clone())
     }
 
     /// Requests the secrets that are not cached, on a thread on which no other task waits.
@@ -62,25 +62,26 @@ impl SecretCommand {
             return Ok(());
         }
         let mut command = tokio::process::Command::from(self.command(name));
-        let told = |what: String| format!("--secret-command gave no secret `{name}`: {what}");
+        let message = |what: String| format!("--secret-command gave no secret `{name}`: {what}");
         let output = tokio::time::timeout(TIMEOUT, command.kill_on_drop(true).output()).await;
-        let output = output.map_err(|_| told(format!("no end after {} s", TIMEOUT.as_secs())))?;
-        let output = output.map_err(|error| told(error.to_string()))?;
+        let output =
+            output.map_err(|_| message(format!("no end after {} s", TIMEOUT.as_secs())))?;
+        let output = output.map_err(|error| message(error.to_string()))?;
         if !output.status.success() {
             let lines = error_lines(&String::from_utf8_lossy(&output.stderr));
-            return Err(told(match lines.is_empty() {
+            return Err(message(match lines.is_empty() {
                 true => output.status.to_string(),
                 false => format!("{}: {}", output.status, lines.join("\n  ")),
             }));
         }
         let text = String::from_utf8(output.stdout);
-        let mut text = text.map_err(|_| told(String::from("its output is not valid UTF-8")))?;
+        let mut text = text.map_err(|_| message(String::from("its output is not valid UTF-8")))?;
         text.truncate(text.trim_end_matches(['\n', '\r']).len());
         if text.is_empty() {
-            return Err(told(String::from("it printed nothing")));
+            return Err(message(String::from("it printed nothing")));
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(name.to_owned(), (Instant::now(), text));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(name.to_owned(), (Instant::now(), text));
         Ok(())
     }
 
@@ -92,12 +93,12 @@ impl SecretCommand {
         {
             return Err(why.clone());
         }
-        let asked = self.ask(name).await;
-        match &asked {
+        let outcome = self.ask(name).await;
+        match &outcome {
             Ok(()) => drop(failed.remove(name)),
             Err(why) => drop(failed.insert(name.to_owned(), (Instant::now(), why.clone()))),
         }
-        asked
+        outcome
     }
 
     fn command(&self, name: &str) -> Command {

@@ -68,18 +68,18 @@ impl SecretSources {
     }
 
     /// These with a line for `sh` that prints the secret named by its `$1`, or by its last word when it
-    /// has no `$1`. It is asked for what is nowhere else.
+    /// has no `$1`. It is run for secrets that are nowhere else.
     #[must_use]
     pub fn with_command(mut self, line: &str) -> Self {
         self.command = Some(SecretCommand::new(line));
         self
     }
 
-    /// Whether there is a secret of this name now. What a command would give is not asked for.
+    /// Whether there is a secret of this name now. The command is not run for this.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
-        let asked = self.command.is_some() && is_secret_name(name);
-        asked || matches!(self.get(name), Ok(Some(_)))
+        let has_command = self.command.is_some() && is_secret_name(name);
+        has_command || matches!(self.get(name), Ok(Some(_)))
     }
 
     /// Asks the command for a secret that is nowhere else.
@@ -180,15 +180,15 @@ pub(super) fn is_engine_only(variable: &OsStr) -> bool {
 
 /// A file's text without the end of its last line; none when there is no such file.
 fn read(path: &Path) -> Result<Option<String>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let message = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(message(error)),
     };
     let mut text = String::new();
     let mut limited = file.take(MAX_SECRET + 1);
-    limited.read_to_string(&mut text).map_err(told)?;
+    limited.read_to_string(&mut text).map_err(message)?;
     if text.len() as u64 > MAX_SECRET {
         return Err(format!(
             "{} is larger than {MAX_SECRET} bytes",
@@ -323,8 +323,8 @@ impl Secrets {
         let own = self.uses.get(&request.action);
         let own: &[Name] = own.map_or(&[], Vec::as_slice);
         for name in own.iter().filter(|name| self.denied(name).is_none()) {
-            let asked = self.sources.ask(name).await;
-            asked.map_err(|message| Fault::new(fault_kind::SECRET, message))?;
+            let fetched = self.sources.ask(name).await;
+            fetched.map_err(|message| Fault::new(fault_kind::SECRET, message))?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const MAX_TEXTS: usize = 256;
 /// A request with its secure inputs as they are, and what to look for in what comes back.
 pub(super) struct RevealedRequest {
     pub request: Request,
-    pub said: Arc<Mask>,
+    pub mask: Arc<Mask>,
     echoed: Mask,
 }
 
@@ -31,9 +31,9 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
     if !request.inputs.has_secure() {
         return None;
     }
-    let (mut said, mut echoed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut hidden, mut echoed) = (BTreeSet::new(), BTreeSet::new());
     collect(&request.inputs, false, &mut |text| {
-        said.extend(parts(text, SHORTEST));
+        hidden.extend(parts(text, SHORTEST));
     });
     // An author who hides all inputs of an action hides constants with them: those come back often.
     let inside = match &request.inputs {
@@ -55,7 +55,7 @@ pub(super) fn revealed(request: &Request) -> Option<RevealedRequest> {
             inputs: request.inputs.revealed(),
             ..request.clone()
         },
-        said: Arc::new(mask(said)),
+        mask: Arc::new(mask(hidden)),
         echoed: mask(echoed),
     })
 }
@@ -67,7 +67,7 @@ impl RevealedRequest {
             Ok(value) => Ok(self.output(value)),
             Err(fault) => {
                 let output = fault.output.clone().map(|output| self.output(output));
-                let masked = self.said.outcome(Err(Fault {
+                let masked = self.mask.outcome(Err(Fault {
                     output: None,
                     ..fault
                 }));

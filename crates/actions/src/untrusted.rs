@@ -34,9 +34,7 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     let shell = provider.is_some_and(|name| name.trim().eq_ignore_ascii_case("shell"));
     if !policy.shell && (shell || has("command") || has("shell_provider") || has("shell_providers"))
     {
-        return Some(String::from(
-            "a command cannot be asked here: --allow-shell",
-        ));
+        return Some(String::from("a command cannot run here: --allow-shell"));
     }
     // Its content goes to an address that the guest may choose.
     if !policy.shell && has("api_key_file") {

@@ -255,12 +255,12 @@ fn note(ports: &mut Vec<Name>, port: &Name) {
 /// The lines around a bare box, with those in it.
 fn through(id: BoxId, inside: &ScopeDrawing, outer: Vec<Line>) -> Vec<Line> {
     // What only leads to what handles its failure is an end too; what ends the run is none.
-    let goes_on = inside
+    let successful = inside
         .lines
         .iter()
         .filter(|line| line.kind != LineKind::Failed);
-    let goes_on: HashSet<BoxId> = goes_on.filter_map(|line| line.from).collect();
-    let is_last = |drawn: &&DrawnBox| !goes_on.contains(&drawn.id) && drawn.leads_on();
+    let sources: HashSet<BoxId> = successful.filter_map(|line| line.from).collect();
+    let is_last = |drawn: &&DrawnBox| !sources.contains(&drawn.id) && drawn.leads_on();
     let last: Vec<BoxId> = inside
         .boxes
         .iter()

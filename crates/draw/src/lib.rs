@@ -101,7 +101,7 @@ struct Facts {
     /// Its line in diagrams of text, open and closed.
     text: String,
     closed_text: String,
-    /// Whether it is drawn closed unless its inside is asked for.
+    /// Whether it is drawn closed unless its inside is requested.
     closed: bool,
     condition: Option<String>,
     limits: NodeLimits,

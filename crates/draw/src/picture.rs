@@ -124,21 +124,21 @@ pub struct Port {
 /// A line from a node to another one of the same frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Edge {
-    /// The id of the node that it comes from.
+    /// The id of the node at its start.
     pub from: String,
     /// The id of the node that it goes to.
     pub to: String,
-    /// What is written beside it.
+    /// The text next to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `next`; `branch`, out of a choice; `failed`, when what comes before did not succeed; `data`,
+    /// `next`; `branch`, out of a choice; `failed`, when the node before it did not succeed; `data`,
     /// from port to port of a canvas; `previous`, the same from the iteration before; `again`, from
     /// the end of an iteration to the next one; `break`, out of a loop.
     pub kind: String,
     /// Whether it leads upwards, to what ran before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
-    /// The port that it comes from.
+    /// The port at its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_port: Option<String>,
     /// The port that it goes to.
@@ -178,8 +178,8 @@ pub struct View {
 /// A view names a node with an inside that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoNode {
-    /// The id or path that was asked for.
-    pub asked: String,
+    /// The requested id or path.
+    pub name: String,
     /// Whether there is such a node, without an inside.
     pub flat: bool,
     /// The paths of those with an inside.
@@ -192,12 +192,12 @@ pub struct NoNode {
 /// The view names a node that is not there, or has no inside.
 pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
     let inside = tree::drawing(program).into_program_drawing();
-    let find = |asked: &String| inside.find(asked);
+    let find = |name: &String| inside.find(name);
     let root = view.root.as_ref().map(find).transpose()?;
     let open: Option<HashSet<BoxId>> = match &view.open {
         Open::All => None,
         Open::None => Some(HashSet::new()),
-        Open::Only(asked) => Some(asked.iter().map(find).collect::<Result<_, _>>()?),
+        Open::Only(names) => Some(names.iter().map(find).collect::<Result<_, _>>()?),
     };
     let (around, inside) = match root {
         None => (None, inside),
@@ -211,24 +211,24 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
 
 impl ScopeDrawing {
     /// A frame by its id, else by its path: loops and foreaches first, then the outermost.
-    fn find(&self, asked: &str) -> Result<BoxId, NoNode> {
+    fn find(&self, name: &str) -> Result<BoxId, NoNode> {
         let all = self.all();
-        let plain = plain(asked);
+        let plain = plain(name);
         let frame = |drawn: &&&DrawnBox| matches!(drawn.shape, BoxShape::Frame(_));
         let named = |drawn: &&&DrawnBox| drawn.facts.path == plain;
         let repeats = |drawn: &&&DrawnBox| ["loop", "foreach"].contains(&drawn.facts.kind);
         let frames = || all.iter().filter(frame);
-        let by_id = frames().find(|drawn| drawn.id.to_string() == asked);
+        let by_id = frames().find(|drawn| drawn.id.to_string() == name);
         let found = by_id
             .or_else(|| frames().filter(repeats).find(named))
             .or_else(|| frames().find(named));
         match found {
             Some(drawn) => Ok(drawn.id),
             None => Err(NoNode {
-                asked: asked.to_owned(),
+                name: name.to_owned(),
                 flat: all
                     .iter()
-                    .any(|drawn| named(&drawn) || drawn.id.to_string() == asked),
+                    .any(|drawn| named(&drawn) || drawn.id.to_string() == name),
                 known: frames().map(|drawn| drawn.facts.path.clone()).collect(),
             }),
         }

@@ -176,12 +176,12 @@ fn step(node: &Node, out: &mut String) {
 fn ports(node: &Node, out: &mut String) {
     for port in &node.ports {
         let (x, y) = (port.x, port.y);
-        let beside = if port.side == "in" { y + 14 } else { y - 7 };
+        let label_y = if port.side == "in" { y + 14 } else { y - 7 };
         let name = escaped(&fitted(&port.name, 20));
         let _ = writeln!(
             out,
             "<circle class=\"p\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>\
-             <text class=\"s\" x=\"{x}\" y=\"{beside}\" text-anchor=\"middle\">{name}</text>"
+             <text class=\"s\" x=\"{x}\" y=\"{label_y}\" text-anchor=\"middle\">{name}</text>"
         );
     }
 }

@@ -39,7 +39,7 @@ impl Engine {
 }
 
 /// Puts the store of the state directory `from`, copied, into `dir`. One that is there already is
-/// replaced only when that is asked for, and stays next to it.
+/// replaced only when that is requested, and stays next to it.
 ///
 /// # Errors
 /// [`EngineError::NoStore`], [`EngineError::StoreExists`]; store errors: `dir` is as it was then.

@@ -299,9 +299,9 @@ impl EngineBuilder {
             None => local.clone(),
         };
         let (changes, _) = tokio::sync::watch::channel(());
-        let tell = changes.clone();
+        let sender = changes.clone();
         runs.inspect()
-            .on_change(Arc::new(move || tell.send_modify(|()| ())));
+            .on_change(Arc::new(move || sender.send_modify(|()| ())));
         let inspector = Inspector::new(runs.inspect());
         let turns = connect
             .is_none()

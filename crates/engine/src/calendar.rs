@@ -393,7 +393,7 @@ fn recurring(recurrence: &Recurrence, anchor: Timestamp, after: Timestamp) -> Op
     ))
 }
 
-/// Days and weeks, at the hours and minutes that are asked for.
+/// Days and weeks, at the requested hours and minutes.
 fn by_day(
     recurrence: &Recurrence,
     start: NaiveDateTime,

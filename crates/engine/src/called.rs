@@ -151,7 +151,7 @@ impl Workflows {
             let message = format!("`{name}` was not started: {why}");
             Fault::new(fault_kind::WORKFLOW, message)
         };
-        // Where its actions are carried out is said later: here, nothing of them can be missing.
+        // Where its actions are carried out is decided later: here, nothing of them can be missing.
         let reader = Self {
             commands_only: true,
             ..self.with(&LoadOptions::default())

@@ -54,11 +54,11 @@ pub fn inspect_damaged(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadab
 pub fn raw(
     dir: impl AsRef<Path>,
     run: Option<&str>,
-    tell: &mut dyn FnMut(RawReport),
+    sink: &mut dyn FnMut(RawReport),
 ) -> Result<(), EngineError> {
     let dir = existing(dir.as_ref())?;
     let mut report = |row: windlass_store::RawRow| {
-        tell(RawReport {
+        sink(RawReport {
             key: row.key,
             what: row.what,
             bytes: row.bytes,
@@ -87,7 +87,7 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
     let names =
         |runs: &[windlass_model::model::Name]| runs.iter().map(ToString::to_string).collect();
     Ok(RepairReport {
-        kept: names(&repaired.recovered.kept),
+        retained: names(&repaired.recovered.retained),
         lost: names(&repaired.recovered.lost),
         stand_still: repaired.recovered.older,
         old: repaired.old.display().to_string(),

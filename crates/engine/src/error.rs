@@ -59,7 +59,7 @@ pub enum EngineError {
     #[error("run {run} has no loop `{path}`; it has {}", listed_names(known))]
     NoLoop {
         run: windlass_model::model::Name,
-        /// The path or name that was asked for.
+        /// The requested path or name.
         path: String,
         /// The paths of those that ran, and the names of the others.
         known: Vec<String>,
@@ -68,7 +68,7 @@ pub enum EngineError {
     #[error(
         "the graph has {} `{}`; {}",
         if .0.flat { "nothing in the node" } else { "no node" },
-        .0.asked,
+        .0.name,
         with_inside(.0)
     )]
     NoNode(NoNode),
@@ -79,7 +79,7 @@ pub enum EngineError {
     )]
     NoIteration {
         run: windlass_model::model::Name,
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// A place in a list that is none.
@@ -100,7 +100,7 @@ pub enum EngineError {
     NoVersion {
         /// The workflow.
         name: windlass_model::model::Name,
-        /// What was asked for.
+        /// The requested version.
         version: String,
     },
     /// The name now has another workflow than the one that was to be replaced.
@@ -169,7 +169,7 @@ pub enum EngineError {
     /// The engine of others that has the runs.
     #[error("{0}")]
     Elsewhere(String),
-    /// Spans cannot be sent as it was said.
+    /// Spans cannot be sent as configured.
     #[error("spans cannot be sent: {0}")]
     Otlp(String),
     /// Called outside a tokio runtime.
@@ -297,10 +297,10 @@ impl From<NoNode> for EngineError {
     }
 }
 
-/// The nodes that can be asked for instead.
+/// The nodes that can be requested instead.
 fn with_inside(error: &NoNode) -> String {
     let known = listed_names(&error.known);
-    let meant = did_you_mean_suffix(&error.asked, &error.known);
+    let meant = did_you_mean_suffix(&error.name, &error.known);
     format!("those with an inside are {known}{meant}")
 }
 

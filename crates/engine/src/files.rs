@@ -24,11 +24,11 @@ pub(super) fn gather(
     dialect: Option<Dialect>,
 ) -> Vec<Diagnostic> {
     let mut mistakes = Vec::new();
-    let mut asked = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     loop {
         let before = bundle.files.len();
         for reference in windlass_formats::references(bundle, dialect) {
-            if asked.insert((reference.span, reference.path.clone()))
+            if requested.insert((reference.span, reference.path.clone()))
                 && let Err(mistake) = add(bundle, folder, &reference)
             {
                 mistakes.push(mistake);
@@ -80,7 +80,7 @@ impl WorkflowContext {
         let connections = of_app("connections.json");
         let local = of_app("local.settings.json");
         let mut read = |file: &SourceFile| {
-            let node = windlass_formats::object_beside(file);
+            let node = windlass_formats::read_sibling_object(file);
             node.map_err(|mistake| mistakes.push(mistake)).ok()
         };
         if let Some(name) = &self.workflow {

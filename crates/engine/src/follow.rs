@@ -22,7 +22,7 @@ use windlass_value::time::Timestamp;
 const PAGE: usize = 200;
 
 /// What a follower of a run receives. After `Finished` or `Stuck` nothing more comes, nor after
-/// `Paused` unless it was asked for.
+/// `Paused` unless it was requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
@@ -39,7 +39,7 @@ pub enum Notice {
         #[serde(default)]
         retry: Option<Retry>,
     },
-    /// An event of the history; only for followers that asked for events.
+    /// An event of the history; only for followers that request events.
     Event {
         /// Its place in the history, from 1.
         sequence: u64,
@@ -160,8 +160,8 @@ pub struct Follower {
     handle: Run,
     inspector: Inspector,
     printed: mpsc::Receiver<OutputLine>,
-    /// The last event that was sent; none: events are not asked for.
-    told: Option<u64>,
+    /// The last event that was sent; none: events are not requested.
+    last_sent: Option<u64>,
     ready: VecDeque<Notice>,
     /// What follows when all events that are stored were sent. They are read a page at a time, as the client
     /// takes them.
@@ -190,7 +190,7 @@ impl Follower {
             handle,
             inspector,
             printed,
-            told: events,
+            last_sent: events,
             ready: VecDeque::new(),
             next,
             done: false,
@@ -216,7 +216,7 @@ impl Follower {
     /// The last event that was sent.
     #[must_use]
     pub fn last_event(&self) -> u64 {
-        self.told.unwrap_or(0)
+        self.last_sent.unwrap_or(0)
     }
 
     /// The run's id.
@@ -395,13 +395,13 @@ impl Follower {
     /// Reads a page of the events that were stored since the last one: from the store, so that none is missed or
     /// sent twice however late this follower joined. Returns whether there may be more.
     fn catch_up(&mut self) -> Result<bool, EngineError> {
-        let Some(last) = self.told else {
+        let Some(last) = self.last_sent else {
             return Ok(false);
         };
         let page = self.inspector.history(self.handle.id(), last, PAGE)?;
         let is_full = page.len() == PAGE;
         for (sequence, event) in page {
-            self.told = Some(sequence);
+            self.last_sent = Some(sequence);
             self.ready.push_back(Notice::Event { sequence, event });
         }
         Ok(is_full)

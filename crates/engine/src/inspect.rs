@@ -219,7 +219,7 @@ impl Inspector {
         Ok(rows)
     }
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it.
     pub(super) fn last_statuses(
         &self,
         run: &str,

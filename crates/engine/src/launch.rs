@@ -253,9 +253,10 @@ impl Launcher {
                     false => Err(failed(format!("there is a run {} already", call.child))),
                 };
             }
-            let (this, asked) = (Arc::clone(self), name.clone());
+            let (this, called_name) = (Arc::clone(self), name.clone());
             let parent = call.parent.clone();
-            let looked = tokio::task::spawn_blocking(move || this.load_called(&parent, &asked));
+            let looked =
+                tokio::task::spawn_blocking(move || this.load_called(&parent, &called_name));
             let loaded = looked.await.unwrap_or(Err(ScheduleError::Stopped.into()));
             let started = match loaded {
                 Ok((workflow, depth)) if depth > MAX_DEPTH => {

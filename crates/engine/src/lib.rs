@@ -130,7 +130,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Engine {
     /// A workflow was put.
     changed: tokio::sync::watch::Sender<()>,
-    /// A run changed after it was asked which ones did.
+    /// A run changed after the last read of the changed runs.
     changes: tokio::sync::watch::Sender<()>,
     launcher: Arc<Launcher>,
     /// The runs of this process: recovery, draining, metrics.
@@ -173,7 +173,7 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// Marked when a run changed after [`Inspector::heads`] was asked.
+    /// Marked when a run changed after the last call of [`Inspector::heads`].
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
         self.changes.subscribe()
@@ -422,7 +422,7 @@ impl Engine {
     #[doc(hidden)]
     pub async fn in_place(&self) -> Result<(), EngineError> {
         let store = Arc::clone(&self.launcher.store);
-        // A disk that hangs is asked for as long as it takes.
+        // A disk that hangs is waited for without a limit.
         let looked = tokio::task::spawn_blocking(move || store.check_present()).await;
         looked.map_or(Ok(()), |looked| Ok(looked?))
     }

@@ -57,7 +57,7 @@ pub struct LoadOptions {
     pub auto_continue: bool,
     /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
     /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
-    pub beside: Vec<SourceFile>,
+    pub siblings: Vec<SourceFile>,
     /// What relative paths of its actions are from, wherever a run continues; without it, the
     /// folder of the process.
     pub folder: Option<String>,
@@ -208,7 +208,7 @@ impl Workflows {
                 parameters: options.parameters.clone(),
                 workflow: options.workflow.clone(),
                 app_settings: options.app_settings.clone(),
-                further: options.beside.clone(),
+                further: options.siblings.clone(),
                 auto_continue: options.auto_continue,
             },
             origin: options.origin,

@@ -61,7 +61,7 @@ impl Workflows {
         missing_tokens(&registry, workflow, diagnostics);
     }
 
-    /// Warns of answers whose names are nearly those of the workflow: what was meant is asked for real. Others
+    /// Warns of answers whose names are nearly those of the workflow: the action that was meant runs for real. Others
     /// may be for other workflows.
     pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());

@@ -201,15 +201,15 @@ impl Inspector {
         version: Option<&str>,
     ) -> Result<WorkflowReport, EngineError> {
         let mut stored = self.stored_or_error(name)?;
-        if let Some(asked) = version
-            && !is_version(version_of(&stored).program, asked)
+        if let Some(requested) = version
+            && !is_version(version_of(&stored).program, requested)
         {
-            let kept = self.stored();
-            let former = kept.durable(|store| store.former_workflows(name))?;
+            let reader = self.stored();
+            let former = reader.durable(|store| store.former_workflows(name))?;
             let mut found = former.iter().rev();
-            let found = found.find(|version| is_version(version.program, asked));
+            let found = found.find(|version| is_version(version.program, requested));
             let source = match found {
-                Some(version) => kept
+                Some(version) => reader
                     .durable(|store| store.former_workflow(name, version))?
                     .map(|source| (version, source)),
                 None => None,
@@ -217,7 +217,7 @@ impl Inspector {
             let Some((version, source)) = source else {
                 return Err(EngineError::NoVersion {
                     name: stored.name,
-                    version: asked.to_owned(),
+                    version: requested.to_owned(),
                 });
             };
             (stored.source, stored.stored_at) = (source, version.stored_at);
@@ -292,12 +292,12 @@ impl Inspector {
     #[doc(hidden)]
     #[must_use]
     pub fn no_workflow(&self, name: &str) -> EngineError {
-        let kept = self.stored();
-        let kept = kept.durable(|store| store.workflows(None, MAX_COMPARED));
-        let kept = kept.unwrap_or_default();
+        let reader = self.stored();
+        let workflows = reader.durable(|store| store.workflows(None, MAX_COMPARED));
+        let workflows = workflows.unwrap_or_default();
         EngineError::NoWorkflow {
             name: Name::from(name),
-            hint: did_you_mean(name, kept.iter().map(|kept| &*kept.name)),
+            hint: did_you_mean(name, workflows.iter().map(|workflow| &*workflow.name)),
         }
     }
 }
@@ -310,12 +310,12 @@ fn version_of(stored: &StoredWorkflow) -> WorkflowVersion {
 }
 
 /// Whether a version is meant: by all of its hash, or by how that begins.
-fn is_version(program: ProgramHash, asked: &str) -> bool {
+fn is_version(program: ProgramHash, requested: &str) -> bool {
     const LEAST: usize = 6;
     let whole = program.to_string();
     let digits = whole.strip_prefix("sha256:").unwrap_or(&whole);
-    let asked = asked.strip_prefix("sha256:").unwrap_or(asked);
-    asked.len() >= LEAST && digits.starts_with(asked)
+    let requested = requested.strip_prefix("sha256:").unwrap_or(requested);
+    requested.len() >= LEAST && digits.starts_with(requested)
 }
 
 fn check_unchanged(

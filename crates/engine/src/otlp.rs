@@ -100,7 +100,7 @@ impl Exporter {
             .build()
             .map_err(|error| bad(error.to_string()))?;
         let (spans, queue) = mpsc::channel(WAITING);
-        let (flushes, asked) = mpsc::channel(1);
+        let (flushes, flush_requests) = mpsc::channel(1);
         let dropped = Arc::new(AtomicU64::new(0));
         let task = SendTask {
             client,
@@ -108,7 +108,7 @@ impl Exporter {
             service: target.service,
             dropped: Arc::clone(&dropped),
         };
-        tokio::spawn(task.run(queue, asked));
+        tokio::spawn(task.run(queue, flush_requests));
         Ok(Self {
             spans,
             dropped,

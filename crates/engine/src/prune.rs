@@ -48,7 +48,7 @@ pub struct Pruned {
 }
 
 impl Engine {
-    /// Forgets runs that have ended, while others go on. Blocks.
+    /// Prunes runs that have ended, while others continue. Blocks.
     ///
     /// # Errors
     /// Store errors; what was forgotten before stays forgotten.

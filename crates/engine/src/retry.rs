@@ -168,7 +168,7 @@ impl Engine {
     }
 }
 
-/// The foreach of which `failed-items/PATH` means the failed items; none inside: it is not said.
+/// The foreach of which `failed-items/PATH` means the failed items; none inside: it is not specified.
 fn failed_items(from: &str) -> Option<Option<&str>> {
     match from.strip_prefix(FAILED_ITEMS)? {
         "" => Some(None),

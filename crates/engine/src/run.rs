@@ -24,8 +24,8 @@ pub enum RunFailure {
         status: Status,
         error: Option<RunError>,
     },
-    /// It succeeded, and what it gives is not of the type that was asked for.
-    #[error("run {run} gave something else than was asked for: {error}")]
+    /// It succeeded, and its output is not of the requested type.
+    #[error("run {run} has an output of another type than requested: {error}")]
     Output {
         run: Name,
         /// How it differs.
@@ -81,11 +81,11 @@ impl Run {
     /// is an outcome here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
         self.only_end();
-        let mut told = None;
+        let mut failure = None;
         while let Some(update) = self.updates.try_next() {
             match self.end(update) {
                 Some(Ok(outcome)) => return Ok(outcome),
-                Some(other) => told = Some(other),
+                Some(other) => failure = Some(other),
                 None => {}
             }
         }
@@ -93,8 +93,8 @@ impl Run {
         if let Some(outcome) = self.ended()? {
             return Ok(outcome);
         }
-        if let Some(told) = told {
-            return told;
+        if let Some(failure) = failure {
+            return failure;
         }
         while let Some(update) = self.updates.next().await {
             if let Some(end) = self.end(update) {

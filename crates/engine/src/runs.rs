@@ -62,11 +62,11 @@ pub trait RunReader: Send + Sync + 'static {
     /// Which calls of a run wait until they may start, as the limits on calls have it.
     fn queued(&self, run: &str) -> Queued;
 
-    /// The runs whose headers changed, or went, since this was asked last; none when that is not
+    /// The runs whose headers changed, or went, since the last call; none when that is not
     /// known. For one asker.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
-    /// From now on this is called when the first run changes after it was asked.
+    /// Sets what is called when the first run changes after [`Self::changed_runs`].
     fn on_change(&self, wake: Wake);
 }
 

@@ -303,9 +303,9 @@ impl StartOptions {
     /// Sets the scheduled time of the run. If its id is that of this time of the saved workflow, it is one of its
     /// schedule's.
     #[must_use]
-    pub fn scheduled(mut self, kept: Option<&str>, time: Timestamp) -> Self {
+    pub fn scheduled(mut self, workflow: Option<&str>, time: Timestamp) -> Self {
         let is_of = |name: &&str| self.id.as_deref() == Some(&*run_of(name, time));
-        if let Some(name) = kept.filter(is_of) {
+        if let Some(name) = workflow.filter(is_of) {
             self = self.label(SCHEDULE_LABEL, name);
         }
         self.label(TIME_LABEL, time.to_string())
@@ -397,10 +397,10 @@ const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 fn run_of(name: &str, at: Timestamp) -> Name {
     let time = at.to_utc().format(TIME_FORMAT);
     let short = run_name(name);
-    let told_apart = if short == *name {
+    let suffix = if short == *name {
         String::new()
     } else {
         format!("-{:08x}", crc32fast::hash(name.as_bytes()))
     };
-    Name::from(format!("{short}{told_apart}-at-{time}"))
+    Name::from(format!("{short}{suffix}-at-{time}"))
 }

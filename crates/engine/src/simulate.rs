@@ -118,7 +118,7 @@ pub enum SimulatedStepKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         attempt: u32,
-        /// What was asked.
+        /// What was requested.
         inputs: Value,
         /// What was answered.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +263,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// One step; whether it was the last that is asked for.
+    /// One step; whether it was the last that is requested.
     async fn handle_event(&mut self, event: Event) -> Result<bool, EngineError> {
         let broken = |bug: Bug| ScheduleError::Broken {
             run: Name::from(RUN),
@@ -277,8 +277,8 @@ impl<'a> Simulation<'a> {
         }
         let history = step.history.clone();
         let ends = self.ends_target(&step);
-        for told in &history {
-            self.add_history_event(told);
+        for entry in &history {
+            self.add_history_event(entry);
         }
         for row in &step.iterations {
             self.iterations.insert(row.path.clone(), row.iteration + 1);
@@ -333,8 +333,8 @@ impl<'a> Simulation<'a> {
             snapshot: None,
             program: first.then(|| self.workflow.source.clone()),
         };
-        let mut kept = self.store.commit(&[commit])?;
-        Ok(kept.remove(0)?.receipt)
+        let mut committed = self.store.commit(&[commit])?;
+        Ok(committed.remove(0)?.receipt)
     }
 
     fn call(&self, request: &Request, outcome: Option<&Result<Value, Fault>>) -> SimulatedStep {
@@ -413,8 +413,8 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    fn add_history_event(&mut self, told: &HistoryEvent) {
-        let (place, what) = match &told.what {
+    fn add_history_event(&mut self, event: &HistoryEvent) {
+        let (place, what) = match &event.what {
             HistoryKind::LoopIteration {
                 path,
                 iteration,
@@ -448,7 +448,7 @@ impl<'a> Simulation<'a> {
         self.steps.push(step);
     }
 
-    /// Whether a place is the one that is asked for, or lies in it.
+    /// Whether a place is the requested one, or lies in it.
     fn is_target(&self, place: &str) -> bool {
         let Some(at) = &self.given.at else {
             return true;
@@ -460,7 +460,7 @@ impl<'a> Simulation<'a> {
         inside || named
     }
 
-    /// Whether what is asked for is over with this step.
+    /// Whether the requested action or iteration ends with this step.
     fn ends_target(&self, step: &Transition) -> bool {
         if self.given.at.is_none() {
             return false;
@@ -468,10 +468,10 @@ impl<'a> Simulation<'a> {
         let rows = step.iterations.iter();
         let mut rows = rows.map(|row| format!("{}#{}", row.path, row.iteration));
         let again = |name: &Name| {
-            let mut told = step.history.iter();
-            told.any(|told| matches!(&told.what, HistoryKind::RetryScheduled { node_name, .. } if node_name == name))
+            let mut events = step.history.iter();
+            events.any(|event| matches!(&event.what, HistoryKind::RetryScheduled { node_name, .. } if node_name == name))
         };
-        let ended = step.history.iter().filter_map(|told| match &told.what {
+        let ended = step.history.iter().filter_map(|event| match &event.what {
             HistoryKind::ActionEnded {
                 node_name,
                 path,

@@ -25,7 +25,7 @@ const SIGNALS: &str = "$signals";
 /// The member that a run takes as its input when it is given none.
 const INPUT: &str = "$input";
 
-/// How often a definition may ask for more when it got what it asked for.
+/// How often a definition may request more values after it received the previous ones.
 const MAX_ROUNDS: usize = 4;
 
 /// What a file of stubs says.

@@ -24,7 +24,7 @@ pub struct Budget {
     /// Left behind the slice.
     rest: Cell<u64>,
     granted: Cell<u64>,
-    /// Whether more was asked for than there was.
+    /// Whether more was requested than there was.
     exceeded: Cell<bool>,
     /// Whether what comes after the limit was reached has a reserve.
     recovers: bool,
@@ -133,7 +133,7 @@ impl Budget {
         outcome
     }
 
-    /// Whether more was asked for than there was, or the evaluation was called off.
+    /// Whether more was requested than there was, or the evaluation was called off.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()

@@ -406,8 +406,8 @@ fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Va
         .as_str()
         .map(str::as_bytes)
         .and_then(over_memory_json);
-    if let Some(told) = heavy {
-        return Err(wrong(format!("the values of the content would {told}")));
+    if let Some(reason) = heavy {
+        return Err(wrong(format!("the values of the content would {reason}")));
     }
     let value = match content {
         Value::String(text) => Value::from_json(text)

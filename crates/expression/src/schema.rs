@@ -1,6 +1,6 @@
 //! JSON Schema, as parseJson checks it. It fetches nothing: a `$ref` leads inside the schema.
 
-use super::schema_work::{Documents, MAX_TOLD};
+use super::schema_work::{Documents, MAX_LISTED_CHECKS};
 use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
@@ -44,8 +44,8 @@ impl Schema {
             let fourth = options.clone().with_draft(Draft::Draft4);
             // As in the later ones.
             let fourth = fourth.should_validate_formats(false);
-            let said = schema.get("$schema").is_some();
-            let fourth = (!said).then(|| fourth.build(&schema).ok()).flatten();
+            let has_draft = schema.get("$schema").is_some();
+            let fourth = (!has_draft).then(|| fourth.build(&schema).ok()).flatten();
             fourth.ok_or_else(|| shortened(&error_text(&error, "the schema"), MAX_MESSAGE))
         })?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl Schema {
         if self.validator.is_valid(&value) {
             return Ok(());
         }
-        if work > MAX_TOLD {
+        if work > MAX_LISTED_CHECKS {
             return Err(String::from(
                 "the schema has too many ways to say what does not fit",
             ));

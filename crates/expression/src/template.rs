@@ -451,8 +451,8 @@ fn parts(text: &str, nested_at: bool) -> Result<Vec<TemplatePart>, ParseError> {
     while let Some(found) = text.get(at..).and_then(|rest| rest.find("@{")) {
         let open = at + found;
         let before = text.get(at..open).unwrap_or_default();
-        if let Some(kept) = before.strip_suffix('@') {
-            literal.push_str(kept);
+        if let Some(prefix) = before.strip_suffix('@') {
+            literal.push_str(prefix);
             literal.push_str("@{");
             at = open + 2;
             continue;

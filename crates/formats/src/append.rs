@@ -116,7 +116,7 @@ fn measured(reader: &Reader<'_>, variable: &str, span: Span) -> Result<Assignmen
 }
 
 /// What a run remembers of an append. One that did not know of the last one ran at the same time:
-/// that is a fault, also where it was repeated after a crash and only the run can tell.
+/// that is a fault, also where it was repeated after a crash and only the run knows.
 pub(super) fn remember(
     reader: &Reader<'_>,
     variable: &str,

@@ -40,7 +40,7 @@ const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth
 /// What a Logic Apps definition may say as well, and nothing here does.
 const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 
-/// What is said of a command that data is rendered into.
+/// The message for a command that data is rendered into.
 pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
     env: { NAME: \"…\" } and write \"$NAME\", or use command: [program, argument]";
 

@@ -38,7 +38,7 @@ pub(super) fn reads(
             continue;
         };
         if name.is_empty() {
-            let what = "which variable of the environment this reads is not said";
+            let what = "this does not name the environment variable that it reads";
             let hint = match reader.syntax {
                 Syntax::Jinja | Syntax::Graph => {
                     "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')"

@@ -1,4 +1,4 @@
-//! The keys of a map while it is read: what was asked for is known, and the rest is reported.
+//! The keys of a map while it is read: requested keys are known, and the rest is reported.
 
 use super::reader::Reader;
 use super::vocabulary::Key;
@@ -13,7 +13,7 @@ impl Reader<'_> {
             Kind::Object(entries) => Some(Fields {
                 what: what.to_owned(),
                 entries,
-                asked: Vec::new(),
+                requested: Vec::new(),
                 any_case: self.syntax == Syntax::Azure,
             }),
             _ => {
@@ -24,11 +24,11 @@ impl Reader<'_> {
     }
 }
 
-/// A map that is being read: every key is asked for once, the rest is reported.
+/// A map that is being read: every key is requested once, the rest is reported.
 pub struct Fields<'n> {
     what: String,
     entries: &'n [Entry],
-    asked: Vec<&'static str>,
+    requested: Vec<&'static str>,
     /// Azure reads keys without case.
     any_case: bool,
 }
@@ -42,7 +42,7 @@ impl<'n> Fields<'n> {
     /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
     /// entry, but for what is a value itself.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
-        self.asked.push(key);
+        self.requested.push(key);
         self.find_entry(key)
     }
 
@@ -58,7 +58,7 @@ impl<'n> Fields<'n> {
     }
 
     fn is_known(&self, entry: &Entry) -> bool {
-        self.asked.iter().any(|key| self.is(entry, key))
+        self.requested.iter().any(|key| self.is(entry, key))
     }
 
     /// The entry of a key; null is reported as a value that was forgotten.
@@ -89,7 +89,7 @@ impl<'n> Fields<'n> {
         hint: &str,
     ) -> Option<&'n Entry> {
         if self.find_entry(key).is_none() {
-            self.asked.push(key);
+            self.requested.push(key);
             if !self.has_slip_of(key) {
                 let what = format!("{} needs `{key}`", self.what);
                 reader.error("missing-key", span, what, hint);
@@ -128,12 +128,12 @@ impl<'n> Fields<'n> {
 
     /// Keys that may be there and mean nothing.
     pub fn allow(&mut self, keys: &[&'static str]) {
-        self.asked.extend(keys);
+        self.requested.extend(keys);
     }
 
     /// The same for keys of the vocabulary.
     pub fn allow_keys(&mut self, keys: &[Key]) {
-        self.asked.extend(keys.iter().map(|key| key.name));
+        self.requested.extend(keys.iter().map(|key| key.name));
     }
 
     /// The rest belongs to something that is not done.
@@ -159,9 +159,9 @@ impl<'n> Fields<'n> {
         if reader.syntax == Syntax::Loom && entry.key.starts_with("x-") {
             return;
         }
-        let meant = self.suggested_key(&entry.key, &self.asked);
-        let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
-        let mut known = self.asked.clone();
+        let meant = self.suggested_key(&entry.key, &self.requested);
+        let near = meant.or_else(|| nearest(&entry.key, self.requested.iter().copied()));
+        let mut known = self.requested.clone();
         known.sort_unstable();
         known.dedup();
         reader.unknown_key(&self.what, entry, near, &known);

@@ -252,9 +252,9 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
 ///
 /// # Errors
 /// That mistake, with its line.
-pub fn object_beside(file: &SourceFile) -> Result<Node, Diagnostic> {
+pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
     let path = &file.path;
-    let told = |code, what: String| {
+    let refuse = |code, what: String| {
         let hint = "it must hold one object, as Logic Apps writes it";
         Err(Diagnostic::error(code, Span::START, what).hint(hint))
     };
@@ -266,11 +266,11 @@ pub fn object_beside(file: &SourceFile) -> Result<Node, Diagnostic> {
     if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
         let line = mistake.span.line;
         let what = format!("`{path}`, line {line}: {}", mistake.message);
-        return told(mistake.code, what);
+        return refuse(mistake.code, what);
     }
     match node {
         Some(node) if node.entries().is_some() => Ok(node),
-        _ => told("wrong-type", format!("`{path}` must hold one object")),
+        _ => refuse("wrong-type", format!("`{path}` must hold one object")),
     }
 }
 
@@ -294,7 +294,7 @@ pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String
 /// The files next to a definition. One of a whole app, which may be for other workflows, too, has a
 /// path that leads out of the workflow's folder.
 fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
-    let mut beside = Vec::new();
+    let mut siblings = Vec::new();
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
         let (node, mistakes) = source::parse(bundle, index);
         report(diagnostics, mistakes, Some(Dialect::Azure));
@@ -307,9 +307,9 @@ fn sibling_files(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, b
             diagnostics.push(Diagnostic::error("wrong-type", node.span, what));
         }
         let strict = !file.path.starts_with("../") && !file.path.ends_with(')');
-        beside.extend(node.map(|node| (node, strict)));
+        siblings.extend(node.map(|node| (node, strict)));
     }
-    beside
+    siblings
 }
 
 fn read_bundle(
@@ -339,9 +339,9 @@ fn read_bundle(
     }
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
-            let beside = sibling_files(bundle, &mut diagnostics);
+            let siblings = sibling_files(bundle, &mut diagnostics);
             let (workflow, found) =
-                loom::read(file, &node, &beside, dialect, caps, &mut diagnostics);
+                loom::read(file, &node, &siblings, dialect, caps, &mut diagnostics);
             *wanted = found;
             Some(workflow)
         }

@@ -139,9 +139,11 @@ impl Check<'_> {
         match &spec.delay {
             Some(Delay::Every(delay)) => self.maybe(Some(delay), span),
             Some(Delay::Server {
-                interval, asked, ..
+                interval,
+                requested,
+                ..
             }) => {
-                self.maybe(Some(asked), span);
+                self.maybe(Some(requested), span);
                 self.maybe(interval.as_ref(), span);
             }
             Some(Delay::Backoff(_)) | None => {}

@@ -13,10 +13,10 @@ use windlass_model::model::Name;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Tried)]
 pub struct DryRunResult {
-    /// What would leave: who is asked, and with which inputs. Secrets are masked.
+    /// The request that would be sent: its address and its inputs. Secrets are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
-    /// What an action gives that asks nobody.
+    /// The result of an action that sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Why it fails.

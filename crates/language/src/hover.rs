@@ -21,14 +21,14 @@ const MAX_WORDS: usize = 40;
 /// What there is to say of a place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Hover {
-    /// What it is said of.
+    /// What it describes.
     pub range: TextRange,
     /// Plain text.
     pub text: String,
-    /// The value in the iteration that was asked for.
+    /// The value in the requested iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why there is no value.
+    /// Why the value is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct Hover {
 #[must_use]
 pub fn hover(
     bundle: &Bundle,
-    said: Option<Format>,
+    format: Option<Format>,
     at: Position,
     past: Option<&IterationContext>,
 ) -> Option<Hover> {
@@ -46,10 +46,10 @@ pub fn hover(
     let lines = Lines::new(text);
     let at = lines.offset(at);
     let root = read(text);
-    let format = said.unwrap_or_else(|| dialect(bundle, None, &root, text).into());
+    let format = format.unwrap_or_else(|| dialect(bundle, None, &root, text).into());
     let names = Names::of(&root, text, format.dialect);
     let spot = spot(&root, at);
-    let asked = HoverRequest {
+    let request = HoverRequest {
         text,
         names: &names,
         at,
@@ -61,21 +61,21 @@ pub fn hover(
     if let Some(action) = named {
         return Some(Hover {
             range: lines.range(action.selection.clone()),
-            text: asked.of_action(action),
+            text: request.of_action(action),
             ..Hover::default()
         });
     }
     let (range, text, value) = match spot.at {
         LocationKind::Key(member) => {
             let schema = Schema::new(format.schema?, text);
-            let told = of_key(schema, &root, &spot, &member.name)?;
-            (member.key.clone(), told, None)
+            let description = of_key(schema, &root, &spot, &member.name)?;
+            (member.key.clone(), description, None)
         }
         LocationKind::Value(part) => {
             let Kind::Text(scalar) = &part.kind else {
                 return None;
             };
-            asked.of_text(&spot, scalar, past)?
+            request.of_text(&spot, scalar, past)?
         }
     };
     let (value, error) = match value {
@@ -99,7 +99,7 @@ fn of_key(
     name: &str,
 ) -> Option<String> {
     let rules = schema.at(root, &spot.path);
-    let said = rules.iter().find_map(|rule| schema.describe(rule));
+    let description = rules.iter().find_map(|rule| schema.describe(rule));
     let mut kinds: Vec<&str> = rules
         .iter()
         .filter_map(|rule| rule.get("type").map(types))
@@ -116,18 +116,18 @@ fn of_key(
     if rules.is_empty() {
         return None;
     }
-    let mut told = match kinds.is_empty() {
+    let mut text = match kinds.is_empty() {
         true => name.to_owned(),
         false => format!("{name}: {}", kinds.join(" or ")),
     };
-    if let Some(said) = said {
-        told.push('\n');
-        told.push_str(said);
+    if let Some(description) = description {
+        text.push('\n');
+        text.push_str(description);
     }
     if !words.is_empty() {
-        told.push_str(&format!("\none of: {}", words.join(", ")));
+        text.push_str(&format!("\none of: {}", words.join(", ")));
     }
-    Some(told)
+    Some(text)
 }
 
 type HoverText = (Range<usize>, String, Option<Result<Value, String>>);
@@ -141,23 +141,23 @@ struct HoverRequest<'a> {
 
 impl HoverRequest<'_> {
     fn of_action(&self, action: &super::names::Action) -> String {
-        let mut told = match &*action.kind {
+        let mut text = match &*action.kind {
             "" => action.name.clone(),
             kind => format!("{}: {kind}", action.name),
         };
         if let Some(title) = &action.title {
-            told.push_str(&format!("\n{title}"));
+            text.push_str(&format!("\n{title}"));
         }
         let path = self.names.path(action);
         if path != action.name {
-            told.push_str(&format!("\nin a run: {path}"));
+            text.push_str(&format!("\nin a run: {path}"));
         }
         for (what, ports) in [("inputs", &action.inputs), ("outputs", &action.outputs)] {
             if !ports.is_empty() {
-                told.push_str(&format!("\n{what}: {}", ports.join(", ")));
+                text.push_str(&format!("\n{what}: {}", ports.join(", ")));
             }
         }
-        told
+        text
     }
 
     fn of_text(
@@ -179,7 +179,7 @@ impl HoverRequest<'_> {
         };
         let word = meant.word(&region, index);
         let typed = meant.typed(&region, index);
-        let told = self.of_word(&meant, &region, &word, &typed);
+        let description = self.of_word(&meant, &region, &word, &typed);
         let call = match &typed {
             // The call that the text is given to.
             TypedToken::Argument {
@@ -206,11 +206,11 @@ impl HoverRequest<'_> {
             };
             past.value(&template)
         });
-        let range = match (&told, &value) {
+        let range = match (&description, &value) {
             (Some(_), None) if !word.is_empty() => bytes(&word),
             _ => bytes(&shown),
         };
-        Some((range, told.unwrap_or_default(), value))
+        Some((range, description.unwrap_or_default(), value))
     }
 
     /// What a word of an expression means.
@@ -270,14 +270,14 @@ impl HoverRequest<'_> {
             let found = list
                 .iter()
                 .find(|one| one.name.eq_ignore_ascii_case(name))?;
-            let mut told = format!("{what} {}", found.name);
+            let mut text = format!("{what} {}", found.name);
             if let Some(kind) = &found.kind {
-                told.push_str(&format!(": {kind}"));
+                text.push_str(&format!(": {kind}"));
             }
             if let Some(about) = &found.description {
-                told.push_str(&format!("\n{about}"));
+                text.push_str(&format!("\n{about}"));
             }
-            Some(told)
+            Some(text)
         })
     }
 }

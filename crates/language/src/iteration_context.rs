@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass_engine::report::{
-    IterationReport, Kept, StripFilter, iteration_values, masked, strip,
+    IterationReport, StoredDetail, StripFilter, iteration_values, masked, strip,
 };
 use windlass_engine::{Context, Dialect, EngineError, Inspector, now};
 use windlass_expression::{
@@ -51,7 +51,7 @@ pub fn load_iteration_context(
         context,
         seen,
         syntax,
-        whole: report.kept == Kept::Whole,
+        whole: report.stored == StoredDetail::Whole,
     })
 }
 
@@ -148,19 +148,19 @@ fn iteration_value(report: &IterationReport, input: Value, dialect: Dialect) -> 
     ])
 }
 
-/// A condition that is tried against what was kept of a loop.
+/// A condition that is tried against the stored iterations of a loop.
 enum Test {
     Parsed(Condition),
     /// An object of a definition.
     Object(Value),
 }
 
-/// What a condition would have said in the iterations of a loop that has run.
+/// What a condition would have been in the iterations of a loop that has run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionTest {
-    /// So many iterations were looked at.
+    /// The number of iterations that were checked.
     pub tried: u64,
-    /// So many are not kept whole, or lie behind the first 2,000.
+    /// The number of iterations that are not stored whole, or are behind the first 2,000.
     pub skipped: u64,
     /// The iteration after which the loop would have stopped, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ pub struct ConditionTest {
     /// The last iteration of the run's loop, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
-    /// The last iterations that were looked at, 100 at most.
+    /// The last iterations that were checked, at most 100.
     pub rows: Vec<TestedIteration>,
     /// Why it has no value in an iteration: the first such mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ pub struct TestedIteration {
 
 /// Maximum number of iterations that are checked, and that are listed.
 const MAX_TRIED: u64 = 2_000;
-const MAX_TOLD: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Tries a condition against the iterations of a loop, `outer#2/inner`, up to the first that it would
 /// have stopped after. Without `stops_when`, a loop that continues while its condition holds stops when this
@@ -211,9 +211,9 @@ pub fn test_condition(
         buckets: 1,
     };
     let whole = strip(inspector, run, &filter)?;
-    let goes_on = ["while", "while_loop", "loop"].contains(&&*whole.kind.to_lowercase());
-    let stops_when = stops_when.unwrap_or(!goes_on);
-    let mut told = ConditionTest {
+    let is_while = ["while", "while_loop", "loop"].contains(&&*whole.kind.to_lowercase());
+    let stops_when = stops_when.unwrap_or(!is_while);
+    let mut outcome = ConditionTest {
         ended_at: whole.iterations.checked_sub(1),
         ..ConditionTest::default()
     };
@@ -221,11 +221,11 @@ pub fn test_condition(
     for iteration in 0..whole.iterations.min(MAX_TRIED) {
         let found = load_iteration_context(inspector, run, &format!("{loop_path}#{iteration}"));
         if budget.is_exceeded() || budget.is_called_off() {
-            told.skipped += whole.iterations.min(MAX_TRIED) - iteration;
+            outcome.skipped += whole.iterations.min(MAX_TRIED) - iteration;
             break;
         }
         let Some(past) = found.ok().filter(|past| past.whole) else {
-            told.skipped += 1;
+            outcome.skipped += 1;
             continue;
         };
         let past = past.with_budget(budget.lend());
@@ -233,13 +233,13 @@ pub fn test_condition(
             Some(test) => test,
             None => test.insert(past.read(condition).map_err(EngineError::Input)?),
         };
-        told.tried += 1;
+        outcome.tried += 1;
         let value = past.evaluate(test);
-        if let (Err(error), None) = (&value, &told.error) {
-            told.error = Some(error.clone());
+        if let (Err(error), None) = (&value, &outcome.error) {
+            outcome.error = Some(error.clone());
         }
-        if told.rows.len() == MAX_TOLD {
-            told.rows.remove(0);
+        if outcome.rows.len() == MAX_LISTED {
+            outcome.rows.remove(0);
         }
         let values = match test {
             Test::Parsed(condition) => condition.reads(&past.context).into_iter().collect(),
@@ -247,18 +247,18 @@ pub fn test_condition(
         };
         budget.settle(past.context.budget());
         let value = value.ok();
-        told.rows.push(TestedIteration {
+        outcome.rows.push(TestedIteration {
             iteration,
             value,
             values,
         });
         if value == Some(stops_when) {
-            told.stopped_at = Some(iteration);
-            return Ok(told);
+            outcome.stopped_at = Some(iteration);
+            return Ok(outcome);
         }
     }
-    told.skipped += whole.iterations.saturating_sub(MAX_TRIED);
-    Ok(told)
+    outcome.skipped += whole.iterations.saturating_sub(MAX_TRIED);
+    Ok(outcome)
 }
 
 impl IterationContext {

@@ -55,12 +55,12 @@ impl From<Dialect> for Format {
     }
 }
 
-/// Stands in a text where something is being typed. No file has this character.
+/// Marks the place in a text where something is being typed. No file has this character.
 const MARK: char = '\u{e000}';
 
 /// The format of a text, also while it is wrong.
-fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &SketchNode, text: &str) -> Dialect {
-    if let Some(found) = said.or_else(|| {
+fn dialect(bundle: &Bundle, explicit: Option<Dialect>, root: &SketchNode, text: &str) -> Dialect {
+    if let Some(found) = explicit.or_else(|| {
         let named = root.word("dialect", text)?;
         Dialect::parse(named)
     }) {

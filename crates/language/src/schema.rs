@@ -170,13 +170,13 @@ impl<'t> Schema<'t> {
             let word = part.word(key, self.text);
             word.is_some_and(|word| word.contains(super::MARK))
         };
-        let mut asked = rule
+        let mut properties = rule
             .get("properties")
             .and_then(Value::as_object)
             .into_iter()
             .flatten();
         required.is_none_or(|keys| keys.iter().all(there))
-            && !asked.any(|(key, _)| typed(key))
+            && !properties.any(|(key, _)| typed(key))
             && self.fits(rule, part)
     }
 
@@ -216,10 +216,10 @@ impl<'t> Schema<'t> {
 
     /// What a schema or those that it refers to say in words.
     pub fn describe(self, rule: Rule) -> Option<&'static str> {
-        let said = |rule: Rule| rule.get("description").and_then(Value::as_str);
-        said(rule).or_else(|| {
+        let description = |rule: Rule| rule.get("description").and_then(Value::as_str);
+        description(rule).or_else(|| {
             let to = rule.get("$ref").and_then(Value::as_str)?;
-            said(self.resolve(to)?)
+            description(self.resolve(to)?)
         })
     }
 }

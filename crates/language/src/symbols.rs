@@ -31,13 +31,13 @@ pub struct Symbol {
 
 /// The symbols of the first file. The graph of a text that is right knows their kinds and paths best.
 #[must_use]
-pub fn symbols(bundle: &Bundle, said: Option<Dialect>, graph: Option<&Graph>) -> Vec<Symbol> {
+pub fn symbols(bundle: &Bundle, explicit: Option<Dialect>, graph: Option<&Graph>) -> Vec<Symbol> {
     let Some(file) = bundle.file(0) else {
         return Vec::new();
     };
     let text = file.content();
     let root = read(text);
-    let names = Names::of(&root, text, dialect(bundle, said, &root, text));
+    let names = Names::of(&root, text, dialect(bundle, explicit, &root, text));
     let lines = Lines::new(text);
     let nodes = graph.map(|graph| &graph.nodes).into_iter().flatten();
     // A diamond has the name of what it belongs to.

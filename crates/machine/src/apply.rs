@@ -182,7 +182,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             take_range(records, *inner);
             records.append(&mut last);
         }
-        Change::IterationKept {
+        Change::IterationStored {
             cursor,
             depth,
             name,
@@ -297,9 +297,9 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             (run.id, run.program) = own;
         }
         Change::Responded(value) => run.response = Some(value.clone()),
-        Change::SignalKept(name, payload) => run.signals.push((name.clone(), payload.clone())),
+        Change::SignalStored(name, payload) => run.signals.push((name.clone(), payload.clone())),
         Change::SignalTaken(name) => {
-            let at = run.signals.iter().position(|(kept, _)| kept == name);
+            let at = run.signals.iter().position(|(stored, _)| stored == name);
             run.signals
                 .remove(at.ok_or_else(|| Bug::new(format!("no signal {name} is stored")))?);
         }

@@ -70,7 +70,7 @@ pub enum Change {
     },
     /// The records of these actions, from the first up to the second, are of another round.
     Forgotten(CursorId, (u32, u32)),
-    /// An effect was asked for; its id is the run's next.
+    /// An effect was requested; its id is the run's next.
     EffectRequested(EffectId, PendingEffect),
     /// An effect is done: its record takes the request's inputs.
     EffectEnded {
@@ -109,7 +109,7 @@ pub enum Change {
         status: Status,
     },
     /// A value of an ended iteration is stored with the loop at this depth.
-    IterationKept {
+    IterationStored {
         cursor: CursorId,
         /// The frame's index.
         depth: u32,
@@ -217,7 +217,7 @@ pub enum Change {
     /// The run's response was recorded.
     Responded(Value),
     /// A signal came before anything waited for it.
-    SignalKept(Name, Value),
+    SignalStored(Name, Value),
     /// A stored signal was taken.
     SignalTaken(Name),
     /// The run is paused.
@@ -268,13 +268,13 @@ impl Change {
         match self {
             Self::Started { input: value, .. }
             | Self::EffectEnded { output: value, .. }
-            | Self::IterationKept { value, .. }
+            | Self::IterationStored { value, .. }
             | Self::Recorded {
                 output: Output::Value(value),
                 ..
             }
             | Self::Responded(value)
-            | Self::SignalKept(_, value) => fits(value),
+            | Self::SignalStored(_, value) => fits(value),
             Self::VariableChanged { change, .. } => match change {
                 VariableChange::Set(_, value) | VariableChange::ElementAppended(_, value) => {
                     fits(value)

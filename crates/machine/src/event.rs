@@ -31,14 +31,14 @@ pub enum Event {
         result: Result<Value, Fault>,
     },
     /// A timer's due time has come.
-    TimerFired { id: TimerId },
+    TimerFired {
+        id: TimerId,
+    },
     /// Someone sent a signal.
     Signalled(super::signal::Signal),
-    /// Someone asked for a pause.
     PauseRequested,
     /// The pause is over.
     Resumed,
-    /// Someone asked for the end.
     CancelRequested,
     /// The run's state is larger than it may be: it cannot continue.
     StateTooLarge {
@@ -177,16 +177,16 @@ impl Transition {
             .for_each(|effect| self.add_effect(effect));
     }
 
-    /// Adds an effect. What is asked for and called off in one step never starts; it is called
-    /// off all the same, for after a resume it may have been asked for before.
+    /// Adds an effect. What is requested and called off in one step never starts; it is called
+    /// off all the same, for after a resume it may have been requested before.
     pub(super) fn add_effect(&mut self, effect: Effect) {
         match &effect {
             Effect::Abort { id } => self
                 .effects
-                .retain(|asked| !matches!(asked, Effect::Start { id: asked, .. } if asked == id)),
+                .retain(|other| !matches!(other, Effect::Start { id: other, .. } if other == id)),
             Effect::Disarm { id, .. } => self
                 .effects
-                .retain(|asked| !matches!(asked, Effect::Arm { id: asked, .. } if asked == id)),
+                .retain(|other| !matches!(other, Effect::Arm { id: other, .. } if other == id)),
             Effect::Start { .. } | Effect::Arm { .. } | Effect::Finish(_) | Effect::Continue => {}
         }
         self.effects.push(effect);
@@ -254,7 +254,7 @@ pub enum HistoryKind {
     },
     /// It continues.
     RunResumed,
-    /// An attempt was asked for.
+    /// An attempt was requested.
     ActionStarted {
         /// The action.
         node_name: Name,
@@ -382,7 +382,10 @@ impl RunState {
             id: *id,
             due_at: timer.due_at,
         });
-        let goes_on = self.has_ready_cursor().then_some(Effect::Continue);
-        starts.chain(timers).chain(goes_on).filter(move |_| live)
+        let continuation = self.has_ready_cursor().then_some(Effect::Continue);
+        starts
+            .chain(timers)
+            .chain(continuation)
+            .filter(move |_| live)
     }
 }

@@ -101,10 +101,10 @@ fn is_pending(output: &Value) -> bool {
 
 fn not_json_message(output: &Value) -> String {
     let headers = output.get("headers");
-    let said = headers.and_then(|headers| headers.get("content-type")?.as_str());
-    match said {
-        Some(said) => format!("said {said}, and its body is not valid JSON"),
-        None => String::from("gave no JSON"),
+    let content_type = headers.and_then(|headers| headers.get("content-type")?.as_str());
+    match content_type {
+        Some(content_type) => format!("returned {content_type}, and its body is not valid JSON"),
+        None => String::from("returned no JSON"),
     }
 }
 

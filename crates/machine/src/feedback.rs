@@ -75,9 +75,9 @@ impl<'a> IterationHandler<'_, 'a> {
         for reference in this.spec.stop_when.references() {
             if let Reference::Action(name) = reference
                 && let Lookup::Found(output) = view.action_outputs(&name)
-                && let Some(said) = command_output(&output)
+                && let Some(text) = command_output(&output)
             {
-                printed.insert(Name::from(name), said);
+                printed.insert(Name::from(name), text);
             }
         }
         let ended = i64::try_from(ended).unwrap_or(i64::MAX);

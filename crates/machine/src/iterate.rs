@@ -229,10 +229,10 @@ impl<'a> LoopHandler<'_, 'a> {
             Delay::Server {
                 own: backoff,
                 interval,
-                asked,
+                requested,
             } => {
                 let mut longest = own(backoff)?;
-                for wait in interval.iter().chain([asked]) {
+                for wait in interval.iter().chain([requested]) {
                     longest = longest.max(computed(wait)?);
                 }
                 Ok(longest)

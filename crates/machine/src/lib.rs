@@ -82,9 +82,9 @@ pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
 pub use signal::{Signal, SignalRefusal, check_signal, is_repeated};
 pub use state::{
-    AskedQuestion, BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind,
-    GraphState, IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError,
-    RunState, RunStatus, TimerId, TimerPurpose, Wait,
+    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
+    IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, PendingQuestion,
+    RunError, RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };
 pub use usage::{BudgetKind, BudgetUse};
 pub use windlass_expression::Budget;

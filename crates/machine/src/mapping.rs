@@ -32,7 +32,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         cursor: CursorId,
         action: ActionId,
         output: Output,
-        kept: &Value,
+        collected: &Value,
     ) -> Result<Output, Fault> {
         let Some(template) = self.mapping_of(action) else {
             return Ok(output);
@@ -41,7 +41,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             Value::Object(map) => Arc::unwrap_or_clone(map),
             _ => Object::new(),
         };
-        own.insert("kept".into(), kept.clone());
+        own.insert("kept".into(), collected.clone());
         let own = Value::object(own);
         self.map_output(cursor, template, &own).map(Output::Value)
     }

@@ -39,7 +39,7 @@ pub enum Rewound {
     Beginning,
     /// It is not in the journal.
     Nowhere,
-    /// Items of these foreaches failed, and it is not said whose are meant.
+    /// Items of these foreaches failed, and it is not specified whose are meant.
     Several(Vec<String>),
 }
 

@@ -62,7 +62,7 @@ pub struct RunState {
     pub cursors: BTreeMap<CursorId, Box<Cursor>>,
     /// Those of the cursors that can continue without hearing from outside.
     pub ready: BTreeSet<CursorId>,
-    /// What it asked of the world and has not heard of.
+    /// The effects that it requested and that have not ended.
     pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
     /// What it sleeps on. Boxed as well.
     pub timers: BTreeMap<TimerId, Box<PendingTimer>>,
@@ -127,12 +127,12 @@ pub enum Wait {
         here: bool,
     },
     /// The answer to a question.
-    Question(Box<AskedQuestion>),
+    Question(Box<PendingQuestion>),
 }
 
-/// A question that a run asked people.
+/// A question to people that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
-pub struct AskedQuestion {
+pub struct PendingQuestion {
     /// The signal that answers it.
     pub signal: Name,
     /// The question itself.
@@ -146,7 +146,7 @@ impl Wait {
     pub fn signal(&self) -> Option<&Name> {
         match self {
             Self::Signal(name) => Some(name),
-            Self::Question(asked) => Some(&asked.signal),
+            Self::Question(question) => Some(&question.signal),
             Self::Ready
             | Self::Effect(_)
             | Self::Timer(_)
@@ -369,7 +369,7 @@ pub struct BranchOutcome {
     pub records: Records,
 }
 
-/// An effect that was asked for.
+/// An effect that was requested and has not ended.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct PendingEffect {
     /// The cursor that waits for it.
@@ -378,7 +378,6 @@ pub struct PendingEffect {
     pub action: Option<ActionId>,
     /// The call, as it is sent and, after a crash, sent again.
     pub request: Request,
-    /// When it was asked for.
     pub requested_at: Timestamp,
 }
 
@@ -410,7 +409,6 @@ pub enum TimerPurpose {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Someone asked.
     Requested,
     /// A loop with `on_limit: pause` reached a limit: which loop, which limit.
     Limit(String, LoopEnd),

@@ -4,7 +4,7 @@ use super::bug::{Bug, MachineResult, StepResult};
 use super::evaluate::text;
 use super::record::Output;
 use super::signal::{Signal, answer, is_repeated, is_void};
-use super::state::{AskedQuestion, CursorId, TimerPurpose, Wait};
+use super::state::{CursorId, PendingQuestion, TimerPurpose, Wait};
 use super::transition::{Next, WaitHandler};
 use crate::program::{Op, Sleep, State};
 use chrono::DateTime;
@@ -67,7 +67,7 @@ impl WaitHandler<'_, '_> {
             Some(question) => {
                 let title = question.title.as_ref();
                 let title = title.map(|title| read.eval(cursor, title)).transpose()?;
-                Wait::Question(Box::new(AskedQuestion {
+                Wait::Question(Box::new(PendingQuestion {
                     signal: name.clone(),
                     title: title.as_ref().map(text),
                     since: now,
@@ -113,7 +113,7 @@ impl WaitHandler<'_, '_> {
         let waiting = read.run.cursors.iter().find_map(|(id, cursor)| {
             let since = match &cursor.wait {
                 Wait::Signal(awaited) if *awaited == name => read.now,
-                Wait::Question(asked) if asked.signal == name => asked.since,
+                Wait::Question(question) if question.signal == name => question.since,
                 _ => return None,
             };
             Some((*id, since))

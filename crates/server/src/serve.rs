@@ -93,7 +93,7 @@ pub enum ServeError {
     /// It would be reached from elsewhere without what protects it.
     #[error("{listen} can be reached from other machines: {missing}")]
     Exposed {
-        /// The address that was asked for.
+        /// The requested address.
         listen: SocketAddr,
         /// The protection that it lacks, and the option for it.
         missing: &'static str,
@@ -112,7 +112,7 @@ pub enum ServeError {
     /// The address cannot be listened at.
     #[error("cannot listen at {listen}: {error}")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         listen: SocketAddr,
         /// What the operating system says.
         #[source]

@@ -29,8 +29,8 @@ use std::thread;
 use std::time::Duration;
 
 /// How often the lock of a closed database is tried: it may be released late on a busy machine.
-const ASKED: u32 = 1_000;
-const ASKED_EVERY: Duration = Duration::from_millis(10);
+const MAX_ATTEMPTS: u32 = 1_000;
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
@@ -190,9 +190,9 @@ impl<K: Kv> Rows<K> {
 
 /// Opens a store that this process has just closed: threads of the database may have its lock for a moment.
 fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
-    for _ in 0..ASKED {
+    for _ in 0..MAX_ATTEMPTS {
         match D::open_store(dir, StoreOptions::default()) {
-            Err(StoreError::Locked { .. }) => thread::sleep(ASKED_EVERY),
+            Err(StoreError::Locked { .. }) => thread::sleep(RETRY_INTERVAL),
             opened => return opened,
         }
     }
@@ -253,9 +253,9 @@ fn convert_to<F: Disk, T: Disk>(
         taken if taken.exists() => free_numbered_path(dir, name),
         free => free,
     };
-    let copy = |store: &Rows<F>, beside: &Path| {
-        let found = store.copy_to(beside, |store, into: &T| store.copy_into(into))?;
-        records = same(store, &T::open_store(beside, StoreOptions::default())?)?;
+    let copy = |store: &Rows<F>, staging: &Path| {
+        let found = store.copy_to(staging, |store, into: &T| store.copy_into(into))?;
+        records = same(store, &T::open_store(staging, StoreOptions::default())?)?;
         Ok(found)
     };
     replace(dir, store, copy, |path, fresh| {
@@ -299,10 +299,10 @@ pub(super) fn replace<D: Disk>(
     copy: impl FnOnce(&Rows<D>, &Path) -> Result<IntegrityReport, StoreError>,
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    let (path, beside) = (dir.join(DIRECTORY), fresh_store_path(dir));
+    let (path, staging) = (dir.join(DIRECTORY), fresh_store_path(dir));
     check_not_symlink(&path).map_err(StoreError::Io)?;
-    let fresh = beside.join(DIRECTORY);
-    let replaced = copy(&store, &beside).and_then(|found| {
+    let fresh = staging.join(DIRECTORY);
+    let replaced = copy(&store, &staging).and_then(|found| {
         if let Some(issue) = found.issues.first() {
             return Err(corrupt(&format!("{}: {}", issue.what, issue.error)));
         }
@@ -316,7 +316,7 @@ pub(super) fn replace<D: Disk>(
         put(&path, &fresh).map_err(StoreError::Io)
     });
     // What cannot be removed is removed by the next process.
-    let _ = fs::remove_dir_all(&beside);
+    let _ = fs::remove_dir_all(&staging);
     replaced
 }
 
@@ -340,17 +340,17 @@ pub fn restore(
         lock => lock.ok(),
     };
     // In a state directory of its own it is read again before it is in its place.
-    let beside = fresh_store_path(dir);
-    let _ = fs::remove_dir_all(&beside);
-    let restored = from.backup(&beside).and_then(|found| {
+    let staging = fresh_store_path(dir);
+    let _ = fs::remove_dir_all(&staging);
+    let restored = from.backup(&staging).and_then(|found| {
         if !found.issues.is_empty() {
             return Ok((found, None));
         }
         let old = free_numbered_path(dir, "store.replaced");
-        exchange(dir, &path, &beside.join(DIRECTORY), &old).map_err(StoreError::Io)?;
+        exchange(dir, &path, &staging.join(DIRECTORY), &old).map_err(StoreError::Io)?;
         Ok((found, Some(old)))
     });
-    let _ = fs::remove_dir_all(&beside);
+    let _ = fs::remove_dir_all(&staging);
     restored
 }
 

@@ -71,7 +71,7 @@ pub trait DiskStore: Store {
     /// # Errors
     /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
     /// read is in its row.
-    fn raw(&self, run: Option<&str>, tell: &mut dyn FnMut(RawRow)) -> Result<(), StoreError>;
+    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError>;
 }
 
 impl<K: Kv> DiskStore for Rows<K> {
@@ -79,8 +79,8 @@ impl<K: Kv> DiskStore for Rows<K> {
         Self::check(self)
     }
 
-    fn raw(&self, run: Option<&str>, tell: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
-        self.reader.raw(run, tell)
+    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
+        self.reader.raw(run, sink)
     }
 }
 

@@ -59,7 +59,7 @@ impl Feed {
         wake(state, known);
     }
 
-    /// Those that changed since this was asked last; none when that is not known.
+    /// Those that changed since the last call; none when that is not known.
     pub fn take(&self) -> Option<Vec<Name>> {
         let mut state = self.state();
         self.on.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A run's journal: one record a commit, with what the commit changed and what it has to tell.
+//! A run's journal: one record a commit, with what the commit changed and what it reports.
 //! The same records are what a run is loaded from, what its history is read from, and where the
 //! rows of its loops and iterations lie. A row of the store has the record of one commit, or those of
 //! several, packed. This file decodes them; `journal_walk` reads their rows, `commit` writes them, `pack` packs them,
@@ -21,7 +21,7 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// What one commit has to tell.
+/// What one commit reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The sequence number of the last event so far.
@@ -75,7 +75,7 @@ impl RetainedRows {
 
 /// The parts of a commit's record.
 struct SplitRecord {
-    /// What it has to tell, then its changes.
+    /// What it reports, then its changes.
     whole: Vec<u8>,
     /// Where the changes begin.
     changes: usize,
@@ -214,17 +214,17 @@ pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
 }
 
 impl Line {
-    /// What a commit's record has to tell.
+    /// What a commit's record reports.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
         let parts = SplitRecord::read(bytes)?;
-        let (told, mut at) = (parts.report_bytes(), 0);
+        let (report, mut at) = (parts.report_bytes(), 0);
         let line = Self {
             events: last_event(bytes)?,
-            loops: codec::decode_next(told, &mut at)?,
-            iterations: codec::decode_next(told, &mut at)?,
-            history: codec::decode_next(told, &mut at)?,
+            loops: codec::decode_next(report, &mut at)?,
+            iterations: codec::decode_next(report, &mut at)?,
+            history: codec::decode_next(report, &mut at)?,
         };
-        match told.len().saturating_sub(at) {
+        match report.len().saturating_sub(at) {
             0 => Ok(line),
             more => Err(BadRecord::Trailing(more)),
         }
@@ -384,7 +384,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it; the
     /// newest first.
     pub(super) fn statuses_back(
         &self,

@@ -172,7 +172,7 @@ impl CopiedRun {
     }
 }
 
-/// What one commit did, and what it has to tell.
+/// What one commit did, and what it reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitRecord {
     /// What changed; nothing where an earlier version stored a snapshot with it.

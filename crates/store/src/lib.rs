@@ -306,7 +306,7 @@ pub struct Committed {
     pub snapshot_bytes: Option<u64>,
 }
 
-/// Why a store could not do what was asked.
+/// Why a store could not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has the store open.
@@ -323,14 +323,14 @@ pub enum StoreError {
         /// What was found.
         reason: String,
     },
-    /// Another database keeps it than the one that was asked for.
+    /// Another database keeps it than the requested one.
     #[error("the store in {path} uses {found}, not {wanted}")]
     OtherKind {
         /// The store's directory.
         path: String,
         /// What keeps it.
         found: StoreKind,
-        /// What was asked for.
+        /// The requested one.
         wanted: StoreKind,
     },
     /// Stored bytes are not what was written.

@@ -79,11 +79,11 @@ impl<K: Kv> Rows<K> {
             self.reader.remove_under(&mut writer.batch, &key)?;
         }
         if let Some((version, source)) = former {
-            let kept = writer.batch.put(
+            let written = writer.batch.put(
                 |key| keys::former_workflow(key, &workflow.name, version),
                 |out| codec::encode(out, source),
             );
-            kept.map_err(|error| corrupt(&error.to_string()))?;
+            written.map_err(|error| corrupt(&error.to_string()))?;
         }
         replaced.count_in(&mut writer.root);
         self.make_durable(writer, || ())?;

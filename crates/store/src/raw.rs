@@ -38,7 +38,7 @@ impl<K: Kv> RowReader<K> {
     pub(super) fn raw(
         &self,
         run: Option<&str>,
-        tell: &mut dyn FnMut(RawRow),
+        sink: &mut dyn FnMut(RawRow),
     ) -> Result<(), StoreError> {
         for row in self.rows(prefixed(&[])) {
             let (key, value) = row?;
@@ -59,7 +59,7 @@ impl<K: Kv> RowReader<K> {
                 Some(Ok(text)) => (Some(text), None),
                 Some(Err(error)) => (None, Some(error.to_string())),
             };
-            tell(RawRow {
+            sink(RawRow {
                 key: hex(key),
                 what: keys::describe(key),
                 bytes: value.len() as u64,

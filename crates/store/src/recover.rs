@@ -26,7 +26,7 @@ const FULL: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecoverySummary {
     /// The runs that are in the new store.
-    pub kept: Vec<Name>,
+    pub retained: Vec<Name>,
     /// The runs that are not.
     pub lost: Vec<Name>,
     /// Whether the recovered runs may be older than they were, so that they are paused.
@@ -95,7 +95,7 @@ pub(super) fn rebuild<T: Kv>(
     });
     for run in view.all_runs() {
         if view.rebuild_run(&run, &mut writer, into, &mut out)? {
-            out.kept.push(run);
+            out.retained.push(run);
         } else {
             out.lost.push(run);
         }
@@ -151,7 +151,7 @@ impl Rows<Memory> {
     }
 
     /// Takes away what a run did after its head, when the head is an older one: it continues from
-    /// there, when it is asked to.
+    /// there, when it is resumed.
     fn cut_after_head(&self, run: &Name) {
         let Ok(Some((head, _))) = self.reader.stored_header(run) else {
             return;
@@ -351,7 +351,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Programs, named workflows and the state of workflows: those that the new store can read, as it will be asked.
+    /// Programs, named workflows and the state of workflows: those that the new store can read.
     fn rebuild_shared(
         &self,
         writer: &mut Writer,

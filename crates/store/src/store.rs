@@ -86,7 +86,7 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError>;
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it; the
     /// newest first.
     fn last_statuses(
         &self,
@@ -228,13 +228,13 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// idempotency key, changes nothing.
     fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError>;
 
-    /// The runs whose heads changed, or went, since this was asked last; none when that is not known: the
+    /// The runs whose heads changed, or went, since the last call; none when that is not known: the
     /// first time, when it was opened again, and when they are very many. For one asker.
     fn changed_runs(&self) -> Option<Vec<Name>> {
         None
     }
 
-    /// From now on this is called when the first run changes after it was asked.
+    /// Sets what is called when the first run changes after [`Self::changed_runs`].
     fn on_change(&self, _wake: Wake) {}
 
     /// While it accepts no writes, what was acknowledged, read from the disk; none when that cannot be

@@ -49,7 +49,7 @@ struct Temporal {
     tasks: Handle,
 }
 
-/// Connects to runs on Temporal. `kept` has the workflows that are stored under names.
+/// Connects to runs on Temporal. `workflows` has the workflows that are stored under names.
 ///
 /// # Errors
 /// Temporal was not reached.
@@ -57,7 +57,7 @@ pub fn connect(
     target: Target,
     wire: Wire,
     loader: Arc<dyn Loader>,
-    kept: Arc<dyn RunReader>,
+    workflows: Arc<dyn RunReader>,
 ) -> Result<Arc<dyn RunBackend>, TemporalError> {
     let tasks = own_runtime()?;
     let connection = blocking(&tasks, Connection::open(target))?;
@@ -65,7 +65,7 @@ pub fn connect(
         connection.clone(),
         wire.clone(),
         loader,
-        kept,
+        workflows,
         tasks.clone(),
     );
     Ok(Arc::new(Temporal {
@@ -102,13 +102,13 @@ impl Temporal {
                 environment: start.environment.clone(),
             },
         };
-        let asked = std::env::var(CARRY_OVER).ok();
-        let asked = asked.and_then(|number| number.parse().ok());
+        let threshold = std::env::var(CARRY_OVER).ok();
+        let threshold = threshold.and_then(|number| number.parse().ok());
         RunStart {
             source: start.source.clone(),
             program: start.loaded.program.hash,
             labels: start.labels.clone(),
-            carry_over_at: asked.unwrap_or(CARRY_OVER_AT),
+            carry_over_at: threshold.unwrap_or(CARRY_OVER_AT),
             searchable: self.connection.target.search,
             from,
             saved: start.saved.clone(),
@@ -178,8 +178,8 @@ impl Temporal {
             ..Default::default()
         };
         let (connection, name) = (self.connection.clone(), Name::from(run));
-        let told = self.on_own(async move { deliver(&connection, &name, request).await });
-        match told.await {
+        let delivery = self.on_own(async move { deliver(&connection, &name, request).await });
+        match delivery.await {
             Err(error) if error.is_unknown() => {
                 // It ended meanwhile.
                 self.refuse(run, &command).await?;
@@ -231,13 +231,13 @@ pub fn start_request(
     })
 }
 
-/// Delivers a command. One that comes while the run carries over is asked again.
+/// Delivers a command. One that comes while the run carries over is sent again.
 async fn deliver(
     connection: &Connection,
     run: &Name,
     request: service::UpdateWorkflowExecutionRequest,
 ) -> Result<RunStatus, TemporalError> {
-    let nobody = || {
+    let no_worker = || {
         TemporalError::Worker(format!(
             "no worker took it within {} seconds: start `windlass worker` for this queue",
             PATIENCE.as_secs()
@@ -246,11 +246,11 @@ async fn deliver(
     let mut tries = 0;
     loop {
         tries += 1;
-        let told = connection.update(request.clone(), PATIENCE).await;
-        let answer = match told {
+        let reply = connection.update(request.clone(), PATIENCE).await;
+        let answer = match reply {
             Ok(answer) => answer,
             Err(TemporalError::Refused(status)) => match status.code() {
-                Code::DeadlineExceeded | Code::Cancelled => return Err(nobody()),
+                Code::DeadlineExceeded | Code::Cancelled => return Err(no_worker()),
                 Code::Aborted | Code::FailedPrecondition | Code::ResourceExhausted
                     if tries < 20 =>
                 {
@@ -269,7 +269,7 @@ async fn deliver(
                 })
             }
             Some(outcome::Value::Failure(failure)) => Err(TemporalError::Worker(failure.message)),
-            None => Err(nobody()),
+            None => Err(no_worker()),
         };
     }
 }

@@ -348,7 +348,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a worker has asked for work in the last minutes.
+    /// Whether a worker has polled for work in the last minutes.
     pub async fn has_workers(&self) -> Result<bool, TemporalError> {
         let request = service::DescribeTaskQueueRequest {
             namespace: self.namespace(),

@@ -172,7 +172,7 @@ async fn carry_out(
 }
 
 /// Whether it was given to this worker so long ago that it may count as lost. Where the clocks differ,
-/// that is asked for nothing.
+/// the check can be needless.
 fn is_late(shared: &Shared, start: &Start) -> bool {
     let given = start.started_time.as_ref();
     let given = given.map_or(Timestamp(0), |at| time(at.seconds, at.nanos));

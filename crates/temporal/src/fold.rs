@@ -336,14 +336,14 @@ impl FoldState {
         let Some(mut one) = self.execution.take() else {
             return Ok(());
         };
-        let mut kept = Ok(());
+        let mut committed = Ok(());
         let taken = one.turn.take(task, &mut |hosted, step, now| {
-            if kept.is_ok() {
-                kept = self.commit_step(hosted, step, now, watchers);
+            if committed.is_ok() {
+                committed = self.commit_step(hosted, step, now, watchers);
             }
         });
         self.execution = Some(one);
-        kept?;
+        committed?;
         taken.map(drop)
     }
 

@@ -1,5 +1,5 @@
 //! Reads runs on Temporal. Their histories are folded into a store in memory, each when
-//! a caller reads it, and everything is read from there. No worker is asked.
+//! a caller reads it, and everything is read from there. No worker takes part.
 
 use super::TemporalError;
 use super::connection::Connection;
@@ -34,7 +34,7 @@ pub struct Folds {
     wire: Wire,
     loader: Arc<dyn Loader>,
     /// The workflows that are stored under names.
-    kept: Arc<dyn RunReader>,
+    workflows: Arc<dyn RunReader>,
     tasks: Handle,
     store: Arc<MemoryStore>,
     stored: StoreReader,
@@ -74,7 +74,7 @@ impl Folds {
         connection: Connection,
         wire: Wire,
         loader: Arc<dyn Loader>,
-        kept: Arc<dyn RunReader>,
+        workflows: Arc<dyn RunReader>,
         tasks: Handle,
     ) -> Self {
         let store = Arc::new(MemoryStore::default());
@@ -84,7 +84,7 @@ impl Folds {
             connection,
             wire,
             loader,
-            kept,
+            workflows,
             tasks,
             known: Mutex::default(),
             watchers: Arc::default(),
@@ -142,12 +142,12 @@ impl Folds {
         let execution = execution.map(|one| one.run_id.clone()).unwrap_or_default();
         let now = (execution.clone(), info.history_length);
         let first = known.at.as_ref().filter(|_| !known.folded.provisional);
-        let goes_on = first.is_some() && (known.whole || executions <= known.executions);
-        if goes_on && known.at.as_ref() == Some(&now) {
+        let is_continued = first.is_some() && (known.whole || executions <= known.executions);
+        if is_continued && known.at.as_ref() == Some(&now) {
             return Ok(());
         }
         let same = known.at.as_ref().is_some_and(|(at, _)| *at == execution);
-        let mut next = match (goes_on, &known.at) {
+        let mut next = match (is_continued, &known.at) {
             (true, Some((at, _))) if same || known.whole => at.clone(),
             _ => {
                 self.reset(known, run);
@@ -458,17 +458,17 @@ impl RunReader for TemporalReader {
 
     fn source(&self, program: ProgramHash) -> ReadResult<ProgramSource> {
         let found = self.0.stored.source(program);
-        found.or_else(|_| self.0.kept.source(program))
+        found.or_else(|_| self.0.workflows.source(program))
     }
 
     fn workflows(&self) -> &StoreReader {
-        self.0.kept.workflows()
+        self.0.workflows.workflows()
     }
 
     fn executes(&self, _run: &str) -> bool {
         let connection = self.0.connection.clone();
-        let asked = blocking(&self.0.tasks, async move { connection.has_workers().await });
-        asked.unwrap_or(false)
+        let answer = blocking(&self.0.tasks, async move { connection.has_workers().await });
+        answer.unwrap_or(false)
     }
 
     fn check_writable(&self) -> ReadResult<()> {

@@ -102,7 +102,7 @@ impl TemporalError {
         matches!(self, Self::Refused(status) if status.code() == Code::AlreadyExists)
     }
 
-    /// Whether Temporal does not know what was asked for.
+    /// Whether Temporal does not know the requested object.
     fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
     }

@@ -55,13 +55,13 @@ pub enum Input {
     Signal(Name, Value),
     /// An update: its id, and the command; whether it may still be refused.
     Update(String, Command, bool),
-    /// Temporal was asked to cancel it.
+    /// A request to Temporal to cancel it.
     Cancel,
     /// An effect ended.
     Done(EffectId, Result<Value, Fault>),
     /// A timer fired.
     Fired(u32),
-    /// A run was asked to end, or has ended, or never began.
+    /// A run was requested to end, or has ended, or never began.
     RunCancelled,
 }
 
@@ -142,7 +142,7 @@ pub struct Turn {
     /// execution has ordered and not got is lost with it.
     cancelling: usize,
     /// Activities to order.
-    asked: BTreeMap<EffectId, Request>,
+    requested: BTreeMap<EffectId, Request>,
     /// Timers by their number in Temporal's history.
     timers: BTreeMap<u32, TimerId>,
     /// Those that fired in this task.
@@ -178,7 +178,7 @@ impl Turn {
             in_flight: BTreeSet::new(),
             called: BTreeMap::new(),
             cancelling: 0,
-            asked: BTreeMap::new(),
+            requested: BTreeMap::new(),
             timers: BTreeMap::new(),
             fired: BTreeSet::new(),
             next_timer: 1,
@@ -191,7 +191,7 @@ impl Turn {
         }
     }
 
-    /// The request of an effect that was asked for.
+    /// The request of an effect.
     pub fn request(&self, id: EffectId) -> Option<Request> {
         let state = self.hosted.state();
         let effect = state.effects.get(&id)?;
@@ -363,14 +363,14 @@ impl Turn {
 
     /// Orders what a step asks for; returns whether it continues at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
-        let mut goes_on = false;
+        let mut is_continued = false;
         for effect in effects {
             match effect {
                 Effect::Start { id, request } => {
-                    self.asked.insert(id, request);
+                    self.requested.insert(id, request);
                 }
                 Effect::Abort { id } => {
-                    if self.asked.remove(&id).is_none() && self.in_flight.remove(&id) {
+                    if self.requested.remove(&id).is_none() && self.in_flight.remove(&id) {
                         orders.push(Order::Abort(id));
                         let called = self.called.remove(&id);
                         self.cancel_runs(called, orders);
@@ -381,12 +381,12 @@ impl Turn {
                     self.arm(id, due_at, now, orders);
                 }
                 Effect::Disarm { id, .. } => self.disarm(id, orders),
-                Effect::Continue => goes_on = true,
+                Effect::Continue => is_continued = true,
                 // The run's outcome says it, at the end of the task.
                 Effect::Finish(_) => {}
             }
         }
-        goes_on
+        is_continued
     }
 
     /// Cancels runs that were called. The worker that waits for one does so too, but it may be gone.
@@ -426,7 +426,7 @@ impl Turn {
         }
     }
 
-    /// The end of a task: the run has ended, carries over, or starts what it asked for.
+    /// The end of a task: the run has ended, carries over, or starts the requested effects.
     fn end_task(
         &mut self,
         task: &Task,
@@ -458,7 +458,7 @@ impl Turn {
         }
         self.mark(orders);
         if self.carry_over == CarryOver::Later {
-            for (id, request) in std::mem::take(&mut self.asked) {
+            for (id, request) in std::mem::take(&mut self.requested) {
                 if request.calls_workflow() {
                     let run = scheduler::child_id(&self.hosted.state().id, &request);
                     self.called.insert(id, run);

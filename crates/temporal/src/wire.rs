@@ -95,7 +95,7 @@ pub enum StartState {
     },
 }
 
-/// What an activity is asked for.
+/// The input of an activity.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ActivityInput {
     /// The program, whose sources the execution's first event has.

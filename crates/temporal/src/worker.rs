@@ -539,12 +539,12 @@ fn finish(outcome: &Outcome) -> Ordered {
     match outcome.status {
         Status::Cancelled => commands::CancelWorkflowExecution { details: None }.into(),
         Status::Failed | Status::TimedOut => {
-            let told = outcome
+            let message = outcome
                 .error
                 .as_ref()
                 .map(|error| error.fault.message.clone());
             let failure = Failure {
-                message: told.unwrap_or_else(|| outcome.status.as_str().to_owned()),
+                message: message.unwrap_or_else(|| outcome.status.as_str().to_owned()),
                 failure_info: Some(FailureInfo::ApplicationFailureInfo(
                     ApplicationFailureInfo {
                         r#type: outcome.status.as_str().to_owned(),

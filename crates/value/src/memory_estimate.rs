@@ -16,17 +16,17 @@ const MAX_RESULT_MEMORY: usize = 256 << 20;
 #[must_use]
 pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
     let [takes, most] = [estimate, limit].map(|bytes| bytes >> 20);
-    let told = format!("need about {takes} MiB of memory; the maximum is {most}");
-    (estimate > limit).then_some(told)
+    let message = format!("need about {takes} MiB of memory; the maximum is {most}");
+    (estimate > limit).then_some(message)
 }
 
 /// Why the values of this text are refused, in words that continue "its values would"; none when they
 /// are accepted, or when the text is not JSON.
 #[must_use]
 pub fn over_memory_json(text: &[u8]) -> Option<String> {
-    let told = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
+    let message = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
     let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
-    is_json.then_some(told)
+    is_json.then_some(message)
 }
 
 // Measured: what a run takes at most that is started with many of them.

@@ -187,7 +187,7 @@ impl Value {
 mod tests {
     use super::*;
 
-    /// Turns bytes around, so that one sees that it was asked.
+    /// Reverses the bytes, so that a test sees that it was called.
     struct XorSealer(u8);
 
     impl Sealer for XorSealer {

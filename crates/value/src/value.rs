@@ -291,8 +291,8 @@ impl Value {
     /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`]; and
     /// what of it no value holds.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        if let Some(told) = inexact_json(text.as_bytes()) {
-            return Err(serde::de::Error::custom(told));
+        if let Some(message) = inexact_json(text.as_bytes()) {
+            return Err(serde::de::Error::custom(message));
         }
         serde_json::from_str(text)
     }

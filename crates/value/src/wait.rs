@@ -15,7 +15,7 @@ const LEAST_INSTANT_IN_MILLIS: f64 = 1e11;
 
 /// The wait that an answer asks for: `Retry-After` (RFC 9110, 10.2.3), the headers in milliseconds of OpenAI and
 /// Azure, those of rate limits where nothing of the quota is left, and GitHub's `X-Poll-Interval`. `header` gives the
-/// value of a header by its name in small letters. None where nothing is asked for, or in no known form; a time in the
+/// value of a header by its name in small letters. None where no wait is requested, or in no known form; a time in the
 /// past is not a wait.
 pub fn requested_wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,

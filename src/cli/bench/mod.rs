@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// So many requests to start a run are under way at a time.
 const STARTS: usize = 64;
 
-/// How often a thing is done of which the median is told.
+/// The repetitions of a measurement of which the median is reported.
 const ROUNDS: usize = 10;
 
 /// What `throughput` has: loops, and iterations of each.
@@ -120,7 +120,7 @@ fn clock() -> Instant {
 }
 
 /// Asks without a delay, `count` times at most. Between the first steps and the last 20 of a million, nothing
-/// is asked.
+/// is requested.
 const STEPS: &str = "
 name: steps
 inputs: { url: { type: string }, count: { type: integer } }
@@ -259,11 +259,11 @@ impl Bench<'_> {
             );
         }
         if self.args.long {
-            // Those up to 1,100 are asked as well.
+            // The requests up to 1,100 arrive as well.
             for _ in 1_020..1_100 {
                 next_request(&target)?;
             }
-            // The others take minutes, in which nothing is asked.
+            // The others take minutes, in which no request arrives.
             let first = loop {
                 match target.next(PERIOD) {
                     Some(first) => break first,
@@ -347,15 +347,15 @@ impl Bench<'_> {
             let (begun, cpu) = (clock(), server.cpu_us());
             let mut looks = Vec::new();
             while clock() - begun < self.args.seconds.0 {
-                let asked = clock();
+                let started = clock();
                 server.client.status(&one).await?;
-                looks.push(millis(clock() - asked));
+                looks.push(millis(clock() - started));
                 sleep(Duration::from_millis(100)).await;
             }
             let seconds = (clock() - begun).as_secs_f64();
             let cpu = cpu.zip(server.cpu_us());
-            let mut asked = target.take();
-            let polls = asked.late.len() as f64;
+            let mut window = target.take();
+            let polls = window.late.len() as f64;
             let name = |what: &str| format!("{loops} loops, {what}");
             self.add_figure(
                 name("started a second"),
@@ -364,16 +364,16 @@ impl Bench<'_> {
             );
             self.add_figure(name("polls a second"), polls / seconds, "/s");
             for (what, share) in [("late p50", 0.5), ("late p99", 0.99), ("late, worst", 1.0)] {
-                self.add_figure(name(what), quantile(&mut asked.late, share), "ms");
+                self.add_figure(name(what), quantile(&mut window.late, share), "ms");
             }
             self.add_figure(
                 name("polls of the slowest loop"),
-                f64::from(asked.least),
+                f64::from(window.least),
                 "",
             );
             self.add_figure(
                 name("polls of the quickest loop"),
-                f64::from(asked.most),
+                f64::from(window.most),
                 "",
             );
             self.add_figure(name("a read, p99"), quantile(&mut looks, 0.99), "ms");
@@ -420,7 +420,7 @@ fn start_target() -> Result<Target, Failure> {
 }
 
 fn next_request(target: &Target) -> Result<Instant, Failure> {
-    let none = || Failure::Machine(io::Error::other("nothing was asked for two minutes"));
+    let none = || Failure::Machine(io::Error::other("no request arrived within two minutes"));
     target.next(PATIENCE).ok_or_else(none)
 }
 

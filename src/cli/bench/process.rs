@@ -54,7 +54,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        let mut said = String::new();
+        let mut last_line = String::new();
         if let Some(errors) = process.stderr.take() {
             let mut lines = BufReader::new(errors).lines();
             while let Some(line) = lines.next().transpose()? {
@@ -64,12 +64,12 @@ impl Server {
                     thread::spawn(move || lines.for_each(drop));
                     return Ok(Self { process, client });
                 }
-                said = line;
+                last_line = line;
             }
         }
         let _ = process.wait();
         Err(io::Error::other(format!(
-            "`windlass serve` did not start: {said}"
+            "`windlass serve` did not start: {last_line}"
         )))
     }
 

@@ -1,5 +1,5 @@
-//! The server that loops ask while they are measured: it answers all with the same JSON, and knows when it
-//! was asked by whom.
+//! The server that loops ask while they are measured: it answers all with the same JSON, and records
+//! when each loop sent a request.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,28 +11,28 @@ use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{\"status\":\"running\"}";
 
-/// Requests for `/poll/N` are counted by loop; all others are told one by one.
+/// Requests for `/poll/N` are counted by loop; all others are sent to `next` one by one.
 pub struct Target {
     pub url: String,
     seen: Arc<Mutex<RequestLog>>,
-    asked: Receiver<Instant>,
+    requests: Receiver<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct RequestLog {
-    /// By the loop's number: when it asked last, and how often.
+    /// By the loop's number: the time of its last request, and the number of its requests.
     loops: Vec<(Option<Instant>, u32)>,
     /// How much later than the period each request came, in milliseconds.
     late: Vec<f32>,
-    /// How many loops have asked at all.
+    /// The number of loops that sent a request.
     begun: usize,
 }
 
-/// What was asked in a stretch of time.
+/// The requests of an interval.
 pub struct RequestWindow {
     /// How much later than the period each request came, in milliseconds.
     pub late: Vec<f64>,
-    /// How often the loop asked that asked the least, and the most.
+    /// The smallest and the largest number of requests of a loop.
     pub least: u32,
     pub most: u32,
 }
@@ -43,7 +43,7 @@ impl Target {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let (tell, asked) = channel();
+        let (sender, requests) = channel();
         let seen: Arc<Mutex<RequestLog>> = Arc::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -53,31 +53,35 @@ impl Target {
             runtime.block_on(accept(
                 listener,
                 &Counter {
-                    tell,
+                    sender,
                     seen: counted,
                     period,
                 },
             ));
         });
-        Ok(Self { url, seen, asked })
+        Ok(Self {
+            url,
+            seen,
+            requests,
+        })
     }
 
     /// When the next request came that is none of a loop's polls; none when none comes in this time.
     pub fn next(&self, patience: Duration) -> Option<Instant> {
-        self.asked.recv_timeout(patience).ok()
+        self.requests.recv_timeout(patience).ok()
     }
 
     /// Forgets requests that were not looked at.
     pub fn forget(&self) {
-        while self.asked.try_recv().is_ok() {}
+        while self.requests.try_recv().is_ok() {}
     }
 
-    /// How many loops have asked at all.
+    /// The number of loops that sent a request.
     pub fn begun(&self) -> usize {
         self.seen().begun
     }
 
-    /// Begins to count anew, and gives what was counted. Who has asked is still known.
+    /// Returns the counts and resets them. The loops that sent a request are still known.
     pub fn take(&self) -> RequestWindow {
         let mut seen = self.seen();
         let late = std::mem::take(&mut seen.late);
@@ -95,7 +99,7 @@ impl Target {
 
 #[derive(Clone)]
 struct Counter {
-    tell: Sender<Instant>,
+    sender: Sender<Instant>,
     seen: Arc<Mutex<RequestLog>>,
     period: Duration,
 }
@@ -105,7 +109,7 @@ impl Counter {
     fn count(&self, head: &[u8]) {
         let now = Instant::now();
         let Some(number) = number(head) else {
-            let _ = self.tell.send(now);
+            let _ = self.sender.send(now);
             return;
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -162,9 +162,9 @@ impl Bench<'_> {
                     break;
                 }
                 () = sleep(Duration::from_millis(20)) => {
-                    let asked = clock();
+                    let started = clock();
                     server.client.ready().await?;
-                    let took = millis(clock() - asked);
+                    let took = millis(clock() - started);
                     worst = Some(worst.map_or(took, |worst| worst.max(took)));
                 }
             }
@@ -204,8 +204,8 @@ impl Bench<'_> {
         let mut late = Vec::new();
         for n in 0..runs {
             // Timers fire in the order in which they are due.
-            let asked = next_request(&target)? - begun;
-            late.push(millis(asked.saturating_sub(begins + due(n))));
+            let elapsed = next_request(&target)? - begun;
+            late.push(millis(elapsed.saturating_sub(begins + due(n))));
         }
         let what = format!("{runs} due in one second, late p99");
         self.add_figure(name(&what), quantile(&mut late, 0.99), "ms");

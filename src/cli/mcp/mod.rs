@@ -109,7 +109,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     });
     let served = async {
         match agent.serve(rmcp::transport::io::stdio()).await {
-            // An agent that leaves before it has said anything is no failure.
+            // An agent that leaves before its first message is no failure.
             Err(error) => screen.warn(&format!("no agent: {error}")),
             Ok(service) => {
                 if let Err(error) = service.waiting().await {
@@ -447,11 +447,11 @@ impl Agent {
         loop {
             let left = time.saturating_sub(begun.elapsed());
             let step = left.min(PROGRESS);
-            let asked = Instant::now();
+            let started = Instant::now();
             self.ask(tools::result(run, step.as_secs()), context)
                 .await?;
             let report = self.status(run, context).await?;
-            let is_early = asked.elapsed() + Duration::from_millis(500) < step;
+            let is_early = started.elapsed() + Duration::from_millis(500) < step;
             if report.status.is_final() || begun.elapsed() + Duration::from_secs(1) > time {
                 return Ok(report);
             }

@@ -18,7 +18,7 @@ enum Kind {
     Any,
 }
 
-/// An argument: its name, what it is, whether it has to be there, and what is told of it.
+/// An argument: its name, what it is, whether it has to be there, and its description.
 type Argument = (&'static str, Kind, bool, &'static str);
 
 const RUN: Argument = ("run", Kind::Text, true, "the run's id");
@@ -153,9 +153,9 @@ const TOOLS: &[Described] = tools! {
         ]
 };
 
-/// What comes of a call before anybody is asked.
+/// The result of a call before a request is sent.
 pub enum Call {
-    /// This is asked of the store's owner.
+    /// A request to the store's owner.
     Ask(Request),
     /// The answer is at hand.
     Page(&'static str),
@@ -289,7 +289,7 @@ pub fn result(run: &str, seconds: u64) -> Request {
     }
 }
 
-/// All tools, as an agent is told of them.
+/// All tools, as they are described to an agent.
 pub fn described() -> Vec<Tool> {
     let tools = TOOLS.iter();
     let tools = tools.map(|&(name, about, looks, arguments)| {
@@ -356,7 +356,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         given.chain([limit()]).collect()
     };
     let from = || number("from").map(|from| ("from", from.to_string()));
-    let asked = |what: &str, query| Request {
+    let query_run = |what: &str, query| Request {
         query,
         ..of_run(&run, what, Method::GET, None)
     };
@@ -391,19 +391,19 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             let seconds = number("seconds");
             return Ok(Call::Wait { run, seconds });
         }
-        "list_loops" => asked("/loops", Vec::new()),
+        "list_loops" => query_run("/loops", Vec::new()),
         "list_iterations" => {
             let mut query = with(&[("loop", "loop"), ("status", "status"), ("text", "contains")]);
             query.extend(from());
-            asked("/iterations", query)
+            query_run("/iterations", query)
         }
         "get_iteration" => {
             let path = text("path").map(|path| ("path", path));
-            asked("/iteration", path.into_iter().collect())
+            query_run("/iteration", path.into_iter().collect())
         }
         "get_history" => {
             let after = number("after").map(|after| ("after", after.to_string()));
-            asked("/history", after.into_iter().chain([limit()]).collect())
+            query_run("/history", after.into_iter().chain([limit()]).collect())
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();
@@ -460,7 +460,7 @@ fn page(format: Option<&str>) -> Result<Call, String> {
     Ok(Call::Page(page.text))
 }
 
-/// The body of a start. An agent's workflow is a guest's, whoever started this process.
+/// The body of a start. An agent's workflow is a guest's, whichever user started this process.
 fn start(mut given: JsonObject) -> Result<Json, String> {
     for (argument, member) in [("id", "run"), ("inputs", "input")] {
         if let Some(value) = given.remove(argument) {

@@ -60,7 +60,7 @@ async fn test_workflow(given: &JsonObject) -> Result<String, String> {
     let dialect = dialect.transpose().map_err(|error| error.to_string())?;
     let options = LoadOptions {
         dialect,
-        beside: stubs.values,
+        siblings: stubs.values,
         handlers: stubs.handlers.clone(),
         ..LoadOptions::default()
     };

@@ -19,7 +19,7 @@ pub(super) const OUTPUTS: [&str; 6] = [
 /// Where they are.
 pub(super) const LOOK: &str = "actions.look.outputs";
 
-/// Whether a workflow has the name of one that a line stands for.
+/// Whether a workflow has a name that one of these commands generates.
 pub(in crate::cli) fn is_line(workflow: &str) -> bool {
     let commands = ["poll-", "try-", "paginate-", "operation-", "events-"];
     commands.iter().any(|command| workflow.starts_with(command))
@@ -75,7 +75,7 @@ pub(super) fn render(
     text
 }
 
-/// The column, from 1, in an expression of the line that stands in this row of the file.
+/// The column, from 1, in an expression of the line that is in this row of the file.
 fn column(row: &str, expression: &str, column: u32) -> Option<u32> {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let generated = escaped(&reading(expression));
@@ -171,7 +171,7 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
     attempts(look, &args.every, args.times, None, "stdout")
 }
 
-/// So many attempts in all, whatever keeps what is asked for from being there.
+/// A policy with this number of attempts in all, whatever the reason of a failed one.
 pub(super) fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     let mut policy = match every.most {
         None => json!({ "type": "fixed", "interval": text(every.first) }),
@@ -256,13 +256,15 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
 /// What `--data` sends: JSON if it is that, else the text.
 fn request_data(data: &str) -> Result<Value, String> {
     if let Some(file) = data.strip_prefix('@') {
-        let told = "does not name a file here: write";
+        let problem = "does not name a file here: write";
         return Err(format!(
-            "`--data @{file}` {told} --data \"$(cat '{file}')\""
+            "`--data @{file}` {problem} --data \"$(cat '{file}')\""
         ));
     }
     match serde_json::from_str(data) {
-        Ok(_) if let Some(told) = inexact_json(data.as_bytes()) => Err(format!("`--data`: {told}")),
+        Ok(_) if let Some(problem) = inexact_json(data.as_bytes()) => {
+            Err(format!("`--data`: {problem}"))
+        }
         Ok(value) => Ok(without_expressions(value)),
         Err(error) if data.trim_start().starts_with(['{', '[']) => {
             Err(format!("`--data` is not valid JSON: {error}"))

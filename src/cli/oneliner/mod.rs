@@ -93,9 +93,9 @@ pub async fn operation(
     if let (Exit::Succeeded, Some(run), None) = (exit, run, &args.status_url) {
         let outcome = status::report(global, &run).await?.outcome;
         let output = outcome.map(|outcome| outcome.output);
-        let asked = history::report(global, &run, &HistoryFilter::default()).await?;
-        let has_asked = asked.forgotten > 0 || !asked.iterations.is_empty();
-        if !has_asked && !output.is_some_and(|output| operation::names_state(&output)) {
+        let history = history::report(global, &run, &HistoryFilter::default()).await?;
+        let has_polled = history.forgotten > 0 || !history.iterations.is_empty();
+        if !has_polled && !output.is_some_and(|output| operation::names_state(&output)) {
             screen.say(
                 "note: the first answer names no operation and counts as the result: --status-url says where to ask",
             );
@@ -212,7 +212,7 @@ fn times(global: &Global, given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| caps.count(Dialect::Loom))
 }
 
-/// What a header or an address has is kept with the run, and exported with it.
+/// What a header or an address has is stored with the run, and exported with it.
 fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
     let host = url.and_then(|url| url.split_once("://")?.1.split(['/', '?', '#']).next());
     let pair = host.and_then(|host| Some(host.rsplit_once('@')?.0));
@@ -381,11 +381,11 @@ async fn run_file(
     let events = EventArgs { events: None };
     let done = async {
         loop {
-            let (id, goes_on) = match &own {
+            let (id, is_existing) = match &own {
                 Some(id) => (id.clone(), false),
                 None => run_of(global, name, &workflow, folder.as_deref()).await?,
             };
-            let run = (&*id, goes_on);
+            let run = (&*id, is_existing);
             let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();
             let view = match line.prints_result {
                 true => view,
@@ -460,7 +460,7 @@ async fn begin(
     session: &mut Session,
     view: &View,
     screen: Screen,
-    (id, goes_on): (&str, bool),
+    (id, is_existing): (&str, bool),
     workflow: &Workflow,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
@@ -471,7 +471,7 @@ async fn begin(
         labels: &BTreeMap::new(),
         scheduled_time: None,
     };
-    let started = match goes_on {
+    let started = match is_existing {
         true => None,
         false => Some(session.start(&new).await),
     };

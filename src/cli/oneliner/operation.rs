@@ -1,4 +1,4 @@
-//! The workflow file that `operation` stands for: one action.
+//! The workflow file of `operation`: one action.
 
 use super::file::{reading_of, request, server_delay, text};
 use crate::cli::args::OperationArgs;

@@ -1,4 +1,4 @@
-//! The workflow file that `paginate` stands for.
+//! The workflow file of `paginate`.
 
 use super::complete::{Total, misspelt_next};
 use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
@@ -39,8 +39,8 @@ pub(super) const SAME_PAGES: u64 = 3;
 /// The file for a line whose rows go to `to`.
 pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, String> {
     if args.items.starts_with('@') {
-        let told = "`--items` is an expression without `@`, such as body.items";
-        return Err(told.to_owned());
+        let message = "`--items` is an expression without `@`, such as body.items";
+        return Err(message.to_owned());
     }
     let items = reading(&args.items);
     // A filter removes rows: the server's rows are counted before it.
@@ -342,9 +342,9 @@ impl Paging {
             }
             (None, Some(data @ Value::Object(_))) => {
                 if data.to_string().contains("${secret:") {
-                    let told = "a secret in `--data` cannot be combined with a member for the next page: \
+                    let message = "a secret in `--data` cannot be combined with a member for the next page: \
                          send it in a header, or write a file";
-                    return Err(told.to_owned());
+                    return Err(message.to_owned());
                 }
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
                 has_room(data, &path)?;
@@ -372,8 +372,8 @@ impl Paging {
                     .as_str()
                     .map_or_else(|| given.to_string(), str::to_owned);
                 let number: Result<i64, _> = text.parse();
-                let told = |_| format!("`{name}={text}` is not a number");
-                number.map(Value::from).map_err(told)?
+                let invalid = |_| format!("`{name}={text}` is not a number");
+                number.map(Value::from).map_err(invalid)?
             }
             (NextPage::Page, None) => json!(1),
             (_, None) if counts_from_one => json!(1),
@@ -467,16 +467,16 @@ fn without(url: &str, name: &str) -> (String, Option<String>) {
         return (url.to_owned(), None);
     };
     let mut given = None;
-    let mut kept = Vec::new();
+    let mut others = Vec::new();
     for pair in query.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match decoded(key) == name {
             true => given = Some(decoded(value)),
-            false => kept.push(pair),
+            false => others.push(pair),
         }
     }
     let mut url = path.to_owned();
-    for (mark, part) in [('?', kept.join("&").as_str()), ('#', fragment)] {
+    for (mark, part) in [('?', others.join("&").as_str()), ('#', fragment)] {
         if !part.is_empty() {
             url.push(mark);
             url.push_str(part);

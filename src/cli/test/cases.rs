@@ -58,7 +58,7 @@ pub fn suite(path: &Path) -> Result<Suite, Failure> {
     let file = map(&file, "a file of cases", &["workflow", "cases"]).map_err(bad)?;
     let workflow = match file.get("workflow").and_then(Value::as_str) {
         Some(name) => path.with_file_name(name),
-        None => beside(path).ok_or_else(|| {
+        None => workflow_of(path).ok_or_else(|| {
             bad(String::from(
                 "no workflow next to it: name it with `workflow: FILE`",
             ))
@@ -77,7 +77,7 @@ pub fn suite(path: &Path) -> Result<Suite, Failure> {
 }
 
 /// `poll.yaml` for `poll.test.yaml`.
-fn beside(path: &Path) -> Option<PathBuf> {
+fn workflow_of(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?.strip_suffix(".test")?;
     let ends = ["yaml", "yml", "json"].map(|end| path.with_file_name(format!("{stem}.{end}")));
     ends.into_iter().find(|path| path.is_file())
@@ -159,50 +159,50 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
 
 impl Expect {
     /// What is not as expected, in words.
-    pub fn differs(&self, told: &SimulationReport) -> Vec<String> {
+    pub fn differs(&self, report: &SimulationReport) -> Vec<String> {
         let mut found = Vec::new();
         // A case that ends badly without expecting anything of it has failed.
         let silent = ["status", "error", "next"]
             .iter()
             .all(|key| self.0.get(*key).is_none());
-        let badly = told.stopped.is_some() || !matches!(&*told.status, "Succeeded" | "Stopped");
+        let badly = report.stopped.is_some() || !matches!(&*report.status, "Succeeded" | "Stopped");
         if silent && badly {
-            found.push(format!("it is {}{}", told.status, because(told)));
+            found.push(format!("it is {}{}", report.status, because(report)));
         }
         for (key, wanted) in &self.0 {
-            let differs = one(key, wanted, told);
+            let differs = one(key, wanted, report);
             found.extend(differs);
         }
         found
     }
 }
 
-fn because(told: &SimulationReport) -> String {
-    let error = told
+fn because(report: &SimulationReport) -> String {
+    let error = report
         .error
         .as_ref()
         .map(|error| format!("{}: {}", error.kind, error.message));
-    let why = error.or_else(|| told.stopped.clone());
+    let why = error.or_else(|| report.stopped.clone());
     why.map(|why| format!(" ({why})")).unwrap_or_default()
 }
 
-fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
+fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
     let not = |what: &str, is: &Value| {
         let (is, wanted) = (short(is, 300), short(wanted, 300));
         Some(format!("{what} is {is}, not {wanted}"))
     };
     match key {
         "status" => {
-            let is = Value::text(&*told.status);
+            let is = Value::text(&*report.status);
             let same = wanted
                 .as_str()
-                .is_some_and(|word| word.eq_ignore_ascii_case(&told.status));
+                .is_some_and(|word| word.eq_ignore_ascii_case(&report.status));
             (!same)
                 .then(|| not("`status`", &is))?
-                .map(|what| what + &because(told))
+                .map(|what| what + &because(report))
         }
         "output" => {
-            let is = told.output.clone().unwrap_or_default();
+            let is = report.output.clone().unwrap_or_default();
             if is == *wanted {
                 None
             } else {
@@ -210,7 +210,7 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
             }
         }
         "error" => {
-            let is = Value::text(because(told));
+            let is = Value::text(because(report));
             let part = wanted.as_str().unwrap_or_default();
             let has = is.as_str().is_some_and(|text| text.contains(part));
             if has && !part.is_empty() {
@@ -221,17 +221,17 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
         }
         "took" => {
             let time = wanted.as_str().and_then(|text| parse_duration(text).ok());
-            let same = time.is_some_and(|time| time.as_millis() == u128::from(told.took_ms));
-            let is = Value::text(format!("{} ms", told.took_ms));
+            let same = time.is_some_and(|time| time.as_millis() == u128::from(report.took_ms));
+            let is = Value::text(format!("{} ms", report.took_ms));
             if same { None } else { not("`took`", &is) }
         }
-        "calls" => counts(wanted, "called", &|name| calls(told, name).count()),
+        "calls" => counts(wanted, "called", &|name| calls(report, name).count()),
         "iterations" => counts(wanted, "iterated", &|name| {
-            let count = told.iterations.get(name).copied().unwrap_or(0);
+            let count = report.iterations.get(name).copied().unwrap_or(0);
             usize::try_from(count).unwrap_or(usize::MAX)
         }),
         "waits" => {
-            let waits = told.steps.iter().filter_map(|step| match step.what {
+            let waits = report.steps.iter().filter_map(|step| match step.what {
                 SimulatedStepKind::Wait { ms, .. } => Some(ms),
                 _ => None,
             });
@@ -250,7 +250,7 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
             }
         }
         "state" => {
-            let is = Value::object(told.state.clone());
+            let is = Value::object(report.state.clone());
             if within(wanted, &is) {
                 None
             } else {
@@ -260,7 +260,7 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
         "inputs" => {
             let map = wanted.as_object()?;
             map.iter().find_map(|(name, wanted)| {
-                let last = calls(told, name).last();
+                let last = calls(report, name).last();
                 match last {
                     None => Some(format!("`{name}` was not called")),
                     Some(SimulatedStepKind::Call { inputs, .. }) if within(wanted, inputs) => None,
@@ -274,7 +274,7 @@ fn one(key: &str, wanted: &Value, told: &SimulationReport) -> Option<String> {
             })
         }
         _ => {
-            let words: Vec<Value> = told
+            let words: Vec<Value> = report
                 .next
                 .iter()
                 .map(|step| Value::text(word(step)))
@@ -302,10 +302,10 @@ fn word(step: &SimulatedStep) -> String {
 
 /// The calls of an action, or of one at a place; those that are next too.
 fn calls<'t>(
-    told: &'t SimulationReport,
+    report: &'t SimulationReport,
     name: &str,
 ) -> impl Iterator<Item = &'t SimulatedStepKind> {
-    let steps = told.steps.iter().chain(&told.next);
+    let steps = report.steps.iter().chain(&report.next);
     steps.filter_map(move |step| {
         let SimulatedStepKind::Call { title, .. } = &step.what else {
             return None;

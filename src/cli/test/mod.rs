@@ -52,12 +52,12 @@ fn cases_of(file: &Path) -> Option<PathBuf> {
     if stem.ends_with(".test") {
         return Some(file.to_owned());
     }
-    let beside =
+    let candidates =
         ["yaml", "yml", "json"].map(|end| file.with_file_name(format!("{stem}.test.{end}")));
-    beside.into_iter().find(|path| path.is_file())
+    candidates.into_iter().find(|path| path.is_file())
 }
 
-/// Plays a workflow once, and tells what it did and would do next.
+/// Simulates a workflow once, and reports what it did and would do next.
 async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
     let given = SimulationSpec {
@@ -73,33 +73,34 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
         scheduled_time: args.scheduled_time,
         ..SimulationSpec::default()
     };
-    let told = simulate(&workflow, &given).await?;
+    let report = simulate(&workflow, &given).await?;
     match args.output.output {
-        Format::Table => output::print(text(&told))?,
-        format => output::document(format, &told)?,
+        Format::Table => output::print(text(&report))?,
+        format => output::document(format, &report)?,
     }
-    let as_asked = told.stopped.is_none() && matches!(&*told.status, "Succeeded" | "Stopped");
-    Ok(match as_asked {
+    let has_succeeded =
+        report.stopped.is_none() && matches!(&*report.status, "Succeeded" | "Stopped");
+    Ok(match has_succeeded {
         true => Exit::Succeeded,
         false => Exit::Failed,
     })
 }
 
 /// A line for each step, and how it ended.
-pub(super) fn text(told: &SimulationReport) -> TerminalText {
+pub(super) fn text(report: &SimulationReport) -> TerminalText {
     let mut out = TerminalText::default();
-    for step in &told.steps {
+    for step in &report.steps {
         line(&mut out, "", step);
     }
-    for step in &told.next {
+    for step in &report.next {
         line(&mut out, "next  ", step);
     }
-    let took = format::duration(Duration::from_millis(told.took_ms));
-    let _ = write!(out, "{} after {took}", told.status.to_lowercase());
-    if let Some(why) = &told.stopped {
+    let took = format::duration(Duration::from_millis(report.took_ms));
+    let _ = write!(out, "{} after {took}", report.status.to_lowercase());
+    if let Some(why) = &report.stopped {
         let _ = write!(out, ": {why}");
     }
-    if let Some(error) = &told.error {
+    if let Some(error) = &report.error {
         let _ = write!(
             out,
             ": {}: {}",
@@ -107,7 +108,7 @@ pub(super) fn text(told: &SimulationReport) -> TerminalText {
             output::cut(&error.message, 300)
         );
     }
-    if let Some(given) = told.output.as_ref().filter(|given| !given.is_null()) {
+    if let Some(given) = report.output.as_ref().filter(|given| !given.is_null()) {
         let _ = write!(out, "\noutput {}", output::short(given, 2_000));
     }
     out
@@ -237,9 +238,9 @@ async fn play(
         now: case.now.unwrap_or(args.now),
         scheduled_time: case.scheduled_time.or(args.scheduled_time),
     };
-    let told = match simulate(&workflow, &given).await {
-        Ok(told) => told,
+    let report = match simulate(&workflow, &given).await {
+        Ok(report) => report,
         Err(error) => return Ok(vec![error.to_string()]),
     };
-    Ok(case.expect.differs(&told))
+    Ok(case.expect.differs(&report))
 }

@@ -600,7 +600,7 @@ fn a_bad_200_is_retried() {
     let ran = folder.run(&["run", text(&never), "--id", "never"]);
     ran.left(
         1,
-        &["`a` said application/json, and its body is not valid JSON: <html>busy</html>"],
+        &["`a` returned application/json, and its body is not valid JSON: <html>busy</html>"],
     );
     let history = folder.run(&["status", "never", "-o", "json"]).left(0, &[]);
     let status: Value = serde_json::from_str(&history.out).unwrap();
@@ -614,7 +614,7 @@ fn only_a_pending_answer_of_http_may_lack_json() {
     let file = folder.file("w.yaml", format!("actions: {{ a: {action} }}\n"));
     folder.file("stub.yaml", "look: { operation: sum, body: <html> }\n");
     let ran = folder.run(&["run", text(&file), "--stub", "stub.yaml"]);
-    ran.left(1, &["`a` gave no JSON: <html>"]);
+    ran.left(1, &["`a` returned no JSON: <html>"]);
 }
 
 #[test]

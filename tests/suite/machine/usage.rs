@@ -204,7 +204,7 @@ fn only_loops_with_such_a_limit_store_what_is_used() {
         let played = case.play();
         let changes = played.steps.iter().flat_map(|step| &step.changes);
         changes
-            .filter(|change| matches!(change, Change::IterationKept { .. }))
+            .filter(|change| matches!(change, Change::IterationStored { .. }))
             .count()
     };
     let answer = r#"{"usage":{"tokens":10}}"#;

@@ -276,7 +276,7 @@ async fn pages(server: &Server) {
 async fn whole(server: &Server) {
     let last = MANY - 1;
     let one = get(server, &format!("/v1/runs/r/iteration?path=Poll%23{last}")).await;
-    assert_eq!(one["kept"], "whole", "{one}");
+    assert_eq!(one["stored"], "whole", "{one}");
     assert_eq!(one["variables"]["n"], last);
     assert_eq!(one["result"]["Ask"]["body"]["n"], last);
     let retried = get(server, "/v1/runs/r/iteration?path=Poll%233607").await;
@@ -311,7 +311,7 @@ async fn whole(server: &Server) {
     for n in [MANY - 700, MANY - 20] {
         let one = get(server, &format!("/v1/runs/r/iteration?path=Poll%23{n}")).await;
         assert_eq!(
-            (&one["kept"], &one["variables"]["n"]),
+            (&one["stored"], &one["variables"]["n"]),
             (&json!("whole"), &json!(n)),
             "{one}"
         );

@@ -100,7 +100,7 @@ async fn of_a_cancelled_run_every_iteration_is_reached() {
         .await;
         assert_eq!(one["iteration"], n);
         assert!(one["ended_at"].is_string(), "{one}");
-        if one["kept"] == "whole" {
+        if one["stored"] == "whole" {
             assert_eq!(one["variables"]["n"], n + 1, "{one}");
         }
     }
@@ -128,11 +128,11 @@ async fn of_very_many_failures_all_are_counted_and_most_are_short() {
     for row in &rows {
         assert!(row["error"].as_str().unwrap().contains("zero"), "{row}");
     }
-    let kept = |at: usize| rows[at]["kept"].as_str().unwrap();
+    let kept = |at: usize| rows[at]["stored"].as_str().unwrap();
     assert_eq!((kept(0), kept(600)), ("row", "row"));
-    let short = rows.iter().filter(|row| row["kept"] == "summary").count();
+    let short = rows.iter().filter(|row| row["stored"] == "summary").count();
     assert!((1..3_000).contains(&short), "{short}");
-    assert_eq!(rows.last().unwrap()["kept"], "whole");
+    assert_eq!(rows.last().unwrap()["stored"], "whole");
 }
 
 #[tokio::test(flavor = "multi_thread")]

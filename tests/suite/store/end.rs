@@ -403,7 +403,7 @@ fn what_lies_behind_a_flipped_bit_comes_back() {
         let repaired = alone(|| repair(&dir)).expect(&what);
         let store = open(&dir).expect(&what);
         let behind = (0..).zip(&second.revisions).filter_map(|(run, newest)| {
-            let kept = repaired.kept.contains(&id(run));
+            let kept = repaired.retained.contains(&id(run));
             let found = || store.header(&id(run)).expect(&what).revision;
             let behind = if kept { newest - found() } else { *newest };
             (behind > 0).then_some(behind)

@@ -102,20 +102,20 @@ fn what_a_repair_keeps_is_what_was_written() {
         let again = alone(|| examine(&place)).unwrap();
         // Also where a program is lost: a run of it is kept, and says so.
         assert_eq!(again.unreadable, [], "{what}: the new store is whole");
-        assert_eq!(again.runs, repaired.kept.len() as u64, "{what}");
+        assert_eq!(again.runs, repaired.retained.len() as u64, "{what}");
         let store = open_again(&place);
         let newest_before = tally.newest;
-        let all: BTreeSet<&String> = repaired.kept.iter().chain(&repaired.lost).collect();
+        let all: BTreeSet<&String> = repaired.retained.iter().chain(&repaired.lost).collect();
         assert_eq!(
             all.len(),
-            repaired.kept.len() + repaired.lost.len(),
+            repaired.retained.len() + repaired.lost.len(),
             "{what}"
         );
         assert!(
             all.iter().all(|run| expected.contains_key(*run)),
             "{what}: {all:?}"
         );
-        for run in &repaired.kept {
+        for run in &repaired.retained {
             let stored = store.load(run).unwrap();
             let (revision, state) = &expected[run];
             if stored.header.revision == *revision {
@@ -136,7 +136,7 @@ fn what_a_repair_keeps_is_what_was_written() {
                 "{what}"
             );
         }
-        let lost = RUNS - repaired.kept.len();
+        let lost = RUNS - repaired.retained.len();
         let without = repaired.unreadable.iter();
         let without = without.filter(|one| one.what == "its program").count();
         let whole = lost == 0 && !repaired.stand_still && without == 0;
@@ -150,7 +150,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         tally.several += usize::from(tally.newest - newest_before + 1 < RUNS);
         tally.whole += usize::from(whole);
         tally.still += usize::from(repaired.stand_still);
-        tally.kept += repaired.kept.len();
+        tally.kept += repaired.retained.len();
         tally.lost += lost;
         if !whole {
             let unreadable = &repaired.unreadable;
@@ -250,7 +250,7 @@ fn a_repaired_store_always_opens() {
         let store = open_again(&place);
         let copied = store.backup(&beside).unwrap();
         assert_eq!(copied.issues, [], "{what}");
-        if repaired.kept.iter().any(|run| run == "lost") && store.program(hash(7)).is_err() {
+        if repaired.retained.iter().any(|run| run == "lost") && store.program(hash(7)).is_err() {
             // It stands still, says why, and goes on when a run of the same file brought that again.
             let header = store.header("lost").unwrap();
             assert_eq!(header.placement, Placement::Idle, "{what}");
@@ -281,7 +281,7 @@ fn a_repaired_store_goes_on() {
         store.history("run-0", 0, 999).unwrap()
     };
     let repaired = alone(|| repair(dir.path())).unwrap();
-    assert_eq!(repaired.kept.len(), RUNS);
+    assert_eq!(repaired.retained.len(), RUNS);
     assert!(!repaired.stand_still, "nothing was wrong with it");
     assert_eq!(repaired.unreadable, []);
     let store = open_again(dir.path());
@@ -433,7 +433,7 @@ fn runs_that_may_be_older_than_they_were_stand_still() {
     lose_the_end(&dir.path().join("store/mark"));
     let repaired = alone(|| repair(dir.path())).unwrap();
     assert!(repaired.stand_still);
-    assert_eq!(repaired.kept.len(), RUNS);
+    assert_eq!(repaired.retained.len(), RUNS);
     let store = open_again(dir.path());
     assert_eq!(store.runnable().unwrap(), []);
     assert_eq!(store.due(None, Timestamp(i64::MAX), 99).unwrap(), []);
@@ -470,7 +470,7 @@ fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
     drop(db);
     let repaired = alone(|| repair(dir.path())).unwrap();
     assert!(repaired.stand_still, "the root does not vouch for the head");
-    assert_eq!((repaired.kept.len(), repaired.lost.len()), (RUNS, 0));
+    assert_eq!((repaired.retained.len(), repaired.lost.len()), (RUNS, 0));
     let store = open_again(dir.path());
     let now = store.load("run-5").unwrap();
     assert_eq!(now.header.revision, was.header.revision);

@@ -49,7 +49,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the server takes work: runs of before have been recovered, runs move, its store takes writes, and it is
+         * Whether the server accepts work: earlier runs have been recovered, runs progress, its store accepts writes, and it is
          *     not stopping.
          */
         get: operations["get_readiness"];
@@ -165,7 +165,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What may stand at a place of a text: keys, values, and names, functions and members in expressions. */
+        /** Completions at a position of a text: keys, values, and names, functions and members in expressions. */
         post: operations["complete"];
         delete?: never;
         options?: never;
@@ -182,7 +182,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is kept. */
+        /** Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is stored. */
         post: operations["edit_text"];
         delete?: never;
         options?: never;
@@ -287,7 +287,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tries one action of a text, and sends nothing: what would leave, or what it gives. */
+        /** Tries one action of a text, and sends nothing: returns the request that would be sent, or its result. */
         post: operations["try_action"];
         delete?: never;
         options?: never;
@@ -338,7 +338,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Forgets runs that have ended, while others go on. */
+        /** Prunes runs that have ended, while others continue. */
         post: operations["prune_runs"];
         delete?: never;
         options?: never;
@@ -355,7 +355,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Goes on with every run that has not ended; what is paused stays so unless that is asked for. */
+        /** Resumes every run that has not ended. Paused runs stay paused unless `paused` is true. */
         post: operations["resume_all"];
         delete?: never;
         options?: never;
@@ -394,8 +394,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pauses, resumes, cancels or retries many runs. Each stands for itself: those that could not be done
-         *     are told with the reason. It is answered when all that was done is durable.
+         * Pauses, resumes, cancels or retries many runs. Each run succeeds or fails on its own; failures have a
+         *     reason. The response is sent when all changes are durable.
          */
         post: operations["bulk_runs"];
         delete?: never;
@@ -483,7 +483,7 @@ export interface paths {
          * The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
          *     Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
          *     loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
-         *     kept nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
+         *     stored nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was sent before.
          */
         get: operations["get_events"];
         put?: never;
@@ -502,8 +502,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A run in one document, to be kept or sent on: why it is where it is, its graph, how the iterations of its
-         *     loops ended, and all of a few of them. It is bounded, however large the run is.
+         * A run in one document, to store or to send: why it is where it is, its graph, how the iterations of its
+         *     loops ended, and all of a few of them. Its size is bounded, however large the run is.
          */
         get: operations["export_run"];
         put?: never;
@@ -629,7 +629,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The places that `retry` takes as `from`: the iterations and actions that the run came to, the newest first. */
+        /** The places that `retry` accepts as `from`: the iterations and actions that the run reached, the newest first. */
         get: operations["get_places"];
         put?: never;
         post?: never;
@@ -647,8 +647,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The last lines of the run's commands that run now. None is kept when its command has ended, and none is
-         *     told that may hold a secret.
+         * The last lines of the run's commands that run now. A command's lines are removed when it has ended. Lines
+         *     that may contain a secret are left out.
          */
         get: operations["get_printed"];
         put?: never;
@@ -685,7 +685,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Goes on with a run that is paused. */
+        /** Resumes a run that is paused. */
         post: operations["resume_run"];
         delete?: never;
         options?: never;
@@ -705,7 +705,7 @@ export interface paths {
         /**
          * Starts a run that failed, timed out or was cancelled once more, as a new run of the same
          *     program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
-         *     action or iteration with the state of then. The old one stays as it ended.
+         *     action or iteration with its state at that time. The old one stays as it ended.
          */
         post: operations["retry_run"];
         delete?: never;
@@ -775,8 +775,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a condition would have said in the iterations of a loop that has run, up to the one that it would
-         *     have stopped after.
+         * Evaluates a condition in the iterations of a loop that has run, up to the one after which it would have
+         *     stopped.
          */
         post: operations["test_condition"];
         delete?: never;
@@ -795,11 +795,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begins the session of a browser: the answer sets a cookie that stands for the token of this request,
-         *     or with a ticket of `windlass ui` for the one that allows everything.
+         * Begins the session of a browser: the response sets a cookie with the rights of the token of this request,
+         *     or with a ticket of `windlass ui` with all rights.
          */
         post: operations["begin_session"];
-        /** Ends the session of a browser: the answer takes its cookie away, and nobody is let in with it any more. */
+        /** Ends the session of a browser: the response removes its cookie, which is no longer accepted. */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -851,7 +851,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it. */
+        /** Checks a workflow and stores nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it. */
         post: operations["validate_workflow"];
         delete?: never;
         options?: never;
@@ -866,7 +866,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the workflows that are kept, by name. */
+        /** Lists the stored workflows, by name. */
         get: operations["list_workflows"];
         put?: never;
         post?: never;
@@ -883,15 +883,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A workflow with its text, what it takes and what bounds its loops. The header `ETag` has its version. */
+        /** A workflow with its text, its inputs and the limits of its loops. The header `ETag` has its version. */
         get: operations["get_workflow"];
         /**
-         * Keeps a workflow under a name, in place of the one that was there. Runs that were started go
-         *     on with what they were started with, and that one is kept as a former version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+         * Stores a workflow under a name, in place of the one that was there, which becomes a former version. Runs
+         *     that were started continue with their version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
          */
         put: operations["put_workflow"];
         post?: never;
-        /** Forgets a workflow and its former versions. Its runs go on. */
+        /** Deletes a workflow and its former versions. Its runs continue. */
         delete: operations["remove_workflow"];
         options?: never;
         head?: never;
@@ -1015,7 +1015,7 @@ export interface components {
             outputs?: Json;
             /** @description Where: `outer#2/inner#7/fetch`. */
             path: string;
-            /** @description What it is in besides loops: blocks, choices and the like, outermost first. */
+            /** @description The blocks and choices around it, outermost first; loops are not among them. */
             scopes?: string[];
             started_at?: components["schemas"]["Timestamp"] | null;
             /** @description How it ended, or `Running`. */
@@ -1152,14 +1152,14 @@ export interface components {
             /** @description How it is edited. */
             type: components["schemas"]["FieldKind"];
         };
-        /** @description What may stand at a place. */
+        /** @description Completions at a position. */
         Completion: {
             /** @description The items, the likeliest first. What is typed already has not been compared with them. */
             items: components["schemas"]["CompletionItem"][];
             /** @description What an item replaces. */
             range: components["schemas"]["TextRange"];
         };
-        /** @description Something that may stand there. */
+        /** @description One completion. */
         CompletionItem: {
             /** @description Its type, or how it is called. */
             detail?: string | null;
@@ -1185,10 +1185,10 @@ export interface components {
             reads: components["schemas"]["Read"][];
             /** @description As written. */
             text: string;
-            /** @description What it gave when it was last looked at. */
+            /** @description Its value at its last check. */
             value?: boolean | null;
         };
-        /** @description What a condition would have said in the iterations of a loop that has run. */
+        /** @description What a condition would have been in the iterations of a loop that has run. */
         ConditionTest: {
             /**
              * Format: int64
@@ -1197,11 +1197,11 @@ export interface components {
             ended_at?: number | null;
             /** @description Why it has no value in an iteration: the first such mistake. */
             error?: string | null;
-            /** @description The last iterations that were looked at, 100 at most. */
+            /** @description The last iterations that were checked, at most 100. */
             rows: components["schemas"]["TestedIteration"][];
             /**
              * Format: int64
-             * @description So many are not kept whole, or lie behind the first 2,000.
+             * @description The number of iterations that are not stored whole, or are behind the first 2,000.
              */
             skipped: number;
             /**
@@ -1211,7 +1211,7 @@ export interface components {
             stopped_at?: number | null;
             /**
              * Format: int64
-             * @description So many iterations were looked at.
+             * @description The number of iterations that were checked.
              */
             tried: number;
         };
@@ -1262,12 +1262,12 @@ export interface components {
             type?: string | null;
             /** @description The address of an HTTP call. */
             uri?: string | null;
-            /** @description `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once. */
+            /** @description `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` if it continues at once. */
             waits_for: string;
             /** @description Whether its run waits until there is memory for it (`--max-guest-memory`). */
             waits_for_memory?: boolean;
         };
-        /** @description What is kept under a name now. */
+        /** @description The workflow that a name has now. */
         CurrentWorkflow: {
             /** @description The text of its file. */
             text: string;
@@ -1307,8 +1307,8 @@ export interface components {
             severity: string;
         };
         /**
-         * @description What differs between two iterations: their conditions, how their actions ended, and what those were
-         *     given and gave. Variables and inputs are compared where both iterations are kept whole.
+         * @description What differs between two iterations: their conditions, how their actions ended, and their inputs
+         *     and outputs. Variables and inputs are compared if both iterations are stored whole.
          */
         DifferenceReport: {
             /** @description Where they differ, 1,000 places at most: `result.fetch.body.n`, `variables.n`. */
@@ -1329,17 +1329,17 @@ export interface components {
         Edge: {
             /** @description Whether it leads upwards, to what ran before. */
             back?: boolean;
-            /** @description The id of the node that it comes from. */
+            /** @description The id of the node at its start. */
             from: string;
-            /** @description The port that it comes from. */
+            /** @description The port at its start. */
             from_port?: string | null;
             /**
-             * @description `next`; `branch`, out of a choice; `failed`, when what comes before did not succeed; `data`,
+             * @description `next`; `branch`, out of a choice; `failed`, when the node before it did not succeed; `data`,
              *     from port to port of a canvas; `previous`, the same from the iteration before; `again`, from
              *     the end of an iteration to the next one; `break`, out of a loop.
              */
             kind: string;
-            /** @description What is written beside it. */
+            /** @description The text next to it. */
             label?: string | null;
             /**
              * @description Where the label begins: the left end of the middle of its text, which has room for 36
@@ -1379,7 +1379,7 @@ export interface components {
         } | {
             /** @description Its name; one is made where none is given. */
             name?: string | null;
-            /** @description Beside or inside of which node: its path; empty: at the top. */
+            /** @description The path of the node next to or inside of which it is added; empty: at the top. */
             node?: string;
             /** @enum {string} */
             op: "add";
@@ -1387,7 +1387,7 @@ export interface components {
             type: string;
             /** @description What it is instead of the smallest one of its type. */
             value?: Json;
-            /** @description Where it stands. */
+            /** @description Where it is. */
             where: components["schemas"]["Where"];
             /**
              * Format: double
@@ -1499,7 +1499,7 @@ export interface components {
             loops: components["schemas"]["LoopExport"][];
             /**
              * Format: int64
-             * @description How many more there are of those that are kept.
+             * @description The number of further stored loops.
              */
             more_loops: number;
             /** @description What it did outside of its loops. */
@@ -1508,7 +1508,7 @@ export interface components {
             status: components["schemas"]["StatusReport"];
         };
         /**
-         * @description How many runs of each kind a filter takes. The filter of a kind itself does not count for it: they
+         * @description The number of runs of each kind that match a filter. The filter of a kind itself does not count for it: they
          *     say what another choice would show.
          */
         Facets: {
@@ -1537,7 +1537,7 @@ export interface components {
             /** @description The action. */
             operation: string;
         };
-        /** @description An `on_failure` or `on_finish` that failed: nobody received the alert. */
+        /** @description An `on_failure` or `on_finish` that failed: no one received the alert. */
         FailedEnding: {
             /** @description `on_failure` or `on_finish`. */
             ending: string;
@@ -1643,7 +1643,7 @@ export interface components {
             failed?: number;
             /** @description The iteration or item that it is directly in: `outer#2/each#7`. */
             inside?: string | null;
-            /** @description Of a foreach: the items that are under way, 200 at most. */
+            /** @description Of a foreach: the items in flight, at most 200. */
             lanes?: components["schemas"]["LaneReport"][];
             /** @description The step's name. */
             name: string;
@@ -1722,22 +1722,22 @@ export interface components {
         } & {
             [key: string]: Json;
         };
-        /** @description A run's iterations and, when asked for, its events. */
+        /** @description A run's iterations and, if requested, its events. */
         HistoryReport: {
             /** @description The format of its workflow. */
             dialect?: string | null;
-            /** @description How many more are kept that ended before these. */
+            /** @description The number of stored iterations that ended before these. */
             earlier: number;
-            /** @description The events; none when they were not asked for. */
+            /** @description The events; absent if they were not requested. */
             events?: components["schemas"]["NumberedEvent"][] | null;
             /**
              * Format: int64
-             * @description How many iterations of these loops, from the first one on, are not kept any more.
+             * @description The number of iterations of these loops, from the first one on, that are no longer stored.
              */
             forgotten: number;
             /**
              * Format: int64
-             * @description How many of the events that were asked for are not kept any more: those before these.
+             * @description The number of requested events before these that are no longer stored.
              */
             forgotten_events: number;
             /** @description The iterations that ended, in the order they ended. */
@@ -1754,13 +1754,13 @@ export interface components {
         };
         /** @description What there is to say of a place. */
         Hover: {
-            /** @description Why there is no value. */
+            /** @description Why the value is missing. */
             error?: string | null;
-            /** @description What it is said of. */
+            /** @description What it describes. */
             range: components["schemas"]["TextRange"];
             /** @description Plain text. */
             text: string;
-            /** @description The value in the iteration that was asked for. */
+            /** @description The value in the requested iteration. */
             value?: Json;
         };
         /** @description An input that a workflow declares. */
@@ -1774,7 +1774,7 @@ export interface components {
             /** @description `any`, `string`, `integer`, `number`, `boolean`, `array` or `object`. */
             type: string;
         };
-        /** @description An iteration in a page. Its result is null where it is not kept. */
+        /** @description An iteration in a page. Its result is null if it is no longer stored. */
         IterationEntry: components["schemas"]["IterationRow"] & {
             /**
              * Format: int32
@@ -1788,8 +1788,8 @@ export interface components {
             duration_ms: number;
             /** @description Why it failed; of one that succeeded with failures, the last of those. */
             error?: string | null;
-            /** @description How much of it is kept. */
-            kept: components["schemas"]["Kept"];
+            /** @description How much of it is stored. */
+            stored: components["schemas"]["StoredDetail"];
         };
         /** @description One iteration, or what a run did outside of its loops: that has no path. A value over 64 KiB is `{"$large": {bytes, preview, pointer}}`. */
         IterationReport: {
@@ -1810,8 +1810,6 @@ export interface components {
              * @description Its number, from 0.
              */
             iteration: number;
-            /** @description How much of it is kept. */
-            kept: components["schemas"]["Kept"];
             /** @description The loop's path. */
             loop: string;
             /** @description The iteration: `outer#2/inner#7`. */
@@ -1824,6 +1822,8 @@ export interface components {
             started_at: components["schemas"]["Timestamp"];
             /** @description How it ended, or `Running`. */
             status: components["schemas"]["Progress"];
+            /** @description How much of it is stored. */
+            stored: components["schemas"]["StoredDetail"];
             /** @description The variables at its end. */
             variables?: Json;
             /** @description When it, or its loop before it, waited. */
@@ -1852,12 +1852,7 @@ export interface components {
             /** @description The run. */
             run: string;
         };
-        /**
-         * @description How much of an iteration is kept.
-         * @enum {string}
-         */
-        Kept: "whole" | "row" | "summary";
-        /** @description An item of a foreach that is under way. */
+        /** @description An item of a foreach that is in flight. */
         LaneReport: {
             /**
              * Format: int32
@@ -1936,12 +1931,9 @@ export interface components {
             next?: string | null;
             /** @description The runs. */
             runs: components["schemas"]["RunRow"][];
-            /** @description How many are asked for, on whatever page. */
+            /** @description The number of runs on all pages. */
             total: number;
-            /**
-             * @description How many go on by themselves while a process owns the store: of all that are asked for, on
-             *     whatever page.
-             */
+            /** @description The number of runs on all pages that continue automatically while a process owns the store. */
             unfinished: number;
         };
         /** @description What a loop that has ended used of a budget. */
@@ -1996,13 +1988,13 @@ export interface components {
         };
         /** @description What bounds a loop. */
         LoopLimits: {
-            /** @description When the condition is looked at: `before` or `after` each iteration. */
+            /** @description When the condition is checked: `before` or `after` each iteration. */
             checks: string;
             /** @description The condition as written. */
             condition: string;
-            /** @description What its actions may cost: a number, or the expression that gives it. */
+            /** @description Maximum cost of its actions: a number, or the expression that computes it. */
             cost?: string | null;
-            /** @description How many iterations at most: a number, or the expression that gives it. */
+            /** @description Maximum number of iterations: a number, or the expression that computes it. */
             count: string;
             /** @description What lies between two iterations. */
             delay?: string | null;
@@ -2015,9 +2007,9 @@ export interface components {
             name: string;
             /** @description What a reached limit does: `fail`, `continue`, `pause`. */
             on_limit: string;
-            /** @description How long at most: an ISO 8601 duration, or the expression that gives it. */
+            /** @description Maximum duration, in ISO 8601, or the expression that computes it. */
             timeout?: string | null;
-            /** @description How many tokens its actions may use: a number, or the expression that gives it. */
+            /** @description Maximum number of tokens of its actions: a number, or the expression that computes it. */
             tokens?: string | null;
             /** @description Its authored type. */
             type: string;
@@ -2087,7 +2079,7 @@ export interface components {
             /** @description Its authored type. */
             type: string;
         };
-        /** @description The loops of a run of which something is kept, the newest first; 1,000 at most. */
+        /** @description The loops of a run of which something is stored, the newest first; at most 1,000. */
         LoopsReport: {
             /** @description The loops. */
             loops: components["schemas"]["LoopSummary"][];
@@ -2214,11 +2206,11 @@ export interface components {
             failed_cancels?: components["schemas"]["FailedCancel"][];
             /** @description `on_failure` or `on_finish`, where it failed itself. */
             failed_endings?: components["schemas"]["FailedEnding"][];
-            /** @description The foreaches that went on after items that failed (`on_error: continue`). */
+            /** @description The foreaches that continued after failed items (`on_error: continue`). */
             failed_items?: components["schemas"]["FailedItems"][];
             /** @description The loops of a run that succeeded that ended at a limit all the same. */
             limits?: components["schemas"]["LimitReached"][];
-            /** @description What it gives. When it did not succeed: what a `Response` answered before, else null. */
+            /** @description Its output. When it did not succeed: what a `Response` answered before, else null. */
             output: Json;
             /** @description Succeeded, Failed, TimedOut or Cancelled. */
             status: components["schemas"]["Status"];
@@ -2240,7 +2232,7 @@ export interface components {
             node: string;
             /** @description Where it is in the text: a JSON pointer. */
             pointer: string;
-            /** @description Of a canvas: the ports of all nodes of the graph that it stands in. */
+            /** @description Of a canvas: the ports of all nodes of its graph. */
             ports?: components["schemas"]["PortOf"][];
             /** @description Its fields. */
             sections: components["schemas"]["Section"][];
@@ -2269,7 +2261,7 @@ export interface components {
             /** @description What a port of some types may be compared with. */
             value: components["schemas"]["Choice"][];
         };
-        /** @description Why a run stands still. */
+        /** @description Why a run is stopped. */
         PauseReport: {
             limit?: components["schemas"]["LoopEnd"] | null;
             /** @description The path of the loop that reached a limit. */
@@ -2284,14 +2276,14 @@ export interface components {
         };
         /** @description A place that a run came to. */
         PlaceReport: {
-            /** @description What `retry --from` takes: `poll#14` or `poll#14/fetch`. */
+            /** @description The value for `retry --from`: `poll#14` or `poll#14/fetch`. */
             path: string;
             /** @description `iteration` or `action`. */
             type: string;
         };
         /** @description Where a run can be retried from. */
         PlacesReport: {
-            /** @description Whether steps from before these places are no longer kept one by one. */
+            /** @description Whether steps from before these places are no longer stored one by one. */
             cut: boolean;
             /** @description The places, the newest first. */
             places: components["schemas"]["PlaceReport"][];
@@ -2437,7 +2429,7 @@ export interface components {
             /** @description Its value. */
             value: Json;
         };
-        /** @description Runs that go on. */
+        /** @description Runs that continue. */
         Resumed: {
             /** @description Their ids. */
             runs: string[];
@@ -2445,8 +2437,8 @@ export interface components {
         /** @description How a run is started again. */
         RetryRun: {
             /**
-             * @description The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
-             *     `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
+             * @description The action or iteration from which it continues, with its state at that time: `fetch`, `poll#14`,
+             *     `poll#14/fetch`, or `failed`, the action that failed the run. None: its beginning.
              */
             from?: string | null;
             /** @description The new run's id, instead of one made from the workflow's name. */
@@ -2569,7 +2561,7 @@ export interface components {
             /** @description The run. */
             run: string;
         };
-        /** @description A run to be started: of a stored workflow, or of one that comes along. */
+        /** @description A run to start: of a stored workflow, or of one in the request. */
         StartRun: {
             /** @description Reads the text as this format: `loom`, `azure`, `tea`, `canvas`. */
             dialect?: string | null;
@@ -2588,7 +2580,7 @@ export interface components {
             scheduled_time?: components["schemas"]["Timestamp"] | null;
             /**
              * @description What answers for handlers, connectors and actions of the text that nothing here answers, as
-             *     `POST /v1/language/stubs` makes it. It is not kept: a run that a restart interrupts lacks it.
+             *     `POST /v1/language/stubs` makes it. It is not stored: a run that a restart interrupts lacks it.
              */
             stubs?: Record<string, Json> | null;
             /** @description The text of a workflow, YAML or JSON, instead of a name. */
@@ -2668,7 +2660,7 @@ export interface components {
             /** @description The loops it is in, outermost first. */
             loops: components["schemas"]["LoopReport"][];
             next_due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why the store takes no writes: no run goes on until it does, which is tried again and again. */
+            /** @description Why the store accepts no writes: no run continues until it does, which is retried automatically. */
             outage?: string | null;
             outcome?: components["schemas"]["OutcomeReport"] | null;
             /** @description Whether a process executes it: one that owns the store, and that started, resumed or recovered the run. */
@@ -2694,6 +2686,11 @@ export interface components {
          * @enum {string}
          */
         Stop: "paused" | "parked" | "left";
+        /**
+         * @description How much of an iteration is stored.
+         * @enum {string}
+         */
+        StoredDetail: "whole" | "row" | "summary";
         /** @description Iterations that are shown as one. */
         StripCell: components["schemas"]["Totals"] & {
             /** @description What the condition gave, of a single iteration. */
@@ -2715,7 +2712,7 @@ export interface components {
             mean_ms?: number | null;
             /**
              * Format: int64
-             * @description The shortest, in milliseconds; none when none is kept.
+             * @description The shortest, in milliseconds; absent if none is stored.
              */
             min_ms?: number | null;
             /**
@@ -2738,7 +2735,7 @@ export interface components {
             failed_more: boolean;
             /**
              * Format: int64
-             * @description Of how many iterations nothing is kept.
+             * @description The number of iterations of which nothing is stored.
              */
             forgotten: number;
             /**
@@ -2762,7 +2759,7 @@ export interface components {
             messages: components["schemas"]["FailureCount"][];
             /** @description The run. */
             run: string;
-            /** @description Whether one is under way. */
+            /** @description Whether one is running. */
             running: boolean;
             /** @description What people call it, where that is not its name. */
             title?: string | null;
@@ -2828,9 +2825,9 @@ export interface components {
                 [key: string]: Json;
             };
         };
-        /** @description A piece of a text that is written anew. */
+        /** @description A part of a text that is replaced. */
         TextEdit: {
-            /** @description What stands there then. */
+            /** @description The new text. */
             new_text: string;
             /** @description What is replaced. */
             range: components["schemas"]["TextRange"];
@@ -2903,9 +2900,9 @@ export interface components {
         Tried: {
             /** @description Why it fails. */
             error?: string | null;
-            /** @description What would leave: who is asked, and with which inputs. Secrets are masked. */
+            /** @description The request that would be sent: its address and its inputs. Secrets are masked. */
             request?: Json;
-            /** @description What an action gives that asks nobody. */
+            /** @description The result of an action that sends nothing. */
             result?: Json;
         };
         /** @description An action of a text, and what it reads. */
@@ -2948,21 +2945,21 @@ export interface components {
             /** @description Where the new rows are. */
             new: string;
         };
-        /** @description What is said of a workflow that is only checked. */
+        /** @description The result of a check of a workflow. */
         Validation: {
             /** @description All mistakes, and what only looks wrong. */
             diagnostics: components["schemas"]["DiagnosticReport"][];
             /** @description The format that it is read as; none where that cannot be determined. */
             dialect?: string | null;
             graph?: components["schemas"]["Graph"] | null;
-            /** @description What it takes, when there is no mistake. */
+            /** @description Its inputs, if it is valid. */
             inputs: components["schemas"]["InputReport"][];
             /** @description What bounds its loops. */
             loops: components["schemas"]["LoopLimits"][];
             /** @description Whether it would be taken. */
             valid: boolean;
         };
-        /** @description A version of a kept workflow. */
+        /** @description A version of a stored workflow. */
         VersionReport: {
             /** @description Whether it is the one that is started now. */
             current: boolean;
@@ -2975,9 +2972,9 @@ export interface components {
             /** @description What it is compiled from, as a hash. */
             version: string;
         };
-        /** @description The versions of a kept workflow. */
+        /** @description The versions of a stored workflow. */
         VersionsReport: {
-            /** @description The newest first: the one that is kept now, and at least the 50 before it. */
+            /** @description The newest first: the current one, and at least the 50 before it. */
             versions: components["schemas"]["VersionReport"][];
         };
         /** @description A time in which nothing was done. */
@@ -3001,23 +2998,23 @@ export interface components {
             /** @description The workflows, by name. */
             workflows: components["schemas"]["WorkflowSummary"][];
         };
-        /** @description A workflow, what it takes, and what bounds its loops. */
+        /** @description A workflow, its inputs, and the limits of its loops. */
         WorkflowReport: {
             /** @description The format it is read as. */
             dialect: string;
             /** @description Its files: the workflow first, then those that it names. */
             files: components["schemas"]["FileReport"][];
-            /** @description What it takes. */
+            /** @description Its inputs. */
             inputs: components["schemas"]["InputReport"][];
             /** @description What bounds its loops. */
             loops: components["schemas"]["LoopLimits"][];
-            /** @description The name it is kept under. */
+            /** @description The name under which it is stored. */
             name: string;
             /** @description What it is compiled from, as a hash. */
             program: string;
             /** @description When it was put there. */
             stored_at: components["schemas"]["Timestamp"];
-            /** @description The name it gives itself. */
+            /** @description The name in its file. */
             title: string;
             /** @description What looks wrong in it, though it runs. */
             warnings: components["schemas"]["DiagnosticReport"][];
@@ -3028,12 +3025,12 @@ export interface components {
             dialect: string;
             /** @description Its file, as it was named. */
             file: string;
-            /** @description The name it is kept under. */
+            /** @description The name under which it is stored. */
             name: string;
             /** @description When it was put there. */
             stored_at: components["schemas"]["Timestamp"];
         };
-        /** @description A workflow that comes along. */
+        /** @description A workflow in the request. */
         WorkflowText: {
             /** @description Reads it as this format: `loom`, `azure`, `tea`, `canvas`. */
             dialect?: string | null;
@@ -3263,9 +3260,9 @@ export interface operations {
     dump_all: {
         parameters: {
             query?: {
-                /** @description The last so many iterations of each: 5 when none are asked for, 10000 at most. */
+                /** @description Maximum number of iterations of each run, the last ones: 5 by default, at most 10000. */
                 iterations?: number;
-                /** @description So many runs at most: 20 when none are asked for, 200 at most. */
+                /** @description Maximum number of runs: 20 by default, at most 200. */
                 limit?: number;
                 /** @description Only runs behind this one: the last of the page before. */
                 after?: string;
@@ -3304,7 +3301,7 @@ export interface operations {
                  *     all runs, as a list shows them. `*,RUN`: both.
                  */
                 runs?: string;
-                /** @description So many times a second at most: 10 when it is not said, from 0.1 to 60. */
+                /** @description Maximum number of updates a second: 10 by default, from 0.1 to 60. */
                 max_hz?: number;
                 /** @description The last event that is known, where no `Last-Event-ID` can be sent. */
                 after?: string;
@@ -3819,17 +3816,17 @@ export interface operations {
                 since?: components["schemas"]["Timestamp"];
                 /** @description Only runs that were started before this instant (RFC 3339). */
                 until?: components["schemas"]["Timestamp"];
-                /** @description Only runs that should go on, and that nothing has moved since this instant (RFC 3339). */
+                /** @description Only runs that should progress, and have not since this instant (RFC 3339). */
                 stuck_since?: components["schemas"]["Timestamp"];
                 /** @description Only these runs; several with commas between them, 200 at most. */
                 runs?: string;
                 /** @description Whether the runs are counted by status, by workflow and by hour too. */
                 facets?: boolean;
-                /** @description Whether it is told what each run is at: its loop, what it waits for, why it failed. */
+                /** @description Whether each run has its current activity: its loop, what it waits for, why it failed. */
                 detail?: boolean;
-                /** @description So many of the newest are left out. */
+                /** @description Number of the newest runs to skip. */
                 offset?: number;
-                /** @description So many at most: 50 when none are asked for, 1000 at most. */
+                /** @description Maximum number of runs: 50 by default, at most 1000. */
                 limit?: number;
                 /** @description Where the page begins: `next` of the page before. */
                 after?: string;
@@ -4073,7 +4070,7 @@ export interface operations {
     get_dump: {
         parameters: {
             query?: {
-                /** @description The last so many iterations: 5 when none are asked for, 10000 at most. */
+                /** @description Maximum number of iterations, the last ones: 5 by default, at most 10000. */
                 iterations?: number;
             };
             header?: never;
@@ -4123,7 +4120,7 @@ export interface operations {
                 history?: boolean;
             };
             header?: {
-                /** @description The last event that is known */
+                /** @description The last event that the client received */
                 "Last-Event-ID"?: string | null;
             };
             path: {
@@ -4240,7 +4237,7 @@ export interface operations {
                     "application/json": components["schemas"]["Graph"];
                 };
             };
-            /** @description No node that is asked for is there, or it has no inside */
+            /** @description A requested node does not exist, or has no inside */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4274,13 +4271,13 @@ export interface operations {
             query?: {
                 /** @description Only the loop with this path, such as `outer#2/inner`. */
                 loop?: string;
-                /** @description The last so many iterations: 100 when none are asked for, 10000 at most. */
+                /** @description Maximum number of iterations, the last ones: 100 by default, at most 10000. */
                 iterations?: number;
-                /** @description Whether events are told too. */
+                /** @description Whether events are included. */
                 events?: boolean;
                 /** @description Only events after this one. */
                 after?: number;
-                /** @description So many events at most: 100 when none are asked for, 10000 at most. */
+                /** @description Maximum number of events: 100 by default, at most 10000. */
                 limit?: number;
             };
             header?: never;
@@ -4382,7 +4379,7 @@ export interface operations {
                 changed?: string;
                 /** @description Only those with this in their result or error, in whatever case. */
                 text?: string;
-                /** @description So many at most: 100 when none are asked for, 1000 at most. */
+                /** @description Maximum number of entries: 100 by default, at most 1000. */
                 limit?: number;
                 /** @description `asc`, the oldest first, or `desc`. */
                 order?: string;
@@ -4492,7 +4489,7 @@ export interface operations {
     get_places: {
         parameters: {
             query?: {
-                /** @description So many at most: 100 when none are asked for, 10000 at most. */
+                /** @description Maximum number of entries: 100 by default, at most 10000. */
                 limit?: number;
             };
             header?: never;
@@ -4577,7 +4574,7 @@ export interface operations {
     get_result: {
         parameters: {
             query?: {
-                /** @description Waits so many seconds for the run's end, 60 at most. */
+                /** @description Seconds to wait for the run's end, at most 60. */
                 wait?: number;
             };
             header?: never;
@@ -4784,8 +4781,8 @@ export interface operations {
                 /** @description The iteration behind the last; the end when it is left out. */
                 to?: number;
                 /**
-                 * @description So many cells at most: 400 when none are asked for, 10000 at most. Where that many iterations
-                 *     are shown or fewer, each has a cell.
+                 * @description Maximum number of cells: 400 by default, at most 10000. With at most that many iterations, each has
+                 *     a cell.
                  */
                 buckets?: number;
             };
@@ -4834,7 +4831,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What it would have said */
+            /** @description Its value in each iteration */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5093,7 +5090,7 @@ export interface operations {
                 open?: string;
                 /** @description Only the inside of the node with this id or path. */
                 root?: string;
-                /** @description Whether it is checked with the rights of a guest, whoever asks. */
+                /** @description Whether it is checked with the rights of a guest, also for other callers. */
                 guest?: boolean;
             };
             header?: never;
@@ -5131,7 +5128,7 @@ export interface operations {
     list_workflows: {
         parameters: {
             query?: {
-                /** @description So many at most: 100 when none are asked for, 1000 at most. */
+                /** @description Maximum number of workflows: 100 by default, at most 1000. */
                 limit?: number;
                 /** @description Where the page begins: `next` of the page before. */
                 after?: string;
@@ -5165,7 +5162,7 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: {
-                /** @description A former version, instead of what is kept now: its hash, or the first six digits of it or more. */
+                /** @description A former version instead of the current one: its hash, or at least the first six digits of it. */
                 version?: string;
             };
             header?: never;

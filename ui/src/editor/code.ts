@@ -9,10 +9,10 @@ import { drawSelection, EditorView, highlightActiveLine, hoverTooltip, keymap, l
 import { language } from './language';
 import type { CompletionItem, Diagnostic, Position, Range, TextEdit } from './requests';
 
-/** Marks what the screen did by itself: the cursor then tells of no choice of a person. */
+/** Marks changes of the screen itself: the cursor then shows no choice of a person. */
 export const byScreen = Annotation.define<boolean>();
 
-/** What a text tells, and what it asks. */
+/** What a text reports, and what it requests. */
 export interface Ends {
   changed: (transaction: Transaction) => void;
   moved: (at: number) => void;
@@ -178,7 +178,7 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
-/** A text with its past, so that undo goes on where it was left. */
+/** A text with its past, so that undo continues where it was left. */
 export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[], readOnly: boolean): EditorState {
   return EditorState.create({
     doc: text,

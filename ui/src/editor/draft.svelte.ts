@@ -31,7 +31,7 @@ export interface Past {
 
 export class Draft {
   text = $state('');
-  /** The text as it is kept or was begun. */
+  /** The text as it is stored or was begun. */
   saved = $state('');
   name = $state('');
   version = $state<string>();
@@ -57,8 +57,8 @@ export class Draft {
   view: EditorView | undefined;
   private state: EditorState | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private asked: AbortController | undefined;
-  private panelAsked: AbortController | undefined;
+  private checkAbort: AbortController | undefined;
+  private panelAbort: AbortController | undefined;
   private queue: Promise<unknown> = Promise.resolve();
 
   dirty = $derived(this.text !== this.saved);
@@ -69,11 +69,11 @@ export class Draft {
   /** The nodes that a mistake is in. */
   faulty = $derived(new Set(this.answer?.valid === false ? this.diagnostics.filter((one) => one.severity === 'error').map((one) => this.pathAt(this.placeOf(one))) : []));
 
-  /** Where the text comes from: a kept workflow, a run, or nowhere. */
+  /** Where the text comes from: a stored workflow, a run, or nowhere. */
   async load(from: { workflow: string; run: string }): Promise<void> {
     try {
       if (from.workflow !== '') {
-        const { workflow, version } = await requests.kept(from.workflow);
+        const { workflow, version } = await requests.storedWorkflow(from.workflow);
         const [first, ...rest] = workflow.files;
         this.name = workflow.name;
         this.version = version;
@@ -185,8 +185,8 @@ export class Draft {
 
   async check(): Promise<void> {
     clearTimeout(this.timer);
-    this.asked?.abort();
-    const asked = (this.asked = new AbortController());
+    this.checkAbort?.abort();
+    const abort = (this.checkAbort = new AbortController());
     const source = this.source();
     if (source.text.trim() === '') {
       this.answer = undefined;
@@ -196,10 +196,10 @@ export class Draft {
     }
     try {
       const [answer, tree] = await Promise.all([
-        requests.validate(source, this.open, this.root, asked.signal),
-        requests.symbols(source, asked.signal).catch((error: unknown) => (isAbort(error) ? Promise.reject(error as Error) : undefined)),
+        requests.validate(source, this.open, this.root, abort.signal),
+        requests.symbols(source, abort.signal).catch((error: unknown) => (isAbort(error) ? Promise.reject(error as Error) : undefined)),
       ]);
-      if (asked.signal.aborted || source.text !== this.text) return;
+      if (abort.signal.aborted || source.text !== this.text) return;
       await this.take(answer, tree?.symbols);
     } catch (error) {
       if (isAbort(error)) return;
@@ -292,16 +292,16 @@ export class Draft {
   }
 
   private async askPanel(): Promise<void> {
-    this.panelAsked?.abort();
+    this.panelAbort?.abort();
     const id = this.selected;
     if (id === '') {
       this.panel = undefined;
       return;
     }
-    const asked = (this.panelAsked = new AbortController());
+    const abort = (this.panelAbort = new AbortController());
     try {
-      const panel = await requests.panel(this.source(), id, asked.signal);
-      if (asked.signal.aborted) return;
+      const panel = await requests.panel(this.source(), id, abort.signal);
+      if (abort.signal.aborted) return;
       this.panel = panel;
       this.panelError = '';
     } catch (error) {
@@ -313,7 +313,7 @@ export class Draft {
 
   // How it changes.
 
-  /** Edits the text through the server, one after the other; tells what it refuses. */
+  /** Edits the text through the server, one after the other; shows what it refuses. */
   edit(edits: Edit[]): Promise<string | undefined> {
     const next = this.queue.then(() => this.change(edits));
     this.queue = next.catch(() => undefined);
@@ -334,12 +334,12 @@ export class Draft {
       }
       return 'The text changed meanwhile. Do it again.';
     } catch (error) {
-      notices.tell(messageOf(error), { bad: true });
+      notices.show(messageOf(error), { bad: true });
       return messageOf(error);
     }
   }
 
-  /** Keeps it under a name. A conflict comes as the text that is kept there. */
+  /** Saves it under a name. A conflict is the text that is stored there. */
   async keep(name: string, known: string | undefined): Promise<{ version: string | undefined; text: string } | undefined> {
     const source = this.source();
     try {
@@ -348,7 +348,7 @@ export class Draft {
       if (!(error instanceof Refusal) || error.status !== 412) throw error;
       const { current } = error.problem;
       if (current) return current;
-      const { workflow, version } = await requests.kept(name);
+      const { workflow, version } = await requests.storedWorkflow(name);
       return { version, text: workflow.files[0]?.text ?? '' };
     }
     this.name = name;
@@ -389,7 +389,7 @@ export function draftOf(from: { workflow: string; run: string }): Draft {
   return draft;
 }
 
-/** A draft that is kept under a name is found there. */
+/** A draft that is saved under a name is found there. */
 function found(draft: Draft, name: string): void {
   for (const [key, one] of drafts) if (one === draft) drafts.delete(key);
   drafts.set(`workflow ${name}`, draft);

@@ -1,4 +1,4 @@
-// What the editor asks the server. Everything is told by the text that comes along: nothing is kept there.
+// What the editor asks the server. Each request contains the text: the server stores nothing of it.
 import { ask, post, query } from '../api/http';
 import type { AnswerOf, BodyOf, Json, Schemas } from '../api/types';
 
@@ -43,8 +43,8 @@ export const start = (source: Source, how: Pick<Schemas['StartRun'], 'input' | '
 
 export const workflows = () => ask<AnswerOf<'list_workflows'>>(`/workflows${query({ limit: 1000 })}`);
 
-/** A kept workflow and its version. */
-export async function kept(name: string): Promise<{ workflow: AnswerOf<'get_workflow'>; version: string | undefined }> {
+/** A stored workflow and its version. */
+export async function storedWorkflow(name: string): Promise<{ workflow: AnswerOf<'get_workflow'>; version: string | undefined }> {
   let version: string | undefined;
   const answered = (headers: Headers): string | undefined => (version = headers.get('etag') ?? undefined);
   const workflow = await ask<AnswerOf<'get_workflow'>>(`/workflows/${encodeURIComponent(name)}`, { answered });
@@ -56,5 +56,5 @@ export async function keep(name: string, source: Source, known: string | undefin
   let version: string | undefined;
   const headers: Record<string, string> = known === undefined ? { 'If-None-Match': '*' } : { 'If-Match': `"${known.replaceAll('"', '')}"` };
   await ask(`/workflows/${encodeURIComponent(name)}`, { method: 'PUT', body: source, headers, answered: (sent) => (version = sent.get('etag') ?? undefined) });
-  return version ?? (await kept(name)).version;
+  return version ?? (await storedWorkflow(name)).version;
 }

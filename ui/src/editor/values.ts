@@ -23,7 +23,7 @@ export function number(text: string): Json {
   return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 
-/** Choices with the text that stands for each, and the value that it stands for. */
+/** Choices with the text that represents each, and the value that it represents. */
 export function options(choices: Choice[] | undefined, now?: Json): { key: string; label: string; value: Json }[] {
   const all: { key: string; label: string; value: Json }[] = (choices ?? []).map(({ value, label }) => ({ key: JSON.stringify(value), label, value }));
   if (now === undefined || now === null || all.some((one) => one.key === JSON.stringify(now))) return all;

@@ -6,7 +6,7 @@ import { ended, stateOfPart } from '../words/status';
 
 export interface NodeState {
   status?: string;
-  /** `not`: it did not run in this iteration; `yet`: it may still; `unknown`: its steps are not kept. */
+  /** `not`: it did not run in this iteration; `yet`: it may still; `unknown`: its steps are not stored. */
   absent?: 'not' | 'yet' | 'unknown';
   attempts?: number;
   /** Of a loop: its path in the run. */
@@ -39,7 +39,7 @@ function stepState(model: RunModel, node: GraphNode, place: string): NodeState {
   const row = rows.find((one) => one.status === 'Failed') ?? rows.at(-1);
   if (row) return { status: row.status, attempts: row.attempts.length };
   if (!iteration) return { absent: 'yet' };
-  if (iteration.kept !== 'whole') return { absent: 'unknown' };
+  if (iteration.stored !== 'whole') return { absent: 'unknown' };
   return { absent: ended(iteration.status) || iteration.ended_at ? 'not' : 'yet' };
 }
 

@@ -102,7 +102,7 @@ export class Hub {
     const again = this.connection === 'reconnecting';
     this.hello = hello;
     this.move('connected');
-    this.tell({ kind: 'hello', hello, again });
+    this.broadcast({ kind: 'hello', hello, again });
   }
 
   private rows(rows: RunRow[]): void {
@@ -131,10 +131,10 @@ export class Hub {
   private move(connection: Connection): void {
     if (connection === this.connection) return;
     this.connection = connection;
-    this.tell({ kind: 'connection', connection });
+    this.broadcast({ kind: 'connection', connection });
   }
 
-  private tell(message: FromHub): void {
+  private broadcast(message: FromHub): void {
     for (const client of this.clients) client.send(message);
   }
 

@@ -70,7 +70,7 @@ class Live {
     } else if (message.kind === 'rows') {
       for (const listener of this.listeners) listener.rows?.(message.rows);
     } else {
-      // The answer that was under way for the shortest time tells it best.
+      // The answer that was in flight for the shortest time is the most exact.
       const ahead = Date.parse(message.status.at) - Date.now();
       if (ahead > this.ahead || ahead < this.ahead - 2_000) this.ahead = ahead;
       for (const listener of this.listeners) {

@@ -1,4 +1,4 @@
-// All that is known of the run that is shown. What a screen shows is wanted, and so kept up to date.
+// All that is known of the run that is shown. What a screen shows is wanted, and so it stays up to date.
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
@@ -25,8 +25,8 @@ export class RunModel {
   private asking = new Set<string>();
   private refused = new Set<string>();
   private commit = -1;
-  /** At which commit each part was asked for last. */
-  private readonly asked = new Map<string, number>();
+  /** The commit at which each part was last requested. */
+  private readonly requestedAt = new Map<string, number>();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   done = $derived(ended(this.status?.status));
@@ -38,8 +38,8 @@ export class RunModel {
 
   /** The loop that is chosen, with the numbers of the loops around it. */
   loop = $derived.by((): string | undefined => {
-    const asked = route.get('loop');
-    if (asked !== '') return this.resolve(parse(asked));
+    const requested = route.get('loop');
+    if (requested !== '') return this.resolve(parse(requested));
     const first = this.status?.loops[0]?.path ?? [...this.loopNodes.keys()].find((path) => !path.includes('/'));
     return first ?? this.loops.at(-1)?.path;
   });
@@ -129,7 +129,7 @@ export class RunModel {
     return (this.reports.get(loop) ?? this.strips.get(loop))?.budgets ?? [];
   }
 
-  /** How many iterations of a loop there are to be looked at, with the one under way. */
+  /** The number of iterations of a loop that can be shown, with the one in flight. */
   count(loop: string): number {
     return (this.latest(loop) ?? -1) + 1;
   }
@@ -159,15 +159,15 @@ export class RunModel {
     route.set({ loop, it: number === undefined ? null : number + 1, ...more }, loop === this.loop);
   }
 
-  /** Says what is shown: `strip:PATH`, `iteration:PATH`. It is asked for, and again when the run moves. */
+  /** Says what is shown: `strip:PATH`, `iteration:PATH`. It is requested, and again when the run moves. */
   want(keys: string[]): void {
     this.wanted = new Set(keys);
     for (const key of keys) if (!this.has(key) || this.isBehind(key)) void this.ask(key);
   }
 
-  /** Whether the run has moved since this was asked for, and it is not about to be asked for again. */
+  /** Whether the run has moved since this was requested, and it is not about to be requested again. */
   private isBehind(key: string): boolean {
-    return this.timer === undefined && this.asked.get(key) !== this.commit;
+    return this.timer === undefined && this.requestedAt.get(key) !== this.commit;
   }
 
   titleOf(loop: string): string {
@@ -202,7 +202,7 @@ export class RunModel {
     try {
       this.loops = (await requests.loops(this.id)).loops;
     } catch {
-      // Asked again when the run moves.
+      // Requested again when the run moves.
     }
   }
 
@@ -216,13 +216,13 @@ export class RunModel {
     const known = this.iterations.get(path);
     if (this.asking.has(key) || this.refused.has(key) || (kind === 'iteration' && known?.ended_at)) return;
     this.asking.add(key);
-    this.asked.set(key, this.commit);
+    this.requestedAt.set(key, this.commit);
     try {
       if (kind === 'strip') this.strips.set(path, await requests.strip(this.id, path, { buckets: CELLS }));
       else this.iterations.set(path, await requests.iteration(this.id, path));
     } catch (error) {
       if (error instanceof Refusal) this.refused.add(key);
-      // What is not there yet may come while the run goes on.
+      // What is not there yet may appear while the run continues.
       if (error instanceof Refusal && error.status === 404 && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     }
     this.asking.delete(key);
@@ -236,7 +236,7 @@ export class RunModel {
       if (map.size <= 80) continue;
       for (const path of [...map.keys()].slice(0, 20)) if (!this.wanted.has(`${kind}:${path}`)) {
         map.delete(path);
-        this.asked.delete(`${kind}:${path}`);
+        this.requestedAt.delete(`${kind}:${path}`);
       }
     }
   }

@@ -95,7 +95,7 @@ function drawCell(context: CanvasRenderingContext2D, colour: Colours, cell: Stri
     if (count === 0) continue;
     const high = Math.max(total === 1 ? 0 : 2, (count / Math.max(1, total)) * STATES.height);
     context.fillStyle = fill;
-    // A single one tells by its height too: failed is high, with failures and succeeded lower, skipped or cut low.
+    // A single iteration shows its status by its height too: failed is high, with failures and succeeded lower, skipped or cut low.
     const low = total !== 1 || fill === colour.bad ? 0 : fill === colour.off ? 15 : fill === colour.hold ? 3 : 6;
     context.fillRect(left, top + low, width, Math.min(high, STATES.top + STATES.height - top) - low);
     top += high;

@@ -1,4 +1,4 @@
-// The list of runs as a window over pages. It stands on the moment when it was loaded: later runs only
+// The list of runs as a window over pages. It is a snapshot taken when it was loaded: later runs only
 // announce themselves, so no row moves under the reader.
 import { isAbort, messageOf } from '../api/http';
 import { listRuns, type RunFilter } from '../api/requests';
@@ -7,8 +7,8 @@ import { live } from '../live/live.svelte';
 import { stateOfRun } from '../words/status';
 
 const PAGE = 100;
-/** So many pages are kept beside the ones in view. */
-const KEPT = 40;
+/** Maximum number of loaded pages; beyond it, pages far from the view are dropped. */
+const MAX_PAGES = 40;
 
 export class RunList {
   total = $state(0);
@@ -23,7 +23,7 @@ export class RunList {
   private version = $state(0);
   private pages = new Map<number, (RunRow | undefined)[]>();
   private places = new Map<string, number>();
-  private asked = new Map<number, AbortController>();
+  private inFlight = new Map<number, AbortController>();
   private unknown = new Set<string>();
   private anchor: string | undefined;
   private facetTimer: ReturnType<typeof setTimeout> | undefined;
@@ -44,12 +44,12 @@ export class RunList {
     return this.pages.get(Math.floor(index / PAGE))?.[index % PAGE];
   }
 
-  /** Loads the list anew, with the newest run on top. */
+  /** Loads the list again, with the newest run on top. */
   async load(): Promise<void> {
     try {
       const list = await listRuns(this.filter, { limit: PAGE, facets: true });
-      for (const stop of this.asked.values()) stop.abort();
-      this.asked.clear();
+      for (const stop of this.inFlight.values()) stop.abort();
+      this.inFlight.clear();
       this.pages.clear();
       this.places.clear();
       this.unknown.clear();
@@ -69,16 +69,16 @@ export class RunList {
   need(from: number, to: number): void {
     const first = Math.floor(from / PAGE);
     const last = Math.floor(Math.max(from, Math.min(to, this.total) - 1) / PAGE);
-    for (const [page, stop] of this.asked) {
+    for (const [page, stop] of this.inFlight) {
       if (page < first - 1 || page > last + 1) {
         stop.abort();
-        this.asked.delete(page);
+        this.inFlight.delete(page);
       }
     }
     for (let page = first; page <= last; page += 1) {
-      if (!this.pages.has(page) && !this.asked.has(page)) void this.fetch(page);
+      if (!this.pages.has(page) && !this.inFlight.has(page)) void this.fetch(page);
     }
-    if (this.pages.size > KEPT) this.forget(first, last);
+    if (this.pages.size > MAX_PAGES) this.forget(first, last);
   }
 
   /** The runs of rows that are loaded. */
@@ -88,7 +88,7 @@ export class RunList {
 
   private async fetch(page: number): Promise<void> {
     const stop = new AbortController();
-    this.asked.set(page, stop);
+    this.inFlight.set(page, stop);
     try {
       const until = this.filter.until ?? this.anchor;
       this.keep(page, await listRuns({ ...this.filter, until }, { offset: page * PAGE, limit: PAGE }, stop.signal));
@@ -96,7 +96,7 @@ export class RunList {
     } catch (error) {
       if (!isAbort(error)) this.error = messageOf(error);
     }
-    if (this.asked.get(page) === stop) this.asked.delete(page);
+    if (this.inFlight.get(page) === stop) this.inFlight.delete(page);
   }
 
   private keep(page: number, list: Answer): void {
@@ -151,7 +151,7 @@ export class RunList {
     return where.includes(text.toLowerCase());
   }
 
-  /** After a time without the server: what is in view is asked for again, the rest when it comes into view. */
+  /** After a time without the server: what is in view is requested again, the rest when it comes into view. */
   private again(): void {
     const pages = [...this.pages.keys()].slice(-2);
     for (const page of [...this.pages.keys()]) if (!pages.includes(page)) this.pages.delete(page);
@@ -167,7 +167,7 @@ export class RunList {
       for (const row of list.runs) if (!this.places.has(row.run)) this.unknown.add(row.run);
       this.fresh = this.unknown.size;
     } catch {
-      // The stream will tell of what changes from now on.
+      // The stream reports what changes from now on.
     }
   }
 }

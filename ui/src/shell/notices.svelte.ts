@@ -1,4 +1,4 @@
-// What is told to the person: answers to what they did, and news for screen readers every 5 s at most.
+// Messages to the user: answers to what they did, and news for screen readers every 5 s at most.
 
 export interface Notice {
   id: number;
@@ -15,7 +15,7 @@ class Notices {
   private spokeAt = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  tell(text: string, how: { bad?: boolean; link?: { text: string; href: string } } = {}): void {
+  show(text: string, how: { bad?: boolean; link?: { text: string; href: string } } = {}): void {
     const notice: Notice = { id: (this.next += 1), text, bad: how.bad ?? false, link: how.link };
     this.list = [...this.list.filter((other) => other.text !== text).slice(-3), notice];
     setTimeout(() => this.drop(notice.id), notice.bad ? 15_000 : 8_000);

@@ -5,7 +5,7 @@ export type Query = Record<string, string | number | null | undefined>;
 class Route {
   path = $state('/');
   private search = $state('');
-  /** The part of the page that the address names, as it stands there. */
+  /** The part of the page that the address names, as it is written there. */
   anchor = $state('');
   query = $derived(new URLSearchParams(this.search));
 
@@ -21,7 +21,7 @@ class Route {
     return match?.[1] === undefined ? undefined : decode(match[1]);
   }
 
-  /** The kept workflow that is shown; empty for the list of them, none elsewhere. */
+  /** The stored workflow that is shown; empty for the list of them, none elsewhere. */
   get workflow(): string | undefined {
     const match = /^\/workflows(?:\/([^/]+))?$/.exec(this.path);
     return match === null ? undefined : decode(match[1] ?? '');

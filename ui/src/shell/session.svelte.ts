@@ -1,10 +1,10 @@
-// Who is signed in. The token is sent once and never kept; a cookie that scripts cannot read stands for it.
+// Who is signed in. The token is sent once and never stored; a cookie that scripts cannot read replaces it.
 import { messageOf, onSignedOut, Refusal } from '../api/http';
 import * as requests from '../api/requests';
 import { live } from '../live/live.svelte';
 
 class Session {
-  /** Nothing waits for the answer to `asking`: what is asked meanwhile is refused when nobody is signed in. */
+  /** Nothing waits for the answer to `asking`: what is requested meanwhile is refused when no user is signed in. */
   phase = $state<'ticket' | 'asking' | 'needed' | 'in'>('asking');
   access = $state('');
   message = $state('');

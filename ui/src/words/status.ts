@@ -1,4 +1,4 @@
-// A state's word, its tone and its shape: never told by colour alone.
+// A state's word, its tone and its shape: never shown by colour alone.
 import type { RunStatus, Status } from '../api/types';
 
 export interface Look {

@@ -15,7 +15,7 @@ export function duration(ms: number): string {
   return two(time, DAY, 'd', HOUR, 'h');
 }
 
-/** Whole seconds, for what counts down in front of somebody. */
+/** Whole seconds, for a countdown on the screen. */
 export function countdown(ms: number): string {
   if (ms < 500) return 'now';
   if (ms < MINUTE) return `${Math.ceil(ms / SECOND)} s`;

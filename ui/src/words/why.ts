@@ -135,7 +135,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
 function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[], now: number): Part[] {
   const wait = doing.rate_limit;
   if (!doing.since && wait) return [strong('Waiting'), ' at ', name, ...turn(wait, now), ...last];
-  if (!doing.since) return [strong('Waiting'), ' at ', name, ' until the limit on calls lets it start', ...last];
+  if (!doing.since) return [strong('Waiting'), ' at ', name, ' until the limit on calls allows it to start', ...last];
   if (doing.child) return [strong('Waiting'), ' at ', name, ' for the run ', runLink(doing.child), ...last];
   const what = [doing.method, doing.uri ?? doing.detail].filter(Boolean).join(' ');
   const parts: Part[] = [strong('Running'), ' ', name];
@@ -162,7 +162,7 @@ function turn(wait: RateLimitWait, now: number): Part[] {
   return [...why, `, number ${number(wait.position)} in line`, left < 500 ? '' : `, about ${countdown(left)}`];
 }
 
-/** Between two iterations, the next one is told of; its loop was named before. */
+/** Between two iterations, the next one is described; its loop was named before. */
 function place(inner: LoopReport, between: boolean): Part[] {
   const most = inner.max_iterations ? ` of ${number(inner.max_iterations)}` : '';
   const at = number(between ? inner.iterations_completed + 1 : inner.iteration);

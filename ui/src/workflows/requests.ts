@@ -1,10 +1,10 @@
-// What the pages of kept workflows ask the server.
+// What the pages of stored workflows ask the server.
 import { ask, post, query } from '../api/http';
 import type { AnswerOf, Schemas } from '../api/types';
 
 export type Summary = Schemas['WorkflowSummary'];
 export type Input = Schemas['InputReport'];
-export type Kept = Schemas['WorkflowReport'];
+export type StoredWorkflow = Schemas['WorkflowReport'];
 export type Version = Schemas['VersionReport'];
 export type Schedule = Schemas['ScheduleReport'];
 export type StateValue = Schemas['StateReport'];
@@ -12,7 +12,7 @@ export type StateValue = Schemas['StateReport'];
 const of = (name: string): string => `/workflows/${encodeURIComponent(name)}`;
 
 export const list = (after?: string) => ask<AnswerOf<'list_workflows'>>(`/workflows${query({ after })}`);
-export const kept = (name: string, version?: string) => ask<Kept>(`${of(name)}${query({ version })}`);
+export const storedWorkflow = (name: string, version?: string) => ask<StoredWorkflow>(`${of(name)}${query({ version })}`);
 export const versions = async (name: string): Promise<Version[]> => (await ask<AnswerOf<'get_workflow_versions'>>(`${of(name)}/versions`)).versions;
 export const schedule = (name: string) => ask<Schedule>(`${of(name)}/schedule`);
 export const pauseSchedule = (name: string) => post<'pause_schedule'>(`${of(name)}/schedule/pause`);

@@ -28,9 +28,9 @@ pub(super) struct Conditional {
 impl Conditional {
     /// Puts the version on the call, if it is of the same address; none without `ifChanged`.
     pub(super) fn put_on(call: &mut Request, inputs: Inputs<'_>) -> Result<Option<Self>, Fault> {
-        let asked = inputs.all().any(|(key, _)| key == IF_CHANGED);
+        let is_requested = inputs.all().any(|(key, _)| key == IF_CHANGED);
         let is_read = matches!(*call.method(), Method::GET | Method::HEAD);
-        if !asked || !is_read || call.body().is_some() {
+        if !is_requested || !is_read || call.body().is_some() {
             return Ok(None);
         }
         let mut this = Self {

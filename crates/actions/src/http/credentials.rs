@@ -68,7 +68,7 @@ impl Credentials {
     ) -> Result<Option<&TokenRequest>, Fault> {
         match self {
             Self::None => {}
-            Self::Token(asked) => return Ok(Some(asked)),
+            Self::Token(request) => return Ok(Some(request)),
             Self::Signature(signer) => signer.sign(call, body_digest)?,
             Self::Header(value) => {
                 call.headers_mut().insert(AUTHORIZATION, value.clone());

@@ -1,4 +1,4 @@
-//! What is said of a call that brought no whole reply.
+//! The fault of a call that brought no whole reply.
 
 use super::egress::DeniedAddress;
 use reqwest::Url;
@@ -45,21 +45,21 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error, is_first: bool)
     }
 }
 
-/// The causes below the first, each said once: libraries like to repeat what is underneath.
+/// The causes below the first, each listed once: libraries like to repeat what is underneath.
 fn causes(error: &dyn Error) -> String {
-    let mut said: Vec<String> = Vec::new();
+    let mut listed: Vec<String> = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
         let text = cause.to_string();
-        said.retain(|above| !text.contains(above.as_str()));
-        let news = !said.iter().any(|above| above.contains(&text));
+        listed.retain(|above| !text.contains(above.as_str()));
+        let news = !listed.iter().any(|above| above.contains(&text));
         // The layers of the client say only that they are layers.
         if news && !text.starts_with("client error") {
-            said.push(text);
+            listed.push(text);
         }
         next = cause.source();
     }
-    said.join(": ")
+    listed.join(": ")
 }
 
 fn source_of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {

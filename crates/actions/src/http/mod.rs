@@ -196,8 +196,8 @@ impl Signing<'_> {
         };
         match self.credentials.put_on(&mut call, body_digest)? {
             None => self.client.call_with(call, options).await,
-            Some(asked) => {
-                let with_token = call_with_token(self.client, options, asked, self.used, call);
+            Some(request) => {
+                let with_token = call_with_token(self.client, options, request, self.used, call);
                 Box::pin(with_token).await
             }
         }
@@ -209,7 +209,7 @@ impl Signing<'_> {
 async fn call_with_token<A: Answer>(
     client: &Client,
     options: CallOptions<'_>,
-    asked: &TokenRequest,
+    request: &TokenRequest,
     used: &mut Vec<String>,
     call: reqwest::Request,
 ) -> Result<A, Fault> {
@@ -219,7 +219,7 @@ async fn call_with_token<A: Answer>(
             return Err(invalid("the body cannot be sent twice"));
         };
         let tokens = client.tokens();
-        let token = tokens.get(client, asked, refused.as_deref()).await?;
+        let token = tokens.get(client, request, refused.as_deref()).await?;
         signed
             .headers_mut()
             .insert(AUTHORIZATION, credentials::bearer(&token)?);

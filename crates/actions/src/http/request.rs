@@ -23,7 +23,7 @@ pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The call that an action makes first, and whether it goes to the server that its inputs name: a
-/// `page` leads to where the page before said.
+/// `page` leads to the address that the page before gave.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let home = uri(inputs)?;

@@ -17,13 +17,13 @@ use windlass_expression::Value;
 use windlass_model::model::Fault;
 
 /// How long a token is taken to live when its server does not say.
-const UNTOLD: Duration = Duration::from_secs(300);
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
 /// A token is fetched again this long before it expires, or after nine tenths of a short lifetime.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of cached tokens; beyond it, all are dropped and fetched again.
-const MAX_KEPT: usize = 1_000;
+const MAX_CACHED: usize = 1_000;
 
 /// A request for a token: its server, the form, and how the client names itself.
 pub(super) struct TokenRequest {
@@ -81,33 +81,36 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// The token that is asked for; another than the `refused` one.
+    /// The requested token; another than the `refused` one.
     pub(super) async fn get(
         &self,
         client: &Client,
-        asked: &TokenRequest,
+        request: &TokenRequest,
         refused: Option<&str>,
     ) -> Result<String, Fault> {
-        let place = self.place(asked.key());
+        let place = self.place(request.key());
         let mut place = place.lock().await;
-        if let Some(kept) = &*place
-            && kept.until > Instant::now()
-            && refused != Some(&*kept.token)
+        if let Some(cached) = &*place
+            && cached.until > Instant::now()
+            && refused != Some(&*cached.token)
         {
-            return Ok(kept.token.clone());
+            return Ok(cached.token.clone());
         }
         *place = None;
-        let reply = client.call(asked.call()).await;
-        let reply = reply.map_err(|fault| no_token(&asked.url, fault))?;
+        let reply = client.call(request.call()).await;
+        let reply = reply.map_err(|fault| no_token(&request.url, fault))?;
         let Some(token) = reply.body.get("access_token").and_then(Value::as_str) else {
-            return Err(unusable(&asked.url, "has no `access_token`"));
+            return Err(unusable(&request.url, "has no `access_token`"));
         };
         let kind = reply.body.get("token_type").and_then(Value::as_str);
         if kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-            return Err(unusable(&asked.url, "is not a valid token of type Bearer"));
+            return Err(unusable(
+                &request.url,
+                "is not a valid token of type Bearer",
+            ));
         }
         let life = reply.body.get("expires_in").and_then(seconds);
-        let life = life.unwrap_or(UNTOLD);
+        let life = life.unwrap_or(DEFAULT_LIFETIME);
         let life = life.saturating_sub(MARGIN.min(life / 10));
         let token = token.to_owned();
         *place = Some(CachedToken {
@@ -119,7 +122,7 @@ impl Tokens {
 
     fn place(&self, key: [u8; 32]) -> TokenSlot {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MAX_KEPT && !places.contains_key(&key) {
+        if places.len() >= MAX_CACHED && !places.contains_key(&key) {
             places.clear();
         }
         Arc::clone(places.entry(key).or_default())

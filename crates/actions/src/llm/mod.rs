@@ -39,7 +39,7 @@ impl Ai {
 
     /// Asks what the inputs say, as often as they allow.
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
-        let asked = match Settings::read(inputs) {
+        let outcome = match Settings::read(inputs) {
             Ok(settings) => {
                 let hidden = settings.key().filter(|key| is_hidden_key(key));
                 let mask = Mask::of(hidden.into_iter());
@@ -47,7 +47,7 @@ impl Ai {
             }
             Err(fault) => Err(fault),
         };
-        match asked {
+        match outcome {
             Err(fault) => settings::as_answer(inputs, &fault).ok_or(fault),
             Ok(answer) => Ok(answer),
         }
@@ -60,12 +60,12 @@ impl Ai {
                 Err(fault) if fault.transient => fault,
                 done => return done,
             };
-            let asked = fault.retry_after_ms.map(Duration::from_millis);
-            if asked.is_some_and(|asked| asked > LONGEST_WAIT) {
+            let requested = fault.retry_after_ms.map(Duration::from_millis);
+            if requested.is_some_and(|requested| requested > LONGEST_WAIT) {
                 return Err(fault);
             }
-            let pause = asked.unwrap_or(wait);
-            tracing::debug!(fault = %fault.kind, ?pause, "the model is asked again");
+            let pause = requested.unwrap_or(wait);
+            tracing::debug!(fault = %fault.kind, ?pause, "the request to the model is sent again");
             tokio::time::sleep(pause).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }

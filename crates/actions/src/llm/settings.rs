@@ -130,7 +130,7 @@ fn number(key: &str, value: &Value) -> Result<f64, Fault> {
     }
 }
 
-/// What `shell_providers` says of the provider that is asked.
+/// The timeout that `shell_providers` sets for the provider in use.
 fn timeout_of_provider(from: Inputs<'_>) -> Option<&Value> {
     let name = from.get("shell_provider")?.as_str()?;
     from.get("shell_providers")?.get(name)?.get("timeout")
@@ -252,7 +252,7 @@ fn no_model() -> Fault {
     invalid(NO_MODEL)
 }
 
-/// What `llm.call` of The Edge Agent gives in place of this fault, when it is asked for that: it
+/// What `llm.call` of The Edge Agent returns in place of this fault, when the inputs request it: it
 /// fails for a server, but neither for a command nor for want of a model.
 pub(super) fn as_answer(inputs: &Value, fault: &Fault) -> Option<Value> {
     let is = |key: &str, wanted: Value| inputs.get(key).is_some_and(|value| *value == wanted);
@@ -283,10 +283,12 @@ fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
     let Some(path) = from.text("api_key_file")? else {
         return Ok(variable(name));
     };
-    let told = |error| invalid(format!("the key in {path} cannot be read: {error}"));
-    let file = std::fs::File::open(resolved(path)).map_err(told)?;
+    let read_fault = |error| invalid(format!("the key in {path} cannot be read: {error}"));
+    let file = std::fs::File::open(resolved(path)).map_err(read_fault)?;
     let mut text = String::new();
-    file.take(MAX_KEY).read_to_string(&mut text).map_err(told)?;
+    file.take(MAX_KEY)
+        .read_to_string(&mut text)
+        .map_err(read_fault)?;
     match text.trim() {
         "" => Err(invalid(format!("{path} holds no key"))),
         key => Ok(Some(key.to_owned())),

@@ -80,9 +80,9 @@ pub(super) fn program() -> Result<PathBuf, String> {
     let folders = this
         .iter()
         .flat_map(|this| this.ancestors().skip(1).take(2));
-    let mut beside = folders.map(|folder| folder.join("windlass"));
-    let beside = beside.find(|file| super::can_run(file));
-    beside
+    let mut candidates = folders.map(|folder| folder.join("windlass"));
+    let sibling = candidates.find(|file| super::can_run(file));
+    sibling
         .or_else(|| super::on_path("windlass"))
         .ok_or_else(|| {
             String::from(

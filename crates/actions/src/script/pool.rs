@@ -61,8 +61,8 @@ impl Pool {
         let _slot = self.slots.acquire().await;
         // Dropped, and so killed, unless it comes through all of this.
         let mut worker = self.worker()?;
-        let asked = bounded(request, worker.ask(&line, &request.action)).await?;
-        let Some(bytes) = asked.map_err(|error| broken(format!("lost the worker: {error}")))?
+        let reply = bounded(request, worker.ask(&line, &request.action)).await?;
+        let Some(bytes) = reply.map_err(|error| broken(format!("lost the worker: {error}")))?
         else {
             return Err(worker.post_mortem(self.language).await);
         };
@@ -233,7 +233,7 @@ impl Worker {
         matches!(self.running.child.try_wait(), Ok(None))
     }
 
-    /// Whether it has said nothing beyond its answer.
+    /// Whether it has written nothing beyond its answer.
     fn is_quiet(&self) -> bool {
         self.answers.buffer().is_empty()
     }

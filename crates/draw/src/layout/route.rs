@@ -189,21 +189,21 @@ pub(super) fn route(
 
 /// Without the points that lie on the way between their neighbours.
 fn straight(points: &[[i64; 2]]) -> Vec<[i64; 2]> {
-    let mut kept: Vec<[i64; 2]> = Vec::with_capacity(points.len());
+    let mut corners: Vec<[i64; 2]> = Vec::with_capacity(points.len());
     for point in points {
-        if kept.last() == Some(point) {
+        if corners.last() == Some(point) {
             continue;
         }
-        if let [.., before, last] = &*kept {
+        if let [.., before, last] = &*corners {
             let down = before[0] == last[0] && last[0] == point[0];
             let along = before[1] == last[1] && last[1] == point[1];
             if down || along {
-                kept.pop();
+                corners.pop();
             }
         }
-        kept.push(*point);
+        corners.push(*point);
     }
-    kept
+    corners
 }
 
 impl Router<'_> {

@@ -40,12 +40,12 @@ pub struct ForkReport {
     /// The iteration or item that it is directly in: `outer#2/each#7`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
-    /// Of a foreach: the items that are under way, 200 at most.
+    /// Of a foreach: the items in flight, at most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneReport>,
 }
 
-/// An item of a foreach that is under way.
+/// An item of a foreach that is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaneReport {
     /// The item's index, from 0.
@@ -75,7 +75,7 @@ pub struct CurrentActivity {
     /// Its authored type.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once.
+    /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` if it continues at once.
     pub waits_for: String,
     /// Since when a call is in flight; none while it waits until it may start.
     pub since: Option<Timestamp>,
@@ -106,7 +106,7 @@ pub struct CurrentActivity {
     /// The number of these signals that were received before: an answer has it, so that it answers no later wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// What people are asked: the signal is the answer.
+    /// The question to people: the signal is the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionReport>,
     /// The run whose end it waits for, because both have the same concurrency key.
@@ -244,7 +244,7 @@ pub(super) fn current_activities(view: &RunView) -> Vec<CurrentActivity> {
         .collect()
 }
 
-/// Where a cursor stands, before it is known what it waits for.
+/// Where a cursor is, before it is known what it waits for.
 fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
     let cursor = view.state().cursors.get(&id)?;
     let state = view.state_of(cursor.at);
@@ -326,16 +326,16 @@ fn waits(
             due_at: deadline(view, id),
             ..place
         },
-        Wait::Question(asked) => {
+        Wait::Question(question) => {
             let program = view.program.as_deref();
-            let form = program.and_then(|program| program.form(&asked.signal));
+            let form = program.and_then(|program| program.form(&question.signal));
             CurrentActivity {
                 waits_for: word("signal"),
-                signal: Some(asked.signal.to_string()),
-                received: Some(view.state().received(&asked.signal)),
-                since: Some(asked.since),
+                signal: Some(question.signal.to_string()),
+                received: Some(view.state().received(&question.signal)),
+                since: Some(question.since),
                 due_at: deadline(view, id),
-                question: form.map(|form| QuestionReport::new(asked.title.as_deref(), form)),
+                question: form.map(|form| QuestionReport::new(question.title.as_deref(), form)),
                 ..place
             }
         }
@@ -408,7 +408,7 @@ fn waits(
     })
 }
 
-/// While a retry waits, its cursor stands before the step: the step that is tried again.
+/// While a retry waits, its cursor is before the step: the step that is tried again.
 fn retried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
     let scope = view.frames(id).find_map(|frame| match &frame.kind {
         FrameKind::Try(_) => view.scope(frame.scope),

@@ -43,7 +43,7 @@ pub struct ExportReport {
     pub outermost: IterationReport,
     /// Its loops and foreaches, the newest first, 20 at most.
     pub loops: Vec<LoopExport>,
-    /// How many more there are of those that are kept.
+    /// The number of further stored loops.
     pub more_loops: u64,
 }
 

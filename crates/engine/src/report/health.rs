@@ -16,7 +16,7 @@ pub struct StoreReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RepairReport {
     /// The runs in it.
-    pub kept: Vec<String>,
+    pub retained: Vec<String>,
     /// The runs that are not in it.
     pub lost: Vec<String>,
     /// The runs may be older than they were when the store was whole: none continues automatically.

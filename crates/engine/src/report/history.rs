@@ -9,24 +9,24 @@ use utoipa::ToSchema;
 use windlass_machine::{HistoryEvent, IterationRow, LoopState, RunStatus};
 use windlass_store::RunHeader;
 
-/// Which part of a run's history is asked for.
+/// Which part of a run's history is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistoryFilter {
     /// Only the loop with this path; or else, wherever they are, the loops of this name.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// The last so many iterations; none: all that are kept.
+    /// Maximum number of iterations, the last ones; none: all that are stored.
     pub iterations: Option<usize>,
-    /// Whether events are asked for too.
+    /// Whether events are requested too.
     pub events: bool,
     /// Only events after this one.
     pub after: u64,
-    /// So many events at most; none: all that are kept.
+    /// Maximum number of events; none: all that are stored.
     pub limit: Option<usize>,
 }
 
-/// A run's iterations and, when asked for, its events.
+/// A run's iterations and, if requested, its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryReport {
     /// The run.
@@ -37,17 +37,17 @@ pub struct HistoryReport {
     pub dialect: Option<String>,
     /// The iterations that ended, in the order they ended.
     pub iterations: Vec<IterationRow>,
-    /// How many more are kept that ended before these.
+    /// The number of stored iterations that ended before these.
     #[serde(default)]
     #[schema(required)]
     pub earlier: usize,
-    /// How many iterations of these loops, from the first one on, are not kept any more.
+    /// The number of iterations of these loops, from the first one on, that are no longer stored.
     #[serde(default)]
     #[schema(required)]
     pub forgotten: u64,
-    /// The events; none when they were not asked for.
+    /// The events; absent if they were not requested.
     pub events: Option<Vec<NumberedEvent>>,
-    /// How many of the events that were asked for are not kept any more: those before these.
+    /// The number of requested events before these that are no longer stored.
     #[serde(default)]
     #[schema(required)]
     pub forgotten_events: u64,
@@ -121,17 +121,17 @@ pub fn history(
     })
 }
 
-/// How many iterations are not kept, before the first that is, of each loop that was asked for.
-fn count_forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryFilter) -> u64 {
-    let asked = |path: &str| {
-        let asked = filter.loop_path.as_deref();
-        asked.is_none_or(|asked| path == asked || last_name(path) == asked)
+/// How many iterations are not stored, before the first that is, of each requested loop.
+fn count_forgotten(loops: &[LoopState], rows: &[IterationRow], filter: &HistoryFilter) -> u64 {
+    let is_requested = |path: &str| {
+        let requested = filter.loop_path.as_deref();
+        requested.is_none_or(|requested| path == requested || last_name(path) == requested)
     };
     // If no row of a loop is stored, this is the number of all that have ended.
     let ended = loops.iter().map(|row| (&*row.path, row.iteration));
-    let kept = kept.iter().map(|row| (&*row.path, row.iteration));
+    let stored = rows.iter().map(|row| (&*row.path, row.iteration));
     let mut first: BTreeMap<&str, u64> = BTreeMap::new();
-    for (path, iteration) in ended.chain(kept).filter(|(path, _)| asked(path)) {
+    for (path, iteration) in ended.chain(stored).filter(|(path, _)| is_requested(path)) {
         let known = first.entry(path).or_insert(iteration);
         *known = iteration.min(*known);
     }
@@ -139,7 +139,7 @@ fn count_forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryF
 }
 
 /// Refuses the name of a loop that a run cannot come to.
-fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<(), EngineError> {
+fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Result<(), EngineError> {
     let begun = inspector.loops(&header.id)?;
     let mut known: Vec<String> = begun.iter().map(|row| row.path.to_string()).collect();
     let Ok(source) = inspector.source(header.program) else {
@@ -155,13 +155,13 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<()
             known.push(row.name);
         }
     }
-    let asked_for = last_name(asked);
-    if known.iter().any(|path| last_name(path) == asked_for) {
+    let requested_name = last_name(requested);
+    if known.iter().any(|path| last_name(path) == requested_name) {
         return Ok(());
     }
     Err(EngineError::NoLoop {
         run: header.id.clone(),
-        path: asked.to_owned(),
+        path: requested.to_owned(),
         known,
     })
 }

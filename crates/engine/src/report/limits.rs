@@ -18,16 +18,16 @@ pub struct LoopLimits {
     pub kind: String,
     /// Where it is written.
     pub line: u32,
-    /// How many iterations at most: a number, or the expression that gives it.
+    /// Maximum number of iterations: a number, or the expression that computes it.
     pub count: String,
-    /// How long at most: an ISO 8601 duration, or the expression that gives it.
+    /// Maximum duration, in ISO 8601, or the expression that computes it.
     pub timeout: Option<String>,
     /// What lies between two iterations.
     pub delay: Option<String>,
-    /// How many tokens its actions may use: a number, or the expression that gives it.
+    /// Maximum number of tokens of its actions: a number, or the expression that computes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<String>,
-    /// What its actions may cost: a number, or the expression that gives it.
+    /// Maximum cost of its actions: a number, or the expression that computes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     /// How many iterations in a row may give the same, and what is compared.
@@ -35,7 +35,7 @@ pub struct LoopLimits {
     pub unchanged: Option<String>,
     /// What a reached limit does: `fail`, `continue`, `pause`.
     pub on_limit: String,
-    /// When the condition is looked at: `before` or `after` each iteration.
+    /// When the condition is checked: `before` or `after` each iteration.
     pub checks: String,
     /// The condition as written.
     pub condition: String,

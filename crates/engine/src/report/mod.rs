@@ -35,9 +35,9 @@ pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use iterations::{
     ActionReport, AttemptReport, DifferenceReport, FailureCount, IterationEntry, IterationReport,
-    IterationsFilter, IterationsReport, Kept, LoopSummary, LoopsReport, StripCell, StripFilter,
-    StripReport, Totals, WaitReport, difference, iteration, iteration_value, iteration_values,
-    iterations, loops, strip,
+    IterationsFilter, IterationsReport, LoopSummary, LoopsReport, StoredDetail, StripCell,
+    StripFilter, StripReport, Totals, WaitReport, difference, iteration, iteration_value,
+    iteration_values, iterations, loops, strip,
 };
 pub use limits::{
     ActionRetry, DiagnosticReport, LoopLimits, action_retries, diagnostics, loop_limits,

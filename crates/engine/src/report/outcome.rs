@@ -15,14 +15,14 @@ use windlass_value::time::Timestamp;
 pub struct OutcomeReport {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
-    /// What it gives. When it did not succeed: what a `Response` answered before, else null.
+    /// Its output. When it did not succeed: what a `Response` answered before, else null.
     pub output: Value,
     /// Why it did not succeed.
     pub error: Option<ErrorReport>,
     /// The loops of a run that succeeded that ended at a limit all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitReached>,
-    /// The foreaches that went on after items that failed (`on_error: continue`).
+    /// The foreaches that continued after failed items (`on_error: continue`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_items: Vec<FailedItems>,
     /// `on_failure` or `on_finish`, where it failed itself.
@@ -41,7 +41,7 @@ pub struct OutcomeReport {
     pub at: Timestamp,
 }
 
-/// An `on_failure` or `on_finish` that failed: nobody received the alert.
+/// An `on_failure` or `on_finish` that failed: no one received the alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedEnding {
     /// `on_failure` or `on_finish`.
@@ -203,7 +203,7 @@ pub struct ErrorReport {
     pub line: Option<u32>,
 }
 
-/// Why a run stands still.
+/// Why a run is stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PauseReport {
     /// `requested` or `limit`.
@@ -380,7 +380,7 @@ impl PauseReport {
             (Some(path), Some(limit)) => {
                 format!("loop `{path}` reached its {} limit", limit.as_str())
             }
-            _ => String::from("someone asked for it"),
+            _ => String::from("requested"),
         }
     }
 }

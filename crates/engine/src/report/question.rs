@@ -199,7 +199,7 @@ pub fn callback_question(
         .cursors
         .values()
         .filter_map(|cursor| match &cursor.wait {
-            Wait::Question(asked) if *asked.signal == *signal => asked.title.as_deref(),
+            Wait::Question(question) if *question.signal == *signal => question.title.as_deref(),
             _ => None,
         });
     let form = view

@@ -14,7 +14,7 @@ use windlass_model::model::{Name, Status};
 use windlass_store::{LastStatus, RunHeader};
 use windlass_value::time::Timestamp;
 
-/// Of so many iterations it is told how they ended.
+/// Maximum number of iterations whose ends are reported.
 const RECENT: usize = 24;
 
 /// They are looked for in so many commits at most: in an outer loop an iteration takes many.
@@ -26,7 +26,7 @@ pub struct RunRow {
     /// What its head says.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// What it is at, when that was asked for.
+    /// Its current activity, if requested.
     #[serde(flatten)]
     pub detail: RunDetail,
 }
@@ -40,7 +40,7 @@ pub struct RunDetail {
     /// What it waits for; of several branches, the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<CurrentActivity>,
-    /// Since when and why it stands still.
+    /// Since when and why it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PausedSince>,
     /// Why it did not succeed.
@@ -114,7 +114,7 @@ pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineE
     })
 }
 
-/// `before` is what was told of the run last.
+/// `before` is what was reported of the run last.
 fn detail(
     inspector: &Inspector,
     header: &RunHeader,

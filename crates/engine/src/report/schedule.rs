@@ -9,7 +9,7 @@ use windlass_model::model::{Frequency, Missed, Overlap, Recurrence, When};
 use windlass_store::ScheduleState;
 use windlass_value::time::Timestamp;
 
-/// So many of the next times are told.
+/// Number of the next times that are reported.
 const TIMES: usize = 5;
 
 /// When runs of a workflow start automatically. Without a schedule it has only `next`, `missed_times`

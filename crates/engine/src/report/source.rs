@@ -28,14 +28,14 @@ pub struct PlacesReport {
     pub run: String,
     /// The places, the newest first.
     pub places: Vec<PlaceReport>,
-    /// Whether steps from before these places are no longer kept one by one.
+    /// Whether steps from before these places are no longer stored one by one.
     pub cut: bool,
 }
 
 /// A place that a run came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlaceReport {
-    /// What `retry --from` takes: `poll#14` or `poll#14/fetch`.
+    /// The value for `retry --from`: `poll#14` or `poll#14/fetch`.
     pub path: String,
     /// `iteration` or `action`.
     #[serde(rename = "type")]

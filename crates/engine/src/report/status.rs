@@ -38,7 +38,7 @@ pub struct StatusReport {
     pub status: RunStatus,
     /// Whether a process executes it: one that owns the store, and that started, resumed or recovered the run.
     pub owned: bool,
-    /// Why the store takes no writes: no run goes on until it does, which is tried again and again.
+    /// Why the store accepts no writes: no run continues until it does, which is retried automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
     /// When it was started.
@@ -58,7 +58,7 @@ pub struct StatusReport {
     pub failed_actions: u64,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
-    /// Since when and why it stands still.
+    /// Since when and why it is stopped.
     pub pause: Option<PausedSince>,
     /// How it ended.
     pub outcome: Option<OutcomeReport>,
@@ -123,7 +123,7 @@ pub struct LoopReport {
 pub struct ConditionReport {
     /// As written.
     pub text: String,
-    /// What it gave when it was last looked at.
+    /// Its value at its last check.
     pub value: Option<bool>,
     /// What it reads, with the values of now.
     pub reads: Vec<Read>,

@@ -8,7 +8,7 @@ use windlass_model::model::Status;
 /// The word of a run or an iteration that succeeded although an action of it failed.
 pub const SUCCEEDED_WITH_FAILURES: &str = "SucceededWithFailures";
 
-/// A status that is asked for: `S` is that of a run or of an iteration.
+/// A requested status: `S` is that of a run or of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StatusFilter<S> {
     /// It succeeded although an action of it failed.

@@ -103,15 +103,15 @@ pub struct ListFilter {
     pub since: Option<Timestamp>,
     /// Only those that were started before this instant.
     pub until: Option<Timestamp>,
-    /// Only those that should go on, and that nothing has moved since this instant.
+    /// Only those that should progress, and have not since this instant.
     pub stuck_since: Option<Timestamp>,
     /// Only these; none: all.
     pub runs: Vec<String>,
-    /// Whether [`ListReport::facets`] are asked for.
+    /// Whether [`ListReport::facets`] are requested.
     pub facets: bool,
     /// [`Facets::hour`] counts the runs that were started at this instant or later; none: no run.
     pub hours_since: Option<Timestamp>,
-    /// Whether it is told what each run is at.
+    /// Whether the current activity of each run is reported.
     pub detail: bool,
     /// Not the newest so many of those behind the place.
     pub offset: usize,
@@ -187,24 +187,23 @@ pub struct ListReport {
     pub runs: Vec<RunRow>,
     /// How many more there are.
     pub more: usize,
-    /// How many are asked for, on whatever page.
+    /// The number of runs on all pages.
     #[serde(default)]
     #[schema(required)]
     pub total: usize,
-    /// How many go on by themselves while a process owns the store: of all that are asked for, on
-    /// whatever page.
+    /// The number of runs on all pages that continue automatically while a process owns the store.
     #[serde(default)]
     #[schema(required)]
     pub unfinished: usize,
     /// Where the next page begins, when there are more.
     #[serde(default)]
     pub next: Option<String>,
-    /// How many there are of each kind, when that was asked for.
+    /// The number of each kind, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
 
-/// How many runs of each kind a filter takes. The filter of a kind itself does not count for it: they
+/// The number of runs of each kind that match a filter. The filter of a kind itself does not count for it: they
 /// say what another choice would show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facets {
@@ -271,7 +270,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     Ok(report)
 }
 
-/// The runs of a page, and what is told of all others.
+/// The runs of a page, and what is reported of all others.
 fn choose(
     heads: &RunIndex,
     filter: &ListFilter,

@@ -15,7 +15,7 @@ use windlass_value::time::Timestamp;
 /// One workflow in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowSummary {
-    /// The name it is kept under.
+    /// The name under which it is stored.
     pub name: String,
     /// The format it is read as.
     pub dialect: String,
@@ -39,12 +39,12 @@ impl WorkflowSummary {
     }
 }
 
-/// A workflow, what it takes, and what bounds its loops.
+/// A workflow, its inputs, and the limits of its loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowReport {
-    /// The name it is kept under.
+    /// The name under which it is stored.
     pub name: String,
-    /// The name it gives itself.
+    /// The name in its file.
     pub title: String,
     /// The format it is read as.
     pub dialect: String,
@@ -52,7 +52,7 @@ pub struct WorkflowReport {
     pub stored_at: Timestamp,
     /// What it is compiled from, as a hash.
     pub program: String,
-    /// What it takes.
+    /// Its inputs.
     pub inputs: Vec<InputReport>,
     /// What bounds its loops.
     pub loops: Vec<LoopLimits>,
@@ -62,14 +62,14 @@ pub struct WorkflowReport {
     pub files: Vec<FileReport>,
 }
 
-/// The versions of a kept workflow.
+/// The versions of a stored workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionsReport {
-    /// The newest first: the one that is kept now, and at least the 50 before it.
+    /// The newest first: the current one, and at least the 50 before it.
     pub versions: Vec<VersionReport>,
 }
 
-/// A version of a kept workflow.
+/// A version of a stored workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionReport {
     /// What it is compiled from, as a hash.
@@ -83,7 +83,7 @@ pub struct VersionReport {
     pub runs: BTreeMap<RunStatus, u64>,
 }
 
-/// What is kept under a name now.
+/// The workflow that a name has now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CurrentWorkflow {
     /// What it is compiled from, as a hash.

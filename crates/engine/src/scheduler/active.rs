@@ -51,7 +51,7 @@ pub(super) struct PendingComputation {
     pub advance: Advance,
     /// Set to cancel the run instead.
     pub called_off: Arc<AtomicBool>,
-    /// Those who asked for that.
+    /// Replies for the callers that requested the cancellation.
     pub cancels: Vec<Reply<RunStatus>>,
 }
 

@@ -47,7 +47,7 @@ pub trait CallWorkflow: Send + Sync {
     fn call(self: Arc<Self>, call: ChildCall) -> BoxFuture<'static, Result<Value, Fault>>;
 }
 
-/// What starts runs, once an engine has said so. It does not keep the engine alive.
+/// What starts runs, once an engine has set it. It does not keep the engine alive.
 #[derive(Clone, Default)]
 pub struct WorkflowCaller(Arc<OnceLock<Weak<dyn CallWorkflow>>>);
 

@@ -56,7 +56,7 @@ pub(super) struct Driver {
     /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
     /// again and again.
     pub(super) holds: bool,
-    /// What was asked of runs that have a step in flight: it waits until that is durable.
+    /// Requests to runs that have a step in flight: they wait until that is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
     /// Where steps that take long are computed; none where a caller starts the rounds.
@@ -366,13 +366,13 @@ impl Driver {
         }
         self.runs.insert(run.clone(), Box::new(active));
         self.runtime.queue.executed().insert(&run);
-        let (durable, told) = oneshot::channel();
+        let (durable, receiver) = oneshot::channel();
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);
         self.post(&run, began, Some(durable));
         // The reply goes out when the first step is durable.
         self.runtime.handle.spawn(async move {
-            let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
+            let outcome = receiver.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
         });
     }

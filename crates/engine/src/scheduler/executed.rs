@@ -1,5 +1,5 @@
 //! Which runs a driver executes: all of the store after a recovery, else those that were started, resumed or due
-//! there. Reports tell it; nothing is decided by it.
+//! there. Reports contain it; nothing is decided by it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

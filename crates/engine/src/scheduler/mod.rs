@@ -197,11 +197,7 @@ pub enum ScheduleError {
     Exists(Name),
     /// The engine stumbled over this run.
     #[error("the engine failed at run {run}: {reason}")]
-    Broken {
-        run: Name,
-        /// What it said.
-        reason: String,
-    },
+    Broken { run: Name, reason: String },
     /// There is as much to do as the operator allows: later there may be room.
     #[error("engine at capacity, retry later")]
     Busy,

@@ -1,5 +1,5 @@
-//! Which effects wait for a permit, and when those began that had to wait; and which runs are executed. Reports tell
-//! it; nothing is decided by it, and nothing of it is stored.
+//! Which effects wait for a permit, and when those began that had to wait; and which runs are executed. Reports
+//! contain it; nothing is decided by it, and nothing of it is stored.
 
 use super::clock::now;
 use super::executed::ExecutedRuns;
@@ -99,7 +99,7 @@ impl Queue {
         self.0.feed.on_change(wake);
     }
 
-    /// The runs for which something changed since this was asked last; none when that is not known.
+    /// The runs for which something changed since the last call; none when that is not known.
     #[must_use]
     pub fn changed(&self) -> Option<Vec<Name>> {
         self.0.feed.take()

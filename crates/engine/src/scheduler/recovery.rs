@@ -99,9 +99,9 @@ impl Driver {
                 .filter(|header| header.status == RunStatus::Paused)
             {
                 if self.load_run(&header.id).is_ok() {
-                    let (durable, told) = oneshot::channel();
+                    let (durable, receiver) = oneshot::channel();
                     self.post(&header.id, Event::Resumed, Some(durable));
-                    self.resuming.push(told);
+                    self.resuming.push(receiver);
                     found.push(header.id.clone());
                 }
             }

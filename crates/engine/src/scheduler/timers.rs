@@ -8,7 +8,7 @@ use windlass_model::model::Name;
 use windlass_store::DueRun;
 use windlass_value::time::Timestamp;
 
-/// Waiting runs that are due within this time are loaded together. They are asked for when half of it is left.
+/// Waiting runs that are due within this time are loaded together. They are read when half of it is left.
 pub(super) const LOAD_AHEAD: Duration = Duration::from_secs(2);
 
 /// Armed timers.

@@ -67,13 +67,13 @@ impl Traces {
 
     /// Reports the spans that ended in a step that is durable.
     pub fn step(&self, commit: &Commit, mut attempts: Attempts, run: &RunState, program: &Program) {
-        let Some(tell) = &self.0 else {
+        let Some(sink) = &self.0 else {
             return;
         };
         let header = &commit.header;
         for row in &commit.iterations {
             let path = printable(&row.path);
-            tell(TraceSpan {
+            sink(TraceSpan {
                 run: header.id.clone(),
                 of: SpanOf::Iteration(format!("{path}#{}", row.iteration)),
                 parent: Some(enclosing_span(&path, program)),
@@ -96,11 +96,11 @@ impl Traces {
             if !one.ended {
                 one.span.error = Some(String::from("it was cut"));
             }
-            tell(one.span);
+            sink(one.span);
         }
         for event in &commit.history {
             if let HistoryKind::RunFinished { status } = event.what {
-                tell(TraceSpan {
+                sink(TraceSpan {
                     run: header.id.clone(),
                     of: SpanOf::Run,
                     parent: None,

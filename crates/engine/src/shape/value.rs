@@ -302,7 +302,7 @@ pub(super) fn called(before: &str, rest: &str) -> InferredSchema {
         {
             InferredSchema::Leaf(Value::text(TIME))
         }
-        // Long enough for the parts that are asked for.
+        // Long enough for the parts that are read.
         "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
             Some((by, _)) if !by.is_empty() => {
                 InferredSchema::Leaf(Value::text(vec!["text"; 16].join(&by)))

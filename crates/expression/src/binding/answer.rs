@@ -1,5 +1,5 @@
-//! What a program or a model said, as named outputs: JSON fills them by name, text is the only one
-//! (docs/reference/canvas.md).
+//! The answer of a program or a model, as named outputs: JSON fills them by name, text is the only
+//! one (docs/reference/canvas.md).
 
 use super::port::{Port, excerpt};
 use crate::{Object, Value};
@@ -13,7 +13,7 @@ pub(super) struct ModelAnswer {
     pub session: Option<Value>,
 }
 
-/// Fills ports from what a program said.
+/// Fills ports from the answer of a program.
 ///
 /// A JSON object fills them by name. A map with the text `result` and none of the names, as
 /// command line agents print it, is an envelope: its text is the answer. Text around an object, or a
@@ -22,8 +22,8 @@ pub(super) struct ModelAnswer {
 ///
 /// # Errors
 /// An output that is missing or does not fit, with its name and line.
-pub(super) fn read(said: &Value, ports: &[Port]) -> Result<ModelAnswer, String> {
-    let parsed = match said {
+pub(super) fn read(answer: &Value, ports: &[Port]) -> Result<ModelAnswer, String> {
+    let parsed = match answer {
         Value::String(text) => Value::from_json(text.trim()).ok(),
         other => Some(other.clone()),
     };
@@ -42,18 +42,18 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<ModelAnswer, String> 
         });
     }
     let outputs = match (members, ports) {
-        (_, []) => Object::from_iter([(Arc::from("response"), said.clone())]),
+        (_, []) => Object::from_iter([(Arc::from("response"), answer.clone())]),
         (Some(map), _) if names_one(map) => by_name(map, ports)?,
-        (_, [only]) if takes_text(only) => single_output(said, only)?,
+        (_, [only]) if takes_text(only) => single_output(answer, only)?,
         _ => {
-            let inside = said.as_str().and_then(|text| object_inside(text, ports));
+            let inside = answer.as_str().and_then(|text| object_inside(text, ports));
             match (inside, ports) {
                 (Some(map), _) => {
                     session = session_of(&map).or(session);
                     by_name(&map, ports)?
                 }
-                (None, [only]) => single_output(said, only)?,
-                (None, _) => return Err(not_an_object_message(said, ports)),
+                (None, [only]) => single_output(answer, only)?,
+                (None, _) => return Err(not_an_object_message(answer, ports)),
             }
         }
     };
@@ -81,8 +81,8 @@ pub(super) fn misspelt(returned: &Value, ports: &[Port]) -> Result<(), String> {
     for key in more {
         let near = nearest(key, left.iter().map(|port| &*port.name));
         if let Some(port) = left.iter().find(|port| Some(&*port.name) == near) {
-            let told = format!("{} was not given, but `{key}`: is it misspelt?", port.shown);
-            return Err(told);
+            let message = format!("{} was not given, but `{key}`: is it misspelt?", port.shown);
+            return Err(message);
         }
     }
     Ok(())
@@ -116,8 +116,8 @@ fn takes_text(port: &Port) -> bool {
     }
 }
 
-fn single_output(said: &Value, port: &Port) -> Result<Object, String> {
-    let value = port.accept(said)?;
+fn single_output(answer: &Value, port: &Port) -> Result<Object, String> {
+    let value = port.accept(answer)?;
     Ok(Object::from_iter([(Arc::clone(&port.name), value)]))
 }
 
@@ -142,7 +142,7 @@ fn object_inside(text: &str, ports: &[Port]) -> Option<Object> {
     })
 }
 
-fn not_an_object_message(said: &Value, ports: &[Port]) -> String {
+fn not_an_object_message(answer: &Value, ports: &[Port]) -> String {
     let names: Vec<String> = ports
         .iter()
         .map(|port| format!("`{}`", port.name))
@@ -152,7 +152,7 @@ fn not_an_object_message(said: &Value, ports: &[Port]) -> String {
         "the answer has no JSON object with {}: {} cannot be read from {}",
         names.join(", "),
         shown,
-        excerpt(said)
+        excerpt(answer)
     )
 }
 

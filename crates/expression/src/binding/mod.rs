@@ -126,7 +126,7 @@ impl Binding {
                 let members = items.iter().map(|item| member(item).unwrap_or_default());
                 Ok(Value::array(members.collect()))
             }
-            Self::Paged(kept, links) => Ok(pages::joined(&seen(kept.eval(env)?)?, links)),
+            Self::Paged(collected, links) => Ok(pages::joined(&seen(collected.eval(env)?)?, links)),
             Self::Checked(checks, body) => {
                 for check in checks {
                     check.eval(env)?;
@@ -155,8 +155,8 @@ impl Binding {
                 };
                 outputs.map(Value::object).map_err(wrong)
             }
-            Self::Answer(said, ports, before) => {
-                let answer = answer::read(&seen(said.eval(env)?)?, ports).map_err(wrong)?;
+            Self::Answer(reply, ports, before) => {
+                let answer = answer::read(&seen(reply.eval(env)?)?, ports).map_err(wrong)?;
                 let mut outputs = answer.outputs;
                 if let Some(before) = before {
                     let session = match answer.session {
@@ -221,8 +221,8 @@ impl Binding {
             | Self::Extract(of, _)
             | Self::Compare(of, ..) => of.collect(found),
             Self::Port(of, _) | Self::Ports(of, _) | Self::Returned(of, _) => of.collect(found),
-            Self::Answer(said, _, before) => {
-                said.collect(found);
+            Self::Answer(reply, _, before) => {
+                reply.collect(found);
                 before.iter().for_each(|before| before.collect(found));
             }
             Self::Checked(checks, body) => {

@@ -3,16 +3,17 @@
 
 use super::{Name, Value};
 
-/// Of one page, what it answered. `kept` has `first`, that answer, and `rows`, the rows of each page.
-pub(super) fn joined(kept: &Value, links: &[Name]) -> Value {
-    let first = kept.get("first").cloned().unwrap_or_default();
+/// For one page, its answer. `collected` has `first`, that answer, and `rows`, the rows of each
+/// page.
+pub(super) fn joined(collected: &Value, links: &[Name]) -> Value {
+    let first = collected.get("first").cloned().unwrap_or_default();
     let Value::Object(answer) = &first else {
         return first;
     };
     let mut answer = (**answer).clone();
     // Logic Apps does not have it.
     answer.shift_remove("url");
-    let pages = kept.get("rows").and_then(Value::as_array);
+    let pages = collected.get("rows").and_then(Value::as_array);
     let pages = pages.map(Vec::as_slice).unwrap_or_default();
     if let (Some(Value::Object(body)), [_, _, ..]) = (answer.get("body"), pages) {
         let rows = pages.iter().filter_map(Value::as_array).flatten().cloned();

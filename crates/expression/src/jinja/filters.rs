@@ -109,8 +109,8 @@ fn fromjson(value: Value) -> Result<Value, Error> {
         return Ok(value);
     };
     session::bytes(text.len().saturating_mul(2))?;
-    if let Some(told) = over_memory_json(text.as_bytes()) {
-        let message = format!("`fromjson`: its values would {told}");
+    if let Some(reason) = over_memory_json(text.as_bytes()) {
+        let message = format!("`fromjson`: its values would {reason}");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     session::spend(text.len() / 4)?;

@@ -92,11 +92,11 @@ impl Culture {
     }
 
     /// The months' names; next to a day some languages inflect them.
-    pub(crate) fn months(self, beside_day: bool) -> &'static [&'static str] {
+    pub(crate) fn months(self, has_day: bool) -> &'static [&'static str] {
         let plain = locale_match!(self.locale => LC_TIME::MON);
         let alone = locale_match!(self.locale => LC_TIME::ALT_MON);
         match alone {
-            Some(alone) if !beside_day => alone,
+            Some(alone) if !has_day => alone,
             _ => plain,
         }
     }

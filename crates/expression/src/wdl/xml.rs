@@ -55,17 +55,17 @@ pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     }
     if let Some(raw) = &doc.doctype {
         let doctype = Doctype::read(raw);
-        let said = [
+        let members = [
             ("@name", Some(doctype.name)),
             ("@public", doctype.public),
             ("@system", doctype.system),
             ("@internalSubset", Some(doctype.subset)),
         ];
-        let said = said.into_iter().filter_map(|(name, text)| {
+        let members = members.into_iter().filter_map(|(name, text)| {
             let text = text.filter(|text| !text.is_empty())?;
             Some((name, Value::text(text)))
         });
-        map.insert("!DOCTYPE".into(), Value::from_pairs(said));
+        map.insert("!DOCTYPE".into(), Value::from_pairs(members));
     }
     children_to_json(ctx, &doc, doc.root(), &mut map)?;
     drop_comments(&mut map);

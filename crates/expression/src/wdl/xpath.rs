@@ -333,7 +333,7 @@ fn combined(left: PathPart, operator: &str, right: PathPart) -> PathPart {
 
 /// Whether this is true of any of the nodes at the end of these paths.
 fn any(paths: &[String], question: &str) -> String {
-    let asked = paths.iter().map(|path| {
+    let filtered = paths.iter().map(|path| {
         // What is abbreviated takes no question.
         let (before, last) = match path.rsplit_once('/') {
             Some((before, last)) => (format!("{before}/"), last),
@@ -345,7 +345,7 @@ fn any(paths: &[String], question: &str) -> String {
             _ => format!("{path}[{question}]"),
         }
     });
-    format!("boolean({})", asked.collect::<Vec<_>>().join(" | "))
+    format!("boolean({})", filtered.collect::<Vec<_>>().join(" | "))
 }
 
 #[cfg(test)]

@@ -97,8 +97,9 @@ fn without_null(mut node: Node, depth: usize) -> Node {
     }
     match &mut node.kind {
         Kind::Object(entries) => {
-            entries.retain(|entry| is_kept(&entry.key) || !matches!(entry.value.kind, Kind::Null));
-            for entry in entries.iter_mut().filter(|entry| !is_kept(&entry.key)) {
+            entries
+                .retain(|entry| is_retained(&entry.key) || !matches!(entry.value.kind, Kind::Null));
+            for entry in entries.iter_mut().filter(|entry| !is_retained(&entry.key)) {
                 let value = std::mem::replace(&mut entry.value, null(node.span));
                 entry.value = without_null(value, depth + 1);
             }
@@ -114,7 +115,7 @@ fn without_null(mut node: Node, depth: usize) -> Node {
     node
 }
 
-fn is_kept(key: &str) -> bool {
+fn is_retained(key: &str) -> bool {
     ["inputs", "value", "defaultValue"]
         .iter()
         .any(|own| own.eq_ignore_ascii_case(key))
@@ -167,10 +168,10 @@ impl Deployment<'_, '_> {
         let count = self.count_of(copy);
         for index in 0..count {
             self.begin_copy(copy, index);
-            let goes_on = self.collect_one(resource, found);
+            let is_understood = self.collect_one(resource, found);
             self.end_copy();
             // What is wrong with one is wrong with all.
-            if !goes_on {
+            if !is_understood {
                 return;
             }
         }

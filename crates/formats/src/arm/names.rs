@@ -125,13 +125,13 @@ pub(super) fn gives(given: &Node) -> bool {
 
 fn declarations(template: &Node) -> Node {
     let entries = template.entries().unwrap_or_default().iter();
-    let kept = entries.filter(|entry| {
+    let declared = entries.filter(|entry| {
         let key = entry.key.as_str();
         key.eq_ignore_ascii_case("parameters") || key.eq_ignore_ascii_case("definitions")
     });
     Node {
         span: template.span,
-        kind: Kind::Object(kept.cloned().collect()),
+        kind: Kind::Object(declared.cloned().collect()),
     }
 }
 

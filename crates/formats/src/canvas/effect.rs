@@ -121,8 +121,8 @@ impl Canvas<'_> {
         let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
         let fails = node.data.non_null(self, "failOnError");
         let fails = fails.map(|entry| self.flag(entry));
-        let goes_on = node.data.non_null(self, "continueOnFailure");
-        let fails = fails.or(goes_on.map(|entry| !self.flag(entry)));
+        let continues = node.data.non_null(self, "continueOnFailure");
+        let fails = fails.or(continues.map(|entry| !self.flag(entry)));
         let script = match (script, commands) {
             (Some(script), None) => self.template_text(script, SCRIPT),
             (None, Some(commands)) => self.commands(commands),

@@ -14,7 +14,7 @@ use windlass_model::model::{LinkKind, Name};
 use windlass_source::diagnostic::Diagnostic;
 
 /// Whether a value says that a loop continues: text that says so, else a value that counts as true.
-const GOES_ON: &str =
+const CONTINUES: &str =
     "value.lower().strip() == 'true' if value is string else value and true or false";
 
 impl Lowerer<'_, '_> {
@@ -31,9 +31,9 @@ impl Lowerer<'_, '_> {
             }
             NodeKind::Continue => compose(object(scope.own.iter().map(|(name, value)| {
                 let value = [(Name::from("value"), value.clone())];
-                let goes_on = expression(self.reader, GOES_ON);
-                let goes_on = Binding::Scoped(value.into(), goes_on);
-                (name.clone(), Template::binding(goes_on))
+                let test = expression(self.reader, CONTINUES);
+                let test = Binding::Scoped(value.into(), test);
+                (name.clone(), Template::binding(test))
             }))),
             NodeKind::Constant(outputs) => compose(Template::constant(outputs.clone())),
             NodeKind::Agent(agent) => self.agent(node, agent, scope),

@@ -200,7 +200,7 @@ pub(super) fn identifier(id: &str) -> String {
     id.chars().map(letter).collect()
 }
 
-/// The same, where it is asked of each of many nodes.
+/// The same, for a check of each of many nodes.
 fn is_identifier_of(name: &str, id: &str) -> bool {
     id.chars().map(letter).eq(name.chars())
 }

@@ -265,16 +265,16 @@ impl Loom<'_> {
 
     /// What is done about a failure: `catch`, or nothing with `continue_on_error`.
     fn catch(&mut self, fields: &mut Fields<'_>, name: &Name) -> Option<Block> {
-        let goes_on = fields.non_null(self, "continue_on_error");
+        let continue_on_error = fields.non_null(self, "continue_on_error");
         if let Some(entry) = fields.non_null(self, "catch") {
-            if let Some(goes_on) = goes_on {
+            if let Some(continue_on_error) = continue_on_error {
                 let what = "with `catch` the failure is handled, so the run continues anyway";
                 let hint = "remove `continue_on_error`, or `catch`";
-                self.error("conflict", goes_on.key_span, what, hint);
+                self.error("conflict", continue_on_error.key_span, what, hint);
             }
             return Some(self.action_or_actions(entry, &format!("{name}.catch")));
         }
-        let entry = goes_on?;
+        let entry = continue_on_error?;
         match entry.value.to_value() {
             Value::Bool(true) => Some(nothing()),
             Value::Bool(false) => None,

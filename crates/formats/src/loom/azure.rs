@@ -170,7 +170,7 @@ impl Loom<'_> {
     pub(super) fn parameters(
         &mut self,
         declared: Option<&Entry>,
-        beside: Option<&Node>,
+        nearby: Option<&Node>,
         settings: &Settings<'_>,
         deployed: bool,
     ) -> Vec<(Name, Value)> {
@@ -181,15 +181,15 @@ impl Loom<'_> {
         let mut secure: Vec<&Entry> = Vec::new();
         for entry in entries {
             let file = settings.parameter(&entry.key);
-            let beside = beside.and_then(|beside| {
-                let beside = beside.get_any_case(&entry.key)?;
-                beside.get_any_case("value")
+            let given = nearby.and_then(|values| {
+                let value = values.get_any_case(&entry.key)?;
+                value.get_any_case("value")
             });
             let default = entry.value.get_any_case("defaultValue");
             // What is given to a template are values of its own parameters.
             let value = match deployed {
-                true => beside.or(default).or(file),
-                false => file.or(beside).or(default),
+                true => given.or(default).or(file),
+                false => file.or(given).or(default),
             };
             let Some(node) = value else {
                 self.without_value(entry);
@@ -240,7 +240,7 @@ impl Loom<'_> {
             .parameters
             .iter()
             .filter(|(_, strict)| *strict && !deployed);
-        for values in files.map(|(values, _)| *values).chain(beside) {
+        for values in files.map(|(values, _)| *values).chain(nearby) {
             for given in values.entries().unwrap_or_default() {
                 let own = ["$schema", "contentVersion"].contains(&given.key.as_str());
                 if !is_declared(&given.key) && !own {

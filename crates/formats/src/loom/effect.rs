@@ -59,12 +59,12 @@ impl<'n> Inputs<'n> {
         if loom.azure() {
             return under;
         }
-        let beside = act.fields.get(key);
-        if let (Some(_), Some(beside)) = (under, beside) {
+        let own = act.fields.get(key);
+        if let (Some(_), Some(own)) = (under, own) {
             let what = format!("`{key}` is in `inputs` and next to it");
-            loom.error("conflict", beside.key_span, what, "remove one of the two");
+            loom.error("conflict", own.key_span, what, "remove one of the two");
         }
-        under.or(beside)
+        under.or(own)
     }
 
     /// Like `pass`, for a key that means something else next to the type.
@@ -430,9 +430,9 @@ impl Loom<'_> {
         let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
         let timeout = act.fields.non_null(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let beside = act.fields.get(key);
+        let own = act.fields.get(key);
         let input = act.fields.get("input");
-        let under = match beside {
+        let under = match own {
             None => act.fields.required(self, "inputs", act.span, &hint),
             Some(_) => act.fields.non_null(self, "inputs"),
         };
@@ -440,23 +440,23 @@ impl Loom<'_> {
         if let Some(entry) = under {
             let what = format!("`inputs` of `{}`", act.name);
             if let Some(mut fields) = self.fields(&entry.value, &what, &hint) {
-                let kind = match beside {
+                let kind = match own {
                     None => fields.required(self, key, entry.key_span, &hint),
                     Some(_) => fields.get(key),
                 };
                 kind.and_then(|kind| self.text(kind, &hint));
-                for (key, beside) in [(key, beside), ("input", input)] {
-                    if let (Some(_), Some(beside)) = (fields.get(key), beside) {
+                for (key, own) in [(key, own), ("input", input)] {
+                    if let (Some(_), Some(own)) = (fields.get(key), own) {
                         let what = format!("`{key}` is in `inputs` and next to it");
                         let hint = "remove one of the two";
-                        self.error("conflict", beside.key_span, what, hint);
+                        self.error("conflict", own.key_span, what, hint);
                     }
                 }
             }
             members.extend(entry.value.entries().unwrap_or_default());
         }
-        beside.and_then(|kind| self.text(kind, &hint));
-        members.extend([beside, input].into_iter().flatten());
+        own.and_then(|kind| self.text(kind, &hint));
+        members.extend([own, input].into_iter().flatten());
         let members = members
             .into_iter()
             .map(|entry| (text(&entry.key), self.template(&entry.value)));

@@ -96,7 +96,7 @@ impl Loom<'_> {
         let delay = match by_server {
             true => {
                 let (own, interval) = self.server_backoff(&mut fields);
-                asked_by_server(own, interval, name)
+                delay_from_server(own, interval, name)
             }
             false => self.backoff(&mut fields, entry).map(Delay::Backoff),
         };
@@ -286,12 +286,12 @@ fn is_server(node: &Node) -> bool {
 }
 
 /// Waits of our own, or as long as the last answer of the loop asks for.
-fn asked_by_server(own: Backoff, interval: Option<Template>, name: &str) -> Option<Delay> {
-    let asked = requested_delay("result", name)?;
+fn delay_from_server(own: Backoff, interval: Option<Template>, name: &str) -> Option<Delay> {
+    let requested = requested_delay("result", name)?;
     Some(Delay::Server {
         own,
         interval,
-        asked,
+        requested,
     })
 }
 
@@ -301,7 +301,7 @@ pub(super) fn server_delay(name: &str) -> Option<Delay> {
         interval: SERVER_DELAY,
         jitter: Jitter::None,
     };
-    asked_by_server(own, None, name)
+    delay_from_server(own, None, name)
 }
 
 /// The wait that an answer asks for: `function` reads it from the action `name`.

@@ -64,12 +64,12 @@ use windlass_source::source::{Node, SourceFile, Span};
 use self::settings::ConnectionKind;
 pub(super) use settings::{connections_only, settings_in};
 
-/// Reads a file as loom or azure. `beside` are the trees of the files next to a definition, and
+/// Reads a file as loom or azure. `siblings` are the trees of the files next to a definition, and
 /// whether each is for it alone. The workflow means something only when no error was reported.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
-    beside: &[(Node, bool)],
+    siblings: &[(Node, bool)],
     dialect: Dialect,
     caps: &Caps,
     diagnostics: &mut Diagnostics,
@@ -116,7 +116,7 @@ pub(super) fn read(
         Dialect::Azure => azure_stem(&file.path),
         _ => stem(&file.path),
     };
-    let settings = Settings::of(beside.iter().map(|(node, strict)| (node, *strict)));
+    let settings = Settings::of(siblings.iter().map(|(node, strict)| (node, *strict)));
     let mut workflow = loom.workflow(node, &settings, &stem);
     loom.check_cancels(&workflow);
     loom.check_webhooks(&workflow);

@@ -25,17 +25,17 @@ impl Loom<'_> {
         if self.azure() || !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
             return None;
         }
-        let (beside, under): (Vec<&Entry>, Vec<&Entry>) =
+        let (own, under): (Vec<&Entry>, Vec<&Entry>) =
             node.entries()?.iter().partition(|one| one.key != "inputs");
         let under = under.first()?.value.entries()?;
         for entry in under {
-            if beside.iter().any(|other| other.key == entry.key) {
+            if own.iter().any(|other| other.key == entry.key) {
                 let what = format!("`{}` is next to `type` and under `inputs`", entry.key);
                 let hint = "leave one of them out";
                 self.error("conflict", entry.key_span, what, hint);
             }
         }
-        let entries = beside.into_iter().chain(under).cloned().collect();
+        let entries = own.into_iter().chain(under).cloned().collect();
         Some(Node {
             span: node.span,
             kind: Kind::Object(entries),

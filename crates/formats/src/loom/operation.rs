@@ -84,7 +84,7 @@ impl Names {
 
     /// Whether a request about the operation that failed is repeated. Some servers know an operation only a little after
     /// they have named it; later, a 404 says that it is gone.
-    fn is_asked_again(&self, reader: &Reader<'_>) -> Option<Condition> {
+    fn repeat_condition(&self, reader: &Reader<'_>) -> Option<Condition> {
         let names = [
             (
                 Name::from("status"),
@@ -139,15 +139,15 @@ impl Loom<'_> {
             None => server_delay(&names.poll),
         };
         let HttpRequest {
-            members: asked,
+            members: first_inputs,
             attempt_timeout,
             retry,
             output: _,
         } = self.request(act, "POST");
         // What the author says about the operation, its answers need not say.
         let starts = match status {
-            Some(_) => Template::object(asked.clone()),
-            None => with_step(Template::object(asked.clone()), "start"),
+            Some(_) => Template::object(first_inputs.clone()),
+            None => with_step(Template::object(first_inputs.clone()), "start"),
         };
         let request = |inputs: Template| {
             StepKind::Call(Call {
@@ -159,15 +159,15 @@ impl Loom<'_> {
         start.retry = retry;
 
         if let Some(entry) = cancel {
-            let cancel = self.cancel_request(entry, &names, &asked);
+            let cancel = self.cancel_request(entry, &names, &first_inputs);
             let asks = [&names.poll, &names.status];
             self.cancel_at_end(act, &names.start, asks, request(cancel));
             self.cancels.push((act.name.clone(), act.span));
         }
         let asks = match status {
-            Some(entry) => self.operation_request(entry, &asked),
+            Some(entry) => self.operation_request(entry, &first_inputs),
             None => follow(
-                &asked,
+                &first_inputs,
                 get(),
                 names.read_in_loop(self, &format!("{STATE}.get('address') or {URL}")),
                 names.read_in_loop(self, URL),
@@ -184,7 +184,7 @@ impl Loom<'_> {
         );
         ask.retry = Some(RetryPolicy {
             on: vec![RetryOn::Transient, RetryOn::Code(404)],
-            when: names.is_asked_again(self),
+            when: names.repeat_condition(self),
             ..default_retry(true, act.span)
         });
         let failed = failed.and_then(|entry| self.condition(entry));
@@ -224,7 +224,7 @@ impl Loom<'_> {
             StepKind::Loop(Box::new(poll)),
             act.span,
         ));
-        steps.extend(self.operation_result(act, result, &names, &asked, &request));
+        steps.extend(self.operation_result(act, result, &names, &first_inputs, &request));
         let part = |name: &str, of: &str| (text(name), names.read(self, of));
         let output = vec![
             part("statusCode", "(fetched or last or start).statusCode"),
@@ -250,7 +250,11 @@ impl Loom<'_> {
 
     /// The inputs of a request about the operation, or its address alone. It counts against the rate of the action
     /// unless it names another one.
-    fn operation_request(&mut self, entry: &Entry, asked: &[(Template, Template)]) -> Template {
+    fn operation_request(
+        &mut self,
+        entry: &Entry,
+        first_inputs: &[(Template, Template)],
+    ) -> Template {
         let given = self.template(&entry.value);
         let inputs = match &entry.value.kind {
             Kind::Object(_) => given,
@@ -260,7 +264,7 @@ impl Loom<'_> {
             let _ = self.rate_name(own);
             return inputs;
         }
-        let rate = asked.iter().filter(|(key, _)| is_key(key, RATE));
+        let rate = first_inputs.iter().filter(|(key, _)| is_key(key, RATE));
         inputs.with_members(rate.cloned().collect())
     }
 
@@ -269,12 +273,12 @@ impl Loom<'_> {
         &mut self,
         entry: &Entry,
         names: &Names,
-        asked: &[(Template, Template)],
+        first_inputs: &[(Template, Template)],
     ) -> Template {
         let post = (text("method"), text("POST"));
         match &entry.value.kind {
             Kind::Object(_) => {
-                let inputs = self.operation_request(entry, asked);
+                let inputs = self.operation_request(entry, first_inputs);
                 match entry.value.get("method") {
                     Some(_) => inputs,
                     None => inputs.with_members(vec![post]),
@@ -283,7 +287,7 @@ impl Loom<'_> {
             // Authors read it from the answer of the start.
             _ => {
                 let base = names.read(self, "start.get('url')");
-                follow(asked, post, self.template(&entry.value), base)
+                follow(first_inputs, post, self.template(&entry.value), base)
             }
         }
     }
@@ -342,15 +346,15 @@ impl Loom<'_> {
         act: &ActionFields<'_>,
         entry: Option<&Entry>,
         names: &Names,
-        asked: &[(Template, Template)],
+        first_inputs: &[(Template, Template)],
         request: &dyn Fn(Template) -> StepKind,
     ) -> Option<Step> {
         let (inputs, is_there) = match entry {
             Some(entry) if entry.value.as_str() == Some("none") => return None,
-            Some(entry) => (self.operation_request(entry, asked), None),
+            Some(entry) => (self.operation_request(entry, first_inputs), None),
             None => {
                 let inputs = follow(
-                    asked,
+                    first_inputs,
                     get(),
                     names.read(self, RESULT),
                     names.read(self, URL),
@@ -412,15 +416,15 @@ pub(super) fn find_repeated<'w>(
 
 /// The inputs of a request to an address, with the credentials of the first request if it leads to the same server.
 fn follow(
-    asked: &[(Template, Template)],
+    first_inputs: &[(Template, Template)],
     method: (Template, Template),
     address: Template,
     base: Template,
 ) -> Template {
-    let kept = ["uri", "headers", "authentication", "tls", RATE];
-    let is_kept = |name: &Template| kept.iter().any(|key| is_key(name, key));
-    let kept = asked.iter().filter(|(name, _)| is_kept(name));
-    let mut members: Vec<(Template, Template)> = kept.cloned().collect();
+    let copied = ["uri", "headers", "authentication", "tls", RATE];
+    let is_copied = |name: &Template| copied.iter().any(|key| is_key(name, key));
+    let copied = first_inputs.iter().filter(|(name, _)| is_copied(name));
+    let mut members: Vec<(Template, Template)> = copied.cloned().collect();
     members.push(method);
     members.push((text("page"), address));
     members.push((text("page_base"), base));

@@ -60,9 +60,9 @@ impl Loom<'_> {
             let of = Binding::Previous(of.clone(), Some(action.clone()));
             Template::binding(of)
         };
-        let asked = || Template::binding(Binding::Outputs(page.clone()));
+        let outputs = || Template::binding(Binding::Outputs(page.clone()));
         let next = link(self, &before(&page));
-        // Pages after the first are asked for with GET.
+        // Pages after the first are requested with GET.
         let later = [
             (text("method"), text("GET")),
             (text("body"), Template::constant(Value::Null)),
@@ -87,7 +87,7 @@ impl Loom<'_> {
         // Else the page of a proxy would be a last one without rows.
         asking.expect = Some(Expect::Json);
         asking.follow_up = follow_up;
-        let rows = asked().part("body").part("value");
+        let rows = outputs().part("body").part("value");
         let so_far = [("before", before(&count)), ("rows", rows.clone())];
         let so_far = scoped(
             self,
@@ -101,7 +101,7 @@ impl Loom<'_> {
             act.span,
         );
         let ends = [
-            ("link", link(self, &asked())),
+            ("link", link(self, &outputs())),
             ("rows", Template::binding(Binding::Outputs(count))),
             ("wanted", wanted),
         ];
@@ -120,7 +120,7 @@ impl Loom<'_> {
             on_limit: OnLimit::Fail,
             on_timeout: OnLimit::Fail,
             keep: vec![
-                keep("first", Take::First, asked()),
+                keep("first", Take::First, outputs()),
                 keep("rows", Take::All, rows),
             ],
             pages: Some(Pages {
@@ -129,11 +129,11 @@ impl Loom<'_> {
             }),
             ..looped(ends.unwrap_or_else(|_| Condition::never()), most, body)
         };
-        let kept = Template::binding(Binding::Root(Name::from("result"))).part("kept");
+        let collected = Template::binding(Binding::Root(Name::from("result"))).part("kept");
         Body {
             timeout,
             output: Some(Template::binding(Binding::Paged(
-                kept,
+                collected,
                 LINKS.map(Name::from),
             ))),
             ..StepKind::Loop(Box::new(spec)).into()

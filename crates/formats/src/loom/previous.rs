@@ -45,9 +45,9 @@ impl Loom<'_> {
         inputs.members.push((text(IF_CHANGED), validator));
         let answer = Template::binding(Binding::Root(Name::from("result")));
         let body = object([("body", last.clone().part("body"))]);
-        let kept = Template::call("union", vec![last, answer.clone(), body]).ok()?;
+        let merged = Template::call("union", vec![last, answer.clone(), body]).ok()?;
         let is_same = "result.statusCode == 304 and result.get('validator') is mapping";
-        Template::call("if", vec![expression(self, is_same), kept, answer]).ok()
+        Template::call("if", vec![expression(self, is_same), merged, answer]).ok()
     }
 
     /// `events: true`: the answer is a stream, and the call reads the event after that of the iteration before. The

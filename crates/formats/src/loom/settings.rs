@@ -115,7 +115,7 @@ impl<'n> Settings<'n> {
 pub(crate) fn connections_only(node: &Node) -> Value {
     let parts = CONNECTIONS.iter().filter_map(|(part, inside, _)| {
         let entries = node.get(part)?.entries()?.iter();
-        let kept = entries.filter_map(|entry| {
+        let connections = entries.filter_map(|entry| {
             // A connection without a value is none, and one that leads nowhere known is one all the same.
             entry.value.entries()?;
             let led = entry.value.get_any_case(inside);
@@ -124,7 +124,7 @@ pub(crate) fn connections_only(node: &Node) -> Value {
             let id = id.map(|id| (*inside, id));
             Some((entry.key.as_str(), Value::from_pairs(id)))
         });
-        Some((*part, Value::from_pairs(kept)))
+        Some((*part, Value::from_pairs(connections)))
     });
     Value::from_pairs(parts)
 }

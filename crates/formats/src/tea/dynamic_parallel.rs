@@ -16,7 +16,7 @@ use windlass_model::hir::{Assignment, ForEach, Step, StepKind};
 use windlass_model::model::{Name, OnError, WORKFLOW};
 use windlass_source::source::{Entry, Kind};
 
-/// As many items at a time as TEA has threads, when nothing is said.
+/// The default maximum of concurrent items: the number of threads of TEA.
 const CONCURRENCY: u32 = 32;
 const ITEMS: &str = "for example items: \"{{ state.batches }}\"";
 const BODY: &str = "for example steps: [{ run: \"return {'n': state['item'] * 2}\" }]";
@@ -216,7 +216,7 @@ impl<'n> Tea<'_, 'n> {
         let built = self.acting(uses, with, timeout, &Sink::Key(Name::from(RESULT)), &inside)?;
         let result = expression(self, &format!("state.{RESULT}"));
         let whole = "{{ result if result is mapping else {'result': result} }}";
-        let kept = match &sink {
+        let merged = match &sink {
             Sink::Merge => with_result(&result, jinja(self, whole)),
             Sink::Key(key) => object([(&**key, result)]),
             Sink::Map(members) => {
@@ -226,7 +226,7 @@ impl<'n> Tea<'_, 'n> {
                 Template::object(members.collect())
             }
         };
-        let mut then = vec![replace(kept, place.span)];
+        let mut then = vec![replace(merged, place.span)];
         then.extend(item.put(place));
         let call = Step {
             anonymous: true,
@@ -272,8 +272,8 @@ impl<'n> Tea<'_, 'n> {
             self,
             "{{ result if result is mapping else {'result': result} }}",
         );
-        let kept = replace(with_result(&result, whole), place.span);
-        Some(vec![call, self.assigned(place, "kept", vec![kept])])
+        let merged = replace(with_result(&result, whole), place.span);
+        Some(vec![call, self.assigned(place, "kept", vec![merged])])
     }
 
     /// One item: its branch, unless another failed before and that ends all.

@@ -11,7 +11,7 @@ use windlass_expression::{Template, Value};
 use windlass_model::hir::Step;
 use windlass_source::source::Entry;
 
-/// What an evaluator said, until it is recorded.
+/// The answer of an evaluator, until it is recorded.
 pub(super) const EVALUATION: &str = "_windlass_evaluation";
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];

@@ -74,7 +74,7 @@ impl<'n> Tea<'_, 'n> {
             };
             let known = join.filter(|join| self.nodes.iter().any(|(name, _)| name == join));
             let Some(join) = known else {
-                let what = format!("which node joins what '{from}' starts is not said");
+                let what = format!("no node is named that joins the branches of '{from}'");
                 let hint = "for example { from: a, to: b, type: parallel, fan_in: join }";
                 self.error("fan_out-in-undefined", span, what, hint);
                 continue;

@@ -15,7 +15,7 @@ use windlass_value::words;
 
 const HINT: &str = "for example on_error: { mode: retry, max_retries: 3, retry_delay: 1.0 }";
 
-/// What TEA retries when nothing is said: the classes of Python.
+/// What TEA retries by default: the classes of Python.
 const RETRIED: [&str; 19] = words! {
     TimeoutError ConnectionError ConnectionResetError ConnectionRefusedError BrokenPipeError
     RateLimitError ServiceUnavailableError HTTPError Timeout ReadTimeout ConnectTimeout
@@ -243,9 +243,9 @@ impl<'n> Tea<'_, 'n> {
 
     /// Each attempt begins with the state as it was, and a failure leaves that.
     fn caught_steps(&mut self, step: Step, caught: CaughtNode<'_>, place: &SourcePosition) -> Step {
-        let kept = StepKind::Compose(builder::state());
-        let kept = anonymous_step(self.part(place, "before"), "compose", kept);
-        let as_before = || replace(output_of(&kept.name), place.span);
+        let saved = StepKind::Compose(builder::state());
+        let saved = anonymous_step(self.part(place, "before"), "compose", saved);
+        let as_before = || replace(output_of(&saved.name), place.span);
         let number = Template::binding(Binding::Attempt);
         let reset = builder::assign(vec![as_before()], Some(number));
         let reset = anonymous_step(self.part(place, "reset"), "assign", reset);
@@ -270,7 +270,7 @@ impl<'n> Tea<'_, 'n> {
         };
         Step {
             output: Some(output),
-            ..builder::step(place.clone(), &label, block(vec![kept, attempt]))
+            ..builder::step(place.clone(), &label, block(vec![saved, attempt]))
         }
     }
 }

@@ -21,7 +21,7 @@ use windlass_source::source::{Entry, Kind, Span};
 
 const HINT: &str =
     "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
-/// How many rounds at most when nothing is said.
+/// The default maximum number of rounds.
 const MAX_ITERATIONS: i64 = 3;
 /// The best output and its score so far. The state has them under their own names only from the first
 /// evaluation on.
@@ -227,18 +227,21 @@ impl<'n> Tea<'_, 'n> {
     /// The round in the history, and the best so far: of equals the first.
     fn recorded(&mut self, place: &SourcePosition) -> Step {
         let span = place.span;
-        let said = |member: &str| format!("state.{EVALUATION}.{member}");
-        let better = format!("{} > state.{BEST_SCORE}", said("score"));
+        let evaluation = |member: &str| format!("state.{EVALUATION}.{member}");
+        let better = format!("{} > state.{BEST_SCORE}", evaluation("score"));
         let best = format!("state.reflection_output if {better} else state.{BEST}");
-        let best_score = format!("{} if {better} else state.{BEST_SCORE}", said("score"));
+        let best_score = format!(
+            "{} if {better} else state.{BEST_SCORE}",
+            evaluation("score")
+        );
         let entry = expressions(
             self,
             &[
                 ("iteration", "state.reflection_iteration"),
                 ("output", "state.reflection_output"),
-                ("score", &said("score")),
-                ("valid", &said("valid")),
-                ("errors", &said("errors")),
+                ("score", &evaluation("score")),
+                ("valid", &evaluation("valid")),
+                ("errors", &evaluation("errors")),
             ],
         );
         let mut all = vec![assignment(
@@ -252,7 +255,7 @@ impl<'n> Tea<'_, 'n> {
             (BEST_SCORE, &best_score),
             ("reflection_best", &format!("state.{BEST}")),
             ("reflection_best_score", &format!("state.{BEST_SCORE}")),
-            ("reflection_errors", &said("errors")),
+            ("reflection_errors", &evaluation("errors")),
         ];
         all.extend(set_all(self, &changed, span));
         all.push(remove(EVALUATION, span));

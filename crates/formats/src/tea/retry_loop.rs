@@ -74,8 +74,8 @@ impl<'n> Tea<'_, 'n> {
         let looped = anonymous_step(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
         let mut steps = retries.before;
-        let kept = self.keep_from(sink, place);
-        steps.extend(kept.before);
+        let stored = self.keep_from(sink, place);
+        steps.extend(stored.before);
         steps.push(looped);
         let exhausted = format!("not {VALID} and not ({CORRECTION_FAILED})");
         let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
@@ -85,11 +85,11 @@ impl<'n> Tea<'_, 'n> {
             merge(expression(self, &fields), span),
         ];
         steps.push(anonymous_step(
-            kept.result,
+            stored.result,
             "assign",
-            assign(last, kept.whole),
+            assign(last, stored.whole),
         ));
-        steps.extend(kept.after);
+        steps.extend(stored.after);
         Some(LoweredNode {
             // The parts of the loop are of no interest to readers of the run.
             output: Some(expression(self, "state.get('_retry_result')")),

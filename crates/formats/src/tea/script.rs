@@ -41,7 +41,7 @@ impl<'n> Tea<'_, 'n> {
         fields: &mut Fields<'n>,
         place: &SourcePosition,
     ) -> Option<LoweredNode> {
-        let beside = fields.non_null(self, "language");
+        let outer_language = fields.non_null(self, "language");
         let timeout = fields.non_null(self, "timeout");
         fields.allow(&["with"]);
         for key in ["output", "output_key"] {
@@ -53,7 +53,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         let (language, code) = match &entry.value.kind {
-            Kind::String(_) => (beside, &entry.value),
+            Kind::String(_) => (outer_language, &entry.value),
             Kind::Object(_) => {
                 let hint = "for example run: { type: lua, code: \"return {n = 1}\" }";
                 let mut inner = self.fields(&entry.value, "`run`", hint)?;
@@ -65,7 +65,7 @@ impl<'n> Tea<'_, 'n> {
                 let own = inner.non_null(self, "timeout");
                 inner.finish(self);
                 let timeout = own.or(timeout);
-                let (language, code) = (self.language(kind.or(beside))?, &code?.value);
+                let (language, code) = (self.language(kind.or(outer_language))?, &code?.value);
                 return self.script(language, code, timeout, &Sink::Merge, place);
             }
             _ => {
@@ -78,7 +78,7 @@ impl<'n> Tea<'_, 'n> {
         self.script(language, code, timeout, &Sink::Merge, place)
     }
 
-    /// Which language; Python when nothing is said.
+    /// The language; Python by default.
     pub(super) fn language(&mut self, entry: Option<&Entry>) -> Option<Language> {
         let Some(entry) = entry else {
             return Some(Language::Python);

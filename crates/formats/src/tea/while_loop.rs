@@ -13,7 +13,7 @@ use windlass_source::source::{Entry, Kind, Node, Span};
 const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a while_loop. What is wrong with it is said in TEA's words.
+    /// Reads a while_loop. Errors have the words of TEA.
     pub(super) fn while_loop(
         &mut self,
         fields: &mut Fields<'n>,

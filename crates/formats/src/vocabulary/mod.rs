@@ -130,7 +130,7 @@ pub enum Others {
     None,
     /// Any; a slip of a known one is an error.
     Any,
-    /// Any, and that is said.
+    /// Any, and the schema states it.
     Allowed,
 }
 

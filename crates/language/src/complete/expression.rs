@@ -202,10 +202,10 @@ impl CompletionRequest<'_> {
                 let own = around.first();
                 let inputs = own.map(|node| node.inputs.iter()).into_iter().flatten();
                 items.extend(inputs.map(|port| CompletionItem::new(port, Is::Port)));
-                let beside = names.actions.iter().filter(|node| {
+                let siblings = names.actions.iter().filter(|node| {
                     own.is_some_and(|own| own.parent == node.parent && own.name != node.name)
                 });
-                items.extend(beside.map(action_item));
+                items.extend(siblings.map(action_item));
                 items
             }
         };

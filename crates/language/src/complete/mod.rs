@@ -20,7 +20,7 @@ use std::ops::Range;
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect};
 
-/// What may stand at a place.
+/// Completions at a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Completion {
     /// What an item replaces.
@@ -29,7 +29,7 @@ pub struct Completion {
     pub items: Vec<CompletionItem>,
 }
 
-/// Something that may stand there.
+/// One completion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CompletionItem {
     /// What is shown.
@@ -123,7 +123,7 @@ pub(super) fn is_bare(keys: &[&str]) -> bool {
 
 /// Completions for a place of the first file.
 #[must_use]
-pub fn complete(bundle: &Bundle, said: Option<Format>, at: Position) -> Completion {
+pub fn complete(bundle: &Bundle, format: Option<Format>, at: Position) -> Completion {
     let Some(file) = bundle.file(0) else {
         return Completion::default();
     };
@@ -133,8 +133,8 @@ pub fn complete(bundle: &Bundle, said: Option<Format>, at: Position) -> Completi
     let (before, after) = content.split_at_checked(at).unwrap_or((content, ""));
     let text = format!("{before}{MARK}{after}");
     let root = read(&text);
-    let format = said.unwrap_or_else(|| dialect(bundle, None, &root, &text).into());
-    let asked = CompletionRequest {
+    let format = format.unwrap_or_else(|| dialect(bundle, None, &root, &text).into());
+    let request = CompletionRequest {
         bundle,
         text: &text,
         root: &root,
@@ -143,7 +143,7 @@ pub fn complete(bundle: &Bundle, said: Option<Format>, at: Position) -> Completi
         schema: format.schema.map(|schema| Schema::new(schema, &text)),
         json: text.trim_start().starts_with(['{', '[']),
     };
-    let (range, items) = asked.items();
+    let (range, items) = request.items();
     // Places behind the mark are in the text without it.
     let place = |byte: usize| match byte > at {
         true => byte.saturating_sub(MARK.len_utf8()).max(at),

@@ -60,7 +60,7 @@ pub enum FieldKind {
     Expression,
     /// A condition: text, or `{output, operator, value}` where it has parts.
     Condition,
-    /// The name of a file beside the workflow.
+    /// The name of a file next to the workflow.
     File,
     /// Rows, with a value for each column.
     Table,
@@ -149,7 +149,7 @@ impl Field {
         self
     }
 
-    /// At a pointer, with what stands there.
+    /// At a pointer, with the value there.
     pub(super) fn at(mut self, document: &Value, pointer: String) -> Self {
         self.value = document.pointer(&pointer).cloned().unwrap_or_default();
         self.pointer = pointer;

@@ -35,8 +35,7 @@ const MANY: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Edit {
-    /// Gives a value to a field of a node's panel, or to what a JSON pointer names. Null, of a field, takes
-    /// it away.
+    /// Sets a field of a node's panel, or what a JSON pointer names. Null removes a field.
     Set {
         /// The node's path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,17 +50,17 @@ pub enum Edit {
         #[serde(default)]
         value: Value,
     },
-    /// Takes away what a JSON pointer names.
+    /// Removes what a JSON pointer names.
     Remove {
         /// The pointer.
         pointer: String,
     },
     /// Adds a node.
     Add {
-        /// Where it stands.
+        /// Where it is.
         #[serde(rename = "where")]
         place: Where,
-        /// Beside or inside of which node: its path; empty: at the top.
+        /// The path of the node next to or inside of which it is added; empty: at the top.
         #[serde(default)]
         node: String,
         /// Its name; one is made where none is given.
@@ -80,12 +79,12 @@ pub enum Edit {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         y: Option<f64>,
     },
-    /// Takes a node away, and what refers to it as an order or a connection.
+    /// Removes a node, and the orders and connections that refer to it.
     Delete {
         /// Its path.
         node: String,
     },
-    /// Gives a node another name, also where it is referred to.
+    /// Renames a node, also where it is referred to.
     Rename {
         /// Its path.
         node: String,
@@ -102,7 +101,7 @@ pub enum Edit {
         #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
         inside: Option<String>,
     },
-    /// Takes a connection away.
+    /// Removes a connection.
     Disconnect {
         /// `node.port`, or `node`.
         from: String,
@@ -151,11 +150,11 @@ pub struct Edited {
 ///
 /// # Errors
 /// Why that cannot be done, in words.
-pub fn edit(bundle: &Bundle, said: Option<Dialect>, edits: &[Edit]) -> Result<Edited, String> {
+pub fn edit(bundle: &Bundle, dialect: Option<Dialect>, edits: &[Edit]) -> Result<Edited, String> {
     if edits.len() > MANY {
         return Err(format!("at most {MANY} edits are made at a time"));
     }
-    let mut document = Document::read(bundle.clone(), said)?;
+    let mut document = Document::read(bundle.clone(), dialect)?;
     let before = document.text().to_owned();
     let was_wrong = document.mistake().is_some();
     let mut node = None;
@@ -183,11 +182,11 @@ struct Document {
 }
 
 impl Document {
-    fn read(bundle: Bundle, said: Option<Dialect>) -> Result<Self, String> {
+    fn read(bundle: Bundle, dialect: Option<Dialect>) -> Result<Self, String> {
         let Some(read) = source::parse_document(&bundle, 0) else {
             return Err(String::from("the text cannot be read: correct it first"));
         };
-        let dialect = dialect_of(&bundle, said).unwrap_or(Dialect::Loom);
+        let dialect = dialect_of(&bundle, dialect).unwrap_or(Dialect::Loom);
         Ok(Self {
             value: value_of(&read.node),
             bundle,
@@ -208,15 +207,15 @@ impl Document {
         nodes::nodes(&self.value, self.dialect)
     }
 
-    fn find(&self, asked: &str) -> Result<AuthoredNode, String> {
-        find(&self.nodes(), asked)
+    fn find(&self, path_or_name: &str) -> Result<AuthoredNode, String> {
+        find(&self.nodes(), path_or_name)
     }
 
     fn at(&self, pointer: &str) -> Option<&Value> {
         self.value.pointer(pointer)
     }
 
-    /// The first error of the workflow, as its author is told.
+    /// The first error of the workflow, as its author reads it.
     fn mistake(&self) -> Option<String> {
         let (_, found) = windlass_formats::read(&self.bundle, Some(self.dialect), &Caps::default());
         let sorted = found.sorted();

@@ -46,12 +46,12 @@ pub(super) fn nodes(document: &Value, dialect: Dialect) -> Vec<AuthoredNode> {
 }
 
 /// The one that a path or a name means.
-pub(super) fn find(nodes: &[AuthoredNode], asked: &str) -> Result<AuthoredNode, String> {
-    let exact = nodes.iter().find(|node| node.path == asked);
+pub(super) fn find(nodes: &[AuthoredNode], path_or_name: &str) -> Result<AuthoredNode, String> {
+    let exact = nodes.iter().find(|node| node.path == path_or_name);
     if let Some(found) = exact {
         return Ok(found.clone());
     }
-    let name = asked.rsplit('/').next().unwrap_or(asked);
+    let name = path_or_name.rsplit('/').next().unwrap_or(path_or_name);
     let same = |node: &&AuthoredNode| node.name.eq_ignore_ascii_case(name);
     let mut named = nodes.iter().filter(same);
     match (named.next(), named.next()) {
@@ -59,7 +59,7 @@ pub(super) fn find(nodes: &[AuthoredNode], asked: &str) -> Result<AuthoredNode, 
         (Some(_), Some(_)) => Err(format!(
             "several nodes are called `{name}`: use the path of one"
         )),
-        (None, _) => Err(format!("unknown node `{asked}`")),
+        (None, _) => Err(format!("unknown node `{path_or_name}`")),
     }
 }
 

@@ -10,8 +10,8 @@ use windlass_engine::Dialect;
 const READERS: &str = "actions|body|outputs|result|items|iterationIndexes|actionBody|actionOutputs|\
                        formDataValue|formDataMultiValues|multipartBody";
 
-pub(super) fn rename(document: &mut Document, asked: &str, name: &str) -> Result<String, String> {
-    let found = document.find(asked)?;
+pub(super) fn rename(document: &mut Document, node: &str, name: &str) -> Result<String, String> {
+    let found = document.find(node)?;
     if name.is_empty() || name == found.name {
         return Err(String::from("rename the node"));
     }

@@ -163,8 +163,8 @@ impl<'t> Rewrite<'t> {
             .iter()
             .map(|entry| entry.key_range.start..entry.value.range.end.max(entry.key_range.end))
             .collect();
-        let kept = |entry: &WrittenEntry| after.contains_key(&entry.key);
-        if !entries.iter().any(kept) {
+        let is_retained = |entry: &WrittenEntry| after.contains_key(&entry.key);
+        if !entries.iter().any(is_retained) {
             return false;
         }
         for (index, entry) in entries.iter().enumerate() {

@@ -24,7 +24,7 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
         None => types::smallest(document.dialect, kind)
             .ok_or_else(|| format!("the type `{kind}` cannot be added here"))?,
     };
-    let beside = match node.as_str() {
+    let anchor = match node.as_str() {
         "" => None,
         node => Some(document.find(node)?),
     };
@@ -49,16 +49,16 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
         assign_inner_names(document, &mut new, &name);
     }
     let mut value = document.value.clone();
-    let among = insert_pointer(document, &value, beside.as_ref(), *place)?;
+    let among = insert_pointer(document, &value, anchor.as_ref(), *place)?;
     match document.dialect {
         Dialect::Loom | Dialect::Azure => {
-            add_action(&mut value, &among, beside.as_ref(), *place, &name, new)?;
+            add_action(&mut value, &among, anchor.as_ref(), *place, &name, new)?;
         }
         Dialect::Tea => {
             prepend(&mut new, "name", Value::from(name.clone()));
-            add_item(&mut value, &among, beside.as_ref(), *place, new)?;
-            if let (Some(beside), "/nodes") = (&beside, among.as_str()) {
-                order_tea(&mut value, &beside.name, &name, *place);
+            add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
+            if let (Some(anchor), "/nodes") = (&anchor, among.as_str()) {
+                order_tea(&mut value, &anchor.name, &name, *place);
             }
         }
         Dialect::Canvas => {
@@ -74,14 +74,14 @@ pub(super) fn add(document: &mut Document, edit: &Edit) -> Result<String, String
                     .map_or(1, |at| at + 1);
                 members.shift_insert(after, String::from("position"), place);
             }
-            if let Some(beside) = beside.as_ref().filter(|_| *place == Where::Inside)
+            if let Some(anchor) = anchor.as_ref().filter(|_| *place == Where::Inside)
                 && among.ends_with("/nodes")
-                && !among.contains(&format!("{}/data/", beside.pointer))
+                && !among.contains(&format!("{}/data/", anchor.pointer))
             {
                 // The inside of a drawn loop lies next to it.
-                prepend(&mut new, "parentId", Value::from(beside.name.clone()));
+                prepend(&mut new, "parentId", Value::from(anchor.name.clone()));
             }
-            add_item(&mut value, &among, beside.as_ref(), *place, new)?;
+            add_item(&mut value, &among, anchor.as_ref(), *place, new)?;
         }
     }
     document.become_value(value)?;
@@ -120,10 +120,10 @@ fn assign_inner_names(document: &Document, new: &mut Value, name: &str) {
 fn insert_pointer(
     document: &Document,
     value: &Value,
-    beside: Option<&AuthoredNode>,
+    anchor: Option<&AuthoredNode>,
     place: Where,
 ) -> Result<String, String> {
-    let Some(beside) = beside else {
+    let Some(anchor) = anchor else {
         let known = document.nodes();
         let first = known.iter().min_by_key(|node| node.among.len());
         let usual = match document.dialect {
@@ -133,11 +133,11 @@ fn insert_pointer(
         return Ok(first.map_or(usual.to_owned(), |first| first.among.clone()));
     };
     if place != Where::Inside {
-        return Ok(beside.among.clone());
+        return Ok(anchor.among.clone());
     }
-    let own = value.pointer(&beside.pointer).unwrap_or(&Value::Null);
-    let kind = beside.kind.to_lowercase();
-    let refused = || Err(format!("a node of type `{}` has no inside", beside.kind));
+    let own = value.pointer(&anchor.pointer).unwrap_or(&Value::Null);
+    let kind = anchor.kind.to_lowercase();
+    let refused = || Err(format!("a node of type `{}` has no inside", anchor.kind));
     let inside = match document.dialect {
         Dialect::Loom | Dialect::Azure => match kind.as_str() {
             "until" | "while" | "dountil" | "foreach" | "scope" | "if" | "parallel" => {
@@ -156,19 +156,19 @@ fn insert_pointer(
         },
         Dialect::Canvas if ["loop", "map", "component"].contains(&kind.as_str()) => {
             let drawn = document.nodes().iter().any(|node| {
-                node.among == beside.among
+                node.among == anchor.among
                     && value
                         .pointer(&node.pointer)
-                        .is_some_and(|node| word(node, "parentId") == beside.name)
+                        .is_some_and(|node| word(node, "parentId") == anchor.name)
             });
             if drawn {
-                return Ok(beside.among.clone());
+                return Ok(anchor.among.clone());
             }
             "/data/inlineWorkflow/nodes"
         }
         Dialect::Canvas => return refused(),
     };
-    Ok(format!("{}{inside}", beside.pointer))
+    Ok(format!("{}{inside}", anchor.pointer))
 }
 
 fn prepend(value: &mut Value, key: &str, first: Value) {
@@ -180,7 +180,7 @@ fn prepend(value: &mut Value, key: &str, first: Value) {
 fn add_action(
     value: &mut Value,
     among: &str,
-    beside: Option<&AuthoredNode>,
+    anchor: Option<&AuthoredNode>,
     place: Where,
     name: &str,
     mut new: Value,
@@ -190,32 +190,32 @@ fn add_action(
     }
     let actions = value.pointer_mut(among).and_then(Value::as_object_mut);
     let actions = actions.ok_or_else(|| format!("`{among}` is not a map of actions"))?;
-    let beside = beside
+    let anchor = anchor
         .filter(|_| place != Where::Inside)
-        .map(|beside| beside.name.as_str());
-    let at = beside.and_then(|beside| actions.keys().position(|key| key == beside));
+        .map(|anchor| anchor.name.as_str());
+    let at = anchor.and_then(|anchor| actions.keys().position(|key| key == anchor));
     let graph = actions
         .values()
         .any(|action| action.get("runAfter").is_some());
     if graph {
         let succeeded = |name: &str| json!({ name: ["Succeeded"] });
         let last = actions.keys().next_back().cloned();
-        let run_after = match (place, beside) {
-            (Where::Before, Some(beside)) => {
-                let own = actions.get_mut(beside).and_then(Value::as_object_mut);
+        let run_after = match (place, anchor) {
+            (Where::Before, Some(anchor)) => {
+                let own = actions.get_mut(anchor).and_then(Value::as_object_mut);
                 let own = own.and_then(|own| own.insert(String::from("runAfter"), succeeded(name)));
                 own.unwrap_or_else(|| json!({}))
             }
-            (Where::After, Some(beside)) => {
+            (Where::After, Some(anchor)) => {
                 for action in actions.values_mut() {
                     let after = action.get_mut("runAfter").and_then(Value::as_object_mut);
                     if let Some(after) = after
-                        && let Some(statuses) = after.shift_remove(beside)
+                        && let Some(statuses) = after.shift_remove(anchor)
                     {
                         after.insert(name.to_owned(), statuses);
                     }
                 }
-                succeeded(beside)
+                succeeded(anchor)
             }
             _ => last.as_deref().map_or_else(|| json!({}), succeeded),
         };
@@ -235,7 +235,7 @@ fn add_action(
 fn add_item(
     value: &mut Value,
     among: &str,
-    beside: Option<&AuthoredNode>,
+    anchor: Option<&AuthoredNode>,
     place: Where,
     new: Value,
 ) -> Result<(), String> {
@@ -244,7 +244,7 @@ fn add_item(
     }
     let items = value.pointer_mut(among).and_then(Value::as_array_mut);
     let items = items.ok_or_else(|| format!("`{among}` is not a list of nodes"))?;
-    let index = beside.and_then(|beside| keys(&beside.pointer).ok()?.pop()?.parse::<usize>().ok());
+    let index = anchor.and_then(|anchor| keys(&anchor.pointer).ok()?.pop()?.parse::<usize>().ok());
     let index = match (place, index) {
         (Where::Before, Some(index)) => index,
         (Where::After, Some(index)) => index + 1,
@@ -255,17 +255,17 @@ fn add_item(
 }
 
 /// Leads the edges of an agent through the new node. Without edges the order of the list counts.
-fn order_tea(value: &mut Value, beside: &str, name: &str, place: Where) {
+fn order_tea(value: &mut Value, anchor: &str, name: &str, place: Where) {
     let Some(edges) = value.get_mut("edges").and_then(Value::as_array_mut) else {
         return;
     };
     let (end, edge) = match place {
-        Where::Before => ("to", json!({ "from": name, "to": beside })),
-        Where::After => ("from", json!({ "from": beside, "to": name })),
+        Where::Before => ("to", json!({ "from": name, "to": anchor })),
+        Where::After => ("from", json!({ "from": anchor, "to": name })),
         Where::Inside => return,
     };
     let mut led = false;
-    for one in edges.iter_mut().filter(|one| word(one, end) == beside) {
+    for one in edges.iter_mut().filter(|one| word(one, end) == anchor) {
         if let Some(one) = one.get_mut(end) {
             *one = Value::from(name);
             led = true;
@@ -277,8 +277,8 @@ fn order_tea(value: &mut Value, beside: &str, name: &str, place: Where) {
 }
 
 /// Takes a node away.
-pub(super) fn delete(document: &mut Document, asked: &str) -> Result<(), String> {
-    let found = document.find(asked)?;
+pub(super) fn delete(document: &mut Document, node: &str) -> Result<(), String> {
+    let found = document.find(node)?;
     let mut value = document.value.clone();
     match document.dialect {
         Dialect::Loom | Dialect::Azure => {

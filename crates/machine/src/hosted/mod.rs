@@ -29,7 +29,7 @@ pub struct RunHost {
     at: Timestamp,
     /// The effects that this host carries out.
     in_flight: BTreeSet<EffectId>,
-    /// Effects with smaller ids were asked for before this host had the run.
+    /// Effects with smaller ids were requested before this host had the run.
     first_own: EffectId,
     size: Size,
 }
@@ -85,13 +85,13 @@ impl RunHost {
         id < self.first_own
     }
 
-    /// The first effect that this host asked for.
+    /// The first effect that this host requested.
     #[must_use]
     pub fn first_own(&self) -> EffectId {
         self.first_own
     }
 
-    /// This host had the run before, and asked for the effects from `first_own` on.
+    /// This host had the run before, and requested the effects from `first_own` on.
     pub fn continue_from(&mut self, first_own: EffectId) {
         self.first_own = first_own;
     }

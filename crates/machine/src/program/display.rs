@@ -1,6 +1,6 @@
 //! A program as text: scopes and states, one a line, for `compile -o table`; and as JSON.
 //!
-//! The labels of this file are those of the diagrams too, so that all of them tell the same.
+//! The labels of this file are those of the diagrams too, so that all of them agree.
 
 use super::{Op, Program, RetryPolicy, Scope, ScopeKind, Sleep, State, StateId};
 use std::fmt;

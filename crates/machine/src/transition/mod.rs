@@ -90,7 +90,7 @@ handlers! {
             grant(this: LoopRef<'_>, max_iterations: u64, deadline: Option<(Timestamp, TimerId)>)
                 = BudgetGranted { cursor: this.cursor, depth: this.depth, max_iterations, deadline };
             collect(this: LoopRef<'_>, name: Name, value: Value, append: bool)
-                = IterationKept { cursor: this.cursor, depth: this.depth, name, value, append };
+                = IterationStored { cursor: this.cursor, depth: this.depth, name, value, append };
         }
         reports {
             report_start(node_name: Name, path: String, max_iterations: u64)
@@ -158,7 +158,7 @@ handlers! {
     /// Sleeps and signals.
     WaitHandler {
         makes {
-            store_signal(name: Name, payload: Value) = SignalKept(name, payload);
+            store_signal(name: Name, payload: Value) = SignalStored(name, payload);
             take_signal(name: Name) = SignalTaken(name);
         }
         reports {

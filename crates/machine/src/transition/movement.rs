@@ -198,8 +198,8 @@ impl Movement<'_, '_> {
                 let name = name.clone();
                 self.cancel_signal(cursor, &name, status, self.0.now)
             }
-            Wait::Question(asked) => {
-                let (name, since) = (asked.signal.clone(), asked.since);
+            Wait::Question(question) => {
+                let (name, since) = (question.signal.clone(), question.since);
                 self.cancel_signal(cursor, &name, status, since)
             }
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),

@@ -128,7 +128,7 @@ impl Workflow {
 pub enum Block {
     /// One after the other.
     Sequence(Vec<Step>),
-    /// Each when its predecessors ended as asked; independent ones run concurrently.
+    /// Each when its predecessors ended as required; independent ones run concurrently.
     Dag(Vec<DagStep>),
     /// A graph with goto: the edges of the step that ended say what is next.
     Graph(Graph),
@@ -444,7 +444,7 @@ pub enum StepKind {
     Nothing,
 }
 
-/// An effect asked of the outside world.
+/// An effect requested of the outside world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The executor: `http`, `shell`, `activity`, …

@@ -199,7 +199,7 @@ pub enum HandlerTarget {
     Command(Vec<String>),
     /// POST of JSON.
     Url(String),
-    /// What is said in its place, where nothing else is registered: one answer after the other.
+    /// What is answered in its place, where nothing else is registered: one answer after the other.
     Stub(Vec<StubAnswer>),
 }
 
@@ -467,7 +467,7 @@ pub enum Delay {
         /// Our own wait that is evaluated for each wait.
         interval: Option<Template>,
         /// A duration, evaluated for each wait.
-        asked: Template,
+        requested: Template,
     },
 }
 

@@ -15,7 +15,7 @@ pub enum Origin {
     /// The operator's: it may do what the operator may.
     #[default]
     Operator,
-    /// From elsewhere, such as over HTTP: it may do what a [`Policy`] lets it.
+    /// From elsewhere, such as over HTTP: it may do what a [`Policy`] allows.
     Guest,
 }
 

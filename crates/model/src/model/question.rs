@@ -19,7 +19,7 @@ const WORK: u64 = 100_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedSignal {
     pub name: Name,
-    /// What people are asked; none: any payload is accepted.
+    /// The question to people; none: any payload is accepted.
     pub question: Option<Arc<Question>>,
 }
 

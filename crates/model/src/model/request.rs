@@ -1,4 +1,4 @@
-//! What is asked of an executor, and what went wrong. Plain data; nothing here carries it out.
+//! What is requested of an executor, and what went wrong. Plain data; nothing here carries it out.
 
 use super::{Name, Status, name_of_part};
 use bincode::{Decode, Encode};
@@ -46,7 +46,7 @@ impl Request {
         name_of_part(run)
     }
 
-    /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1)
+    /// Whether it changes nothing where it goes, so that it may be sent again: GET or HEAD (RFC 9110, 9.2.1)
     /// without a body, which may be a command, and without a header that names another method. It writes no file
     /// here, either.
     #[must_use]
@@ -185,7 +185,7 @@ pub struct Fault {
     pub message: String,
     /// What the action gave all the same, such as the response of a failed HTTP call.
     pub output: Option<Value>,
-    /// How long the other side asked to wait (Retry-After), in milliseconds.
+    /// How long the other side requests to wait (Retry-After), in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// Whether a policy without `on` retries it.
     pub transient: bool,

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use windlass_engine::report::{StateReport, StatusFilter, WorkflowSummary};
 use windlass_engine::{HandlerTarget, OutputStream, RunStatus, StateCondition, Timestamp, Value};
 
-/// A run to be started: of a stored workflow, or of one that comes along.
+/// A run to start: of a stored workflow, or of one in the request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
@@ -39,7 +39,7 @@ pub struct StartRun {
     #[serde(default)]
     pub input: Value,
     /// What answers for handlers, connectors and actions of the text that nothing here answers, as
-    /// `POST /v1/language/stubs` makes it. It is not kept: a run that a restart interrupts lacks it.
+    /// `POST /v1/language/stubs` makes it. It is not stored: a run that a restart interrupts lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub stubs: Option<Value>,
@@ -71,7 +71,7 @@ pub struct LocalStart {
     /// What relative paths of its actions are from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Whether the workflow is somebody else's: it may do what one that comes over TCP may.
+    /// Whether the workflow belongs to another user: it may do what one that comes over TCP may.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guest: bool,
 }
@@ -86,7 +86,7 @@ pub struct FileText {
     pub text: String,
 }
 
-/// A workflow that comes along.
+/// A workflow in the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowText {
@@ -162,8 +162,8 @@ pub struct RetryRun {
     /// The new run's id, instead of one made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
-    /// `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
+    /// The action or iteration from which it continues, with its state at that time: `fetch`, `poll#14`,
+    /// `poll#14/fetch`, or `failed`, the action that failed the run. None: its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
@@ -301,7 +301,7 @@ pub struct HookStart {
     pub run: String,
 }
 
-/// Runs that go on.
+/// Runs that continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {
     /// Their ids.
@@ -349,6 +349,6 @@ pub struct Owner {
     pub version: String,
     /// Its process id.
     pub pid: u32,
-    /// Whether it stays until it is told to stop, rather than until its own runs have ended.
+    /// Whether it stays until it is stopped, rather than until its own runs have ended.
     pub serves: bool,
 }

@@ -1,4 +1,4 @@
-//! What a client receives when it does not get what it asked for: RFC 9457 problem details.
+//! The error responses of the API: RFC 9457 problem details.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -26,7 +26,7 @@ pub struct Problem {
     /// All mistakes of a workflow that is refused, with line and column.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<DiagnosticReport>,
-    /// What is kept there now, when a workflow was to be put in place of another version.
+    /// What is stored there now, if a workflow was to replace another version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Box<CurrentWorkflow>>,
     /// What is stored now, when a value between runs was to replace another one.

@@ -15,7 +15,7 @@ const MAX_PATH: usize = 103;
 /// A directory whose sockets can be named.
 pub struct StateDirectory {
     path: PathBuf,
-    /// Kept open: the descriptor is part of long addresses.
+    /// It stays open: the descriptor is part of long addresses.
     open: Option<File>,
 }
 

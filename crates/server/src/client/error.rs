@@ -8,7 +8,7 @@ use windlass_engine::ErrorCode;
 /// Why a client got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It went away before it answered: it may or may not have done what was asked.
+    /// It went away before it answered: it may or may not have carried out the request.
     #[error("the process that owns the store went away")]
     Lost,
     /// It listens, but says nothing.
@@ -34,7 +34,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Its kind, where the other process said why.
+    /// Its kind, where the other process reported one.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

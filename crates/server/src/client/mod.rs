@@ -123,8 +123,8 @@ impl Client {
             token: None,
             owner: None,
         };
-        let asked = client.request(Method::GET, "/v1/owner").send();
-        let answer = match tokio::time::timeout(PING_TIME, asked).await {
+        let request = client.request(Method::GET, "/v1/owner").send();
+        let answer = match tokio::time::timeout(PING_TIME, request).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 return match ClientError::of_socket(&error) {
@@ -333,7 +333,7 @@ impl Client {
     /// Forgets runs that have ended.
     pub async fn prune(&self, filter: &PruneFilter) -> Result<Pruned, ClientError> {
         let age = filter.older_than_ms.map(Duration::from_millis);
-        let asked = PruneRuns {
+        let request = PruneRuns {
             older_than: age.map(format_duration),
             keep: filter.keep,
             workflow: filter.workflow.clone(),
@@ -341,7 +341,7 @@ impl Client {
             status: filter.status.clone(),
             dry_run: filter.dry_run,
         };
-        self.post("/v1/prune", &asked).await
+        self.post("/v1/prune", &request).await
     }
 
     /// Has the owner copy its store into a directory, an absolute path.
@@ -564,7 +564,7 @@ impl Client {
         }
     }
 
-    /// An owner may take as long as it needs: that it is alive, it has said.
+    /// An owner may take as long as it needs: it has reported that it is alive.
     fn timed(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.owner {
             Some(_) => request,

@@ -32,7 +32,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        // A browser asks before it lets another site's page send this type.
+        // A browser sends a preflight request before another site's page may send this type.
         if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(ErrorCode::MediaType, detail));
@@ -93,8 +93,8 @@ fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
     if caller == Caller::Remote {
         check_memory(bytes)?;
     }
-    if let Some(told) = inexact_json(bytes) {
-        return Err(Problem::new(ErrorCode::BadRequest, told));
+    if let Some(problem) = inexact_json(bytes) {
+        return Err(Problem::new(ErrorCode::BadRequest, problem));
     }
     Ok(())
 }
@@ -127,31 +127,31 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     }
 }
 
-/// The size of a page: what was asked for, up to what the caller may have.
+/// The size of a page: the requested one, up to what the caller may have.
 pub(super) fn page(
-    asked: Option<usize>,
+    requested: Option<usize>,
     usual: usize,
     most: usize,
     caller: Caller,
 ) -> Result<usize, Problem> {
-    match asked {
+    match requested {
         Some(0) => Err(out_of_range("limit", 1, caller.at_most(most))),
-        asked => requested_limit("limit", asked, usual, most, caller),
+        requested => requested_limit("limit", requested, usual, most, caller),
     }
 }
 
 /// How many of something a request asks for; `most` holds for those that are not the operator.
 pub(super) fn requested_limit(
     name: &str,
-    asked: Option<usize>,
+    requested: Option<usize>,
     usual: usize,
     most: usize,
     caller: Caller,
 ) -> Result<usize, Problem> {
     let most = caller.at_most(most);
-    match asked.unwrap_or(usual) {
-        asked if asked > most => Err(out_of_range(name, 0, most)),
-        asked => Ok(asked),
+    match requested.unwrap_or(usual) {
+        requested if requested > most => Err(out_of_range(name, 0, most)),
+        requested => Ok(requested),
     }
 }
 

@@ -15,11 +15,11 @@ use windlass_engine::{Actor, ErrorCode};
 /// The most runs of one request.
 const MANY: usize = 1_000;
 
-/// So many are under way at a time: the store makes them durable together.
+/// Number of runs changed at a time: the store makes them durable together.
 const AT_A_TIME: usize = 64;
 
-/// Pauses, resumes, cancels or retries many runs. Each stands for itself: those that could not be done
-/// are told with the reason. It is answered when all that was done is durable.
+/// Pauses, resumes, cancels or retries many runs. Each run succeeds or fails on its own; failures have a
+/// reason. The response is sent when all changes are durable.
 #[utoipa::path(post, path = "/v1/runs/bulk", operation_id = "bulk_runs", tag = "runs", request_body = BulkRuns,
     responses(
         (status = 200, description = "What was done, and what was not", body = BulkReport),
@@ -30,18 +30,18 @@ pub(super) async fn bulk(
     State(app): State<Arc<App>>,
     caller: Caller,
     Extension(actor): Extension<Actor>,
-    Json(asked): Json<BulkRuns>,
+    Json(request): Json<BulkRuns>,
 ) -> Result<axum::Json<BulkReport>, Problem> {
-    if asked.runs.len() > MANY {
+    if request.runs.len() > MANY {
         let detail = format!("`runs` has {MANY} ids at most");
         return Err(Problem::new(ErrorCode::BadRequest, detail));
     }
-    if matches!(asked.verb, BulkVerb::Resume | BulkVerb::Retry) {
+    if matches!(request.verb, BulkVerb::Resume | BulkVerb::Retry) {
         app.check_accepts_work(caller)?;
     }
-    let (app, verb, actor) = (&app, asked.verb, &actor);
+    let (app, verb, actor) = (&app, request.verb, &actor);
     // One that is named twice is retried once.
-    let runs: BTreeSet<String> = asked.runs.into_iter().collect();
+    let runs: BTreeSet<String> = request.runs.into_iter().collect();
     let mut outcomes = stream::iter(runs)
         .map(async |run| (audited(app, actor, verb, &run).await, run))
         .buffered(AT_A_TIME);

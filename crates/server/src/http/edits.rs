@@ -84,7 +84,7 @@ pub(super) struct TryOf {
     iteration: Option<String>,
 }
 
-/// Tries one action of a text, and sends nothing: what would leave, or what it gives.
+/// Tries one action of a text, and sends nothing: returns the request that would be sent, or its result.
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
         (status = 200, description = "What it would do", body = DryRunResult),
@@ -94,10 +94,16 @@ pub(super) async fn attempt(
     State(app): State<Arc<App>>,
     caller: Caller,
     lane: Lane,
-    Json(asked): Json<TryOf>,
+    Json(request): Json<TryOf>,
 ) -> Result<axum::Json<DryRunResult>, Problem> {
-    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
-    let seen = match (asked.run, asked.iteration) {
+    let (bundle, options) = source_of(
+        request.text,
+        request.file,
+        request.files,
+        request.dialect,
+        caller,
+    )?;
+    let seen = match (request.run, request.iteration) {
         (Some(run), Some(iteration)) => Some(
             app.inspect(move |store| load_iteration_context(store, &run, &iteration))
                 .await?,
@@ -109,14 +115,14 @@ pub(super) async fn attempt(
         }
     };
     let given = DryRunInput {
-        inputs: asked.inputs,
-        variables: asked.variables,
-        outputs: asked.outputs,
+        inputs: request.inputs,
+        variables: request.variables,
+        outputs: request.outputs,
     };
     let engine = Arc::clone(&app.engine);
     let tried = compute(lane, move |budget| {
         let workflow = engine.load_bundle(bundle, &options)?;
-        try_action(&workflow, &asked.node, seen.as_ref(), &given, budget).map_err(refused)
+        try_action(&workflow, &request.node, seen.as_ref(), &given, budget).map_err(refused)
     });
     Ok(axum::Json(tried.await?))
 }
@@ -186,19 +192,26 @@ pub(super) async fn panel(
     State(app): State<Arc<App>>,
     caller: Caller,
     lane: Lane,
-    Json(asked): Json<PanelOf>,
+    Json(request): Json<PanelOf>,
 ) -> Result<axum::Json<Panel>, Problem> {
-    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let (bundle, options) = source_of(
+        request.text,
+        request.file,
+        request.files,
+        request.dialect,
+        caller,
+    )?;
     let engine = Arc::clone(&app.engine);
     let made = compute(lane, move |_| {
         let dialect = dialect_of(&bundle, options.dialect).unwrap_or(Dialect::Loom);
         let cap = engine.max_iterations(dialect, options.origin);
-        windlass_language::panel(&bundle, options.dialect, &asked.node, Some(cap)).map_err(refused)
+        windlass_language::panel(&bundle, options.dialect, &request.node, Some(cap))
+            .map_err(refused)
     });
     Ok(axum::Json(made.await?))
 }
 
-/// Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is kept.
+/// Edits a text: comments, layout and quotes of everything else stay as they are. Nothing is stored.
 #[utoipa::path(post, path = "/v1/language/edit", operation_id = "edit_text", tag = "language", request_body = EditText,
     responses(
         (status = 200, description = "The text, and what changed", body = Edited),
@@ -207,11 +220,17 @@ pub(super) async fn panel(
 pub(super) async fn edit(
     caller: Caller,
     lane: Lane,
-    Json(asked): Json<EditText>,
+    Json(request): Json<EditText>,
 ) -> Result<axum::Json<Edited>, Problem> {
-    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let (bundle, options) = source_of(
+        request.text,
+        request.file,
+        request.files,
+        request.dialect,
+        caller,
+    )?;
     let edited = compute(lane, move |_| {
-        windlass_language::edit(&bundle, options.dialect, &asked.edits).map_err(refused)
+        windlass_language::edit(&bundle, options.dialect, &request.edits).map_err(refused)
     });
     Ok(axum::Json(edited.await?))
 }
@@ -222,8 +241,8 @@ pub(super) async fn edit(
         (status = 200, description = "The types", body = Types),
         (status = "4XX", description = "Unknown format", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn types(Json(asked): Json<TypesOf>) -> Result<axum::Json<Types>, Problem> {
-    let dialect = dialect(Some(&asked.dialect))?.unwrap_or(Dialect::Loom);
+pub(super) async fn types(Json(request): Json<TypesOf>) -> Result<axum::Json<Types>, Problem> {
+    let dialect = dialect(Some(&request.dialect))?.unwrap_or(Dialect::Loom);
     let types = windlass_language::types(dialect);
     Ok(axum::Json(Types { types }))
 }

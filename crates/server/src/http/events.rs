@@ -40,10 +40,10 @@ pub(super) struct EventsQuery {
 /// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
 /// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
 /// loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
-/// kept nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
+/// stored nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was sent before.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
     params(("run" = String, Path, description = "The run"), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received")),
     responses(
         (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
         (status = 204, description = "The run has ended and every event was sent"),
@@ -79,7 +79,7 @@ pub(super) async fn events(
         let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
-    let telling = EventStream {
+    let source = EventStream {
         _streaming: streaming,
         follower: follower.through_pauses(),
         ends: app.ends(),
@@ -87,7 +87,7 @@ pub(super) async fn events(
         done: false,
     };
     let keep = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
+    Ok(Sse::new(source.stream()).keep_alive(keep).into_response())
 }
 
 struct EventStream {
@@ -100,9 +100,9 @@ struct EventStream {
 
 impl EventStream {
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        stream::unfold(self, |mut telling| async move {
-            let event = telling.next().await?;
-            Some((Ok(event), telling))
+        stream::unfold(self, |mut source| async move {
+            let event = source.next().await?;
+            Some((Ok(event), source))
         })
     }
 

@@ -36,7 +36,7 @@ pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
 #[utoipa::path(get, path = "/v1/runs/{run}/graph", operation_id = "get_graph", tag = "runs", params(("run" = String, Path, description = "The run"), GraphQuery),
     responses(
         (status = 200, description = "Nodes and edges with their places", body = Graph),
-        (status = 400, description = "No node that is asked for is there, or it has no inside", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "A requested node does not exist, or has no inside", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn graph(

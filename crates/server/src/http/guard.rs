@@ -230,8 +230,8 @@ impl Guard {
             return Err(Problem::new(ErrorCode::BadRequest, detail));
         };
         let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
-        let asked = [Some(host.as_str()), uri.authority().map(|one| one.as_str())];
-        for one in asked.into_iter().flatten() {
+        let hosts = [Some(host.as_str()), uri.authority().map(|one| one.as_str())];
+        for one in hosts.into_iter().flatten() {
             if !self.is_known(one) {
                 let detail =
                     format!("`{one}` is not a host name of this server; --allow-host adds names");

@@ -23,7 +23,7 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server takes work: runs of before have been recovered, runs move, its store takes writes, and it is
+/// Whether the server accepts work: earlier runs have been recovered, runs progress, its store accepts writes, and it is
 /// not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(

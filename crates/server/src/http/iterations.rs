@@ -23,7 +23,7 @@ use windlass_engine::{ErrorCode, Status, now};
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
-/// How many cells a strip has when nothing is said.
+/// The default number of cells of a strip.
 const CELLS: u64 = 400;
 
 /// The loops and foreaches that a run came to, the newest first.
@@ -40,8 +40,8 @@ pub(super) async fn loops(
     Ok(axum::Json(report.await?))
 }
 
-/// A run in one document, to be kept or sent on: why it is where it is, its graph, how the iterations of its
-/// loops ended, and all of a few of them. It is bounded, however large the run is.
+/// A run in one document, to store or to send: why it is where it is, its graph, how the iterations of its
+/// loops ended, and all of a few of them. Its size is bounded, however large the run is.
 #[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The run in one document", body = ExportReport),
@@ -67,8 +67,8 @@ pub(super) struct StripQuery {
     from: Option<u64>,
     /// The iteration behind the last; the end when it is left out.
     to: Option<u64>,
-    /// So many cells at most: 400 when none are asked for, 10000 at most. Where that many iterations
-    /// are shown or fewer, each has a cell.
+    /// Maximum number of cells: 400 by default, at most 10000. With at most that many iterations, each has
+    /// a cell.
     #[param(minimum = 1)]
     buckets: Option<u64>,
 }
@@ -114,7 +114,7 @@ pub(super) struct IterationsQuery {
     changed: Option<String>,
     /// Only those with this in their result or error, in whatever case.
     text: Option<String>,
-    /// So many at most: 100 when none are asked for, 1000 at most.
+    /// Maximum number of entries: 100 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
     /// `asc`, the oldest first, or `desc`.
@@ -191,8 +191,8 @@ pub(super) async fn one(
         let report = app.inspect(move |store| iteration_report(store, &run, &path));
         return Ok(axum::Json(report.await?).into_response());
     };
-    let asked = pointer.clone();
-    let value = app.inspect(move |store| iteration_value(store, &run, &path, &asked));
+    let requested = pointer.clone();
+    let value = app.inspect(move |store| iteration_value(store, &run, &path, &requested));
     let missing = || {
         let detail = format!("the iteration has no value at `{pointer}`");
         Problem::new(ErrorCode::NotFound, detail)

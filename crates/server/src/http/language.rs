@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, ErrorCode, Open, Value, View, graph};
 use windlass_language::{Completion, ConditionTest, Hover, Position, Symbol};
 use windlass_language::{
-    complete as completion, hover as told, load_iteration_context, symbols as symbols_of,
+    complete as completion, hover as hover_text, load_iteration_context, symbols as symbols_of,
     test_condition,
 };
 
@@ -71,7 +71,7 @@ pub(super) struct Symbols {
     symbols: Vec<Symbol>,
 }
 
-/// What may stand at a place of a text: keys, values, and names, functions and members in expressions.
+/// Completions at a position of a text: keys, values, and names, functions and members in expressions.
 #[utoipa::path(post, path = "/v1/language/complete", operation_id = "complete", tag = "language",
     request_body = TextPlace,
     responses(
@@ -116,7 +116,7 @@ async fn hover(
     let format = dialect.map(Into::into);
     let found = compute(lane, move |budget| {
         let past = past.map(|past| past.with_budget(budget));
-        Ok(told(&bundle, format, place.at, past.as_ref()))
+        Ok(hover_text(&bundle, format, place.at, past.as_ref()))
     });
     Ok(axum::Json(found.await?))
 }
@@ -135,13 +135,13 @@ pub(super) struct TestOf {
     stops_when: Option<bool>,
 }
 
-/// What a condition would have said in the iterations of a loop that has run, up to the one that it would
-/// have stopped after.
+/// Evaluates a condition in the iterations of a loop that has run, up to the one after which it would have
+/// stopped.
 #[utoipa::path(post, path = "/v1/runs/{run}/test-condition", operation_id = "test_condition", tag = "language",
     params(("run" = String, Path, description = "The run")),
     request_body = TestOf,
     responses(
-        (status = 200, description = "What it would have said", body = ConditionTest),
+        (status = 200, description = "Its value in each iteration", body = ConditionTest),
         (status = 404, description = "Unknown run", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "Unknown loop, or the condition is invalid", body = Problem, content_type = "application/problem+json"),
     ))]
@@ -149,16 +149,16 @@ pub(super) async fn test(
     State(app): State<Arc<App>>,
     lane: Lane,
     Path(run): Path<String>,
-    Json(asked): Json<TestOf>,
+    Json(request): Json<TestOf>,
 ) -> Result<axum::Json<ConditionTest>, Problem> {
     let store = app.engine.inspector().clone();
     let tested = compute(lane, move |budget| {
         let tested = test_condition(
             &store,
             &run,
-            &asked.loop_path,
-            &asked.condition,
-            asked.stops_when,
+            &request.loop_path,
+            &request.condition,
+            request.stops_when,
             &budget,
         );
         Ok(tested?)

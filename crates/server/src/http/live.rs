@@ -58,7 +58,7 @@ pub(super) struct LiveQuery {
     /// These runs, with their statuses; several with commas between them, 200 at most. `*`, or none:
     /// all runs, as a list shows them. `*,RUN`: both.
     runs: Option<String>,
-    /// So many times a second at most: 10 when it is not said, from 0.1 to 60.
+    /// Maximum number of updates a second: 10 by default, from 0.1 to 60.
     max_hz: Option<f64>,
     /// The last event that is known, where no `Last-Event-ID` can be sent.
     after: Option<String>,
@@ -125,7 +125,7 @@ pub(super) async fn live(
         let detail = "too many event streams: try again later";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
-    let telling = LiveStream {
+    let source = LiveStream {
         _streaming: streaming,
         changes: app.engine.changes(),
         ends: app.ends(),
@@ -147,10 +147,10 @@ pub(super) async fn live(
         app,
     };
     let keep = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
+    Ok(Sse::new(source.stream()).keep_alive(keep).into_response())
 }
 
-/// Whether all runs are asked for, and those that are named.
+/// Whether all runs are selected, and the runs that are named.
 fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     let words = runs.unwrap_or("*").split(',').map(str::trim);
     let (all, names): (Vec<&str>, Vec<&str>) = words
@@ -225,7 +225,7 @@ impl Live {
                 .map(|run| Some(heads.get(run)?.state()))
                 .collect()
         })?;
-        let (mut told, mut newer) = (Vec::new(), Vec::new());
+        let (mut rows, mut newer) = (Vec::new(), Vec::new());
         for (run, state) in page.iter().zip(states) {
             let (Some(one), Some(state)) = (shared.get(run), state) else {
                 continue;
@@ -233,9 +233,9 @@ impl Live {
             if state.0 > one.of.0 || state.1 != one.of.1 {
                 newer.push(run.clone());
             }
-            told.push(one.row.clone());
+            rows.push(one.row.clone());
         }
-        Ok((told, newer))
+        Ok((rows, newer))
     }
 
     /// The status of a run as text: made once for each of its revisions.
@@ -304,7 +304,7 @@ struct StreamPosition {
     all: bool,
     /// The runs that are sent with their statuses.
     runs: BTreeSet<Name>,
-    untold: PendingRuns,
+    unsent: PendingRuns,
     /// Runs that are still to be sent, and what the client knows when all were sent.
     pending: VecDeque<Name>,
     then: EventId,
@@ -335,7 +335,7 @@ impl StreamPosition {
         every: Duration,
     ) -> Self {
         let server = live.started_at;
-        let untold = match known {
+        let unsent = match known {
             Some(mark) if mark.server == server => PendingRuns::After(mark.number),
             Some(mark) => PendingRuns::Since(mark.at),
             None => PendingRuns::Named,
@@ -344,7 +344,7 @@ impl StreamPosition {
             server,
             all,
             runs,
-            untold,
+            unsent,
             pending: VecDeque::new(),
             then: EventId {
                 server,
@@ -373,7 +373,7 @@ impl StreamPosition {
                 number,
                 at,
             };
-            self.untold = PendingRuns::After(number);
+            self.unsent = PendingRuns::After(number);
         }
         let page: Vec<Name> = self
             .pending
@@ -405,7 +405,7 @@ impl StreamPosition {
 
     fn changed(&self, heads: &RunIndex) -> VecDeque<Name> {
         let meant = |run: &&Name| self.all || self.runs.contains(*run);
-        match &self.untold {
+        match &self.unsent {
             PendingRuns::Named => self.runs.iter().cloned().collect(),
             PendingRuns::After(number) => heads
                 .changed_after(*number)
@@ -441,9 +441,9 @@ struct LiveStream {
 
 impl LiveStream {
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        stream::unfold(self, |mut telling| async move {
-            let event = telling.next().await?;
-            Some((Ok(event), telling))
+        stream::unfold(self, |mut source| async move {
+            let event = source.next().await?;
+            Some((Ok(event), source))
         })
     }
 
@@ -464,13 +464,13 @@ impl LiveStream {
             let mut place = self.place.take()?;
             let app = Arc::clone(&self.app);
             let looked = blocking(move || {
-                let told = place.next_changes(app.engine.inspector(), &app.live);
-                Ok((told, place))
+                let batch = place.next_changes(app.engine.inspector(), &app.live);
+                Ok((batch, place))
             });
-            let (told, place) = looked.await.ok()?;
+            let (batch, place) = looked.await.ok()?;
             self.place = Some(place);
-            match told {
-                Ok(told) => self.push_changes(told),
+            match batch {
+                Ok(batch) => self.push_changes(batch),
                 Err(problem) => {
                     self.next = Instant::now() + RECONNECT_AFTER;
                     self.send_hello(Some(problem.detail), None);
@@ -479,7 +479,7 @@ impl LiveStream {
         }
     }
 
-    /// Waits until there may be something to tell, and the last time is long enough ago.
+    /// Waits until there may be a change to send, and the last time is long enough ago.
     async fn wait(&mut self) {
         tokio::time::sleep_until(self.next).await;
         let rest = self
@@ -504,14 +504,14 @@ impl LiveStream {
         self.ready.push_back(with_id(event, mark));
     }
 
-    fn push_changes(&mut self, told: LiveBatch) {
+    fn push_changes(&mut self, batch: LiveBatch) {
         let LiveBatch {
             rows,
             statuses,
             gone,
             mark,
             outage,
-        } = told;
+        } = batch;
         let nothing = rows.is_empty() && statuses.is_empty() && gone.is_empty();
         self.send_hello(outage, mark.filter(|_| nothing));
         if nothing {

@@ -1,5 +1,5 @@
 //! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent
-//! events, health and metrics. What is asked goes to the engine; nothing here knows how a run moves.
+//! events, health and metrics. Requests go to the engine; nothing here knows how a run moves.
 
 mod app;
 mod audit;

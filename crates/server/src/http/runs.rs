@@ -44,7 +44,7 @@ const MAX_KEY: usize = 256;
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
-/// The most runs that are asked for by their ids.
+/// The most runs that a request selects by their ids.
 pub(super) const MANY_RUNS: usize = 200;
 
 /// How many iterations and events an answer has: the default, and the most.
@@ -201,10 +201,10 @@ async fn workflow(
             if let Some(found) = app.engine.workflow_at_hand(name) {
                 return Ok(found);
             }
-            let (engine, asked) = (Arc::clone(&app.engine), name.clone());
+            let (engine, requested) = (Arc::clone(&app.engine), name.clone());
             let found = blocking(move || {
-                let found = engine.workflow(&asked)?;
-                found.ok_or_else(|| engine.inspector().no_workflow(&asked).into())
+                let found = engine.workflow(&requested)?;
+                found.ok_or_else(|| engine.inspector().no_workflow(&requested).into())
             });
             return found.await;
         }
@@ -225,7 +225,7 @@ async fn workflow(
     let stubs = stubs.unwrap_or_default();
     handlers.extend(stubs.handlers);
     let options = LoadOptions {
-        beside: stubs.values,
+        siblings: stubs.values,
         dialect: dialect(start.dialect.as_deref())?,
         origin: match guest {
             true => Origin::Guest,
@@ -274,20 +274,20 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Only runs that were started before this instant (RFC 3339).
     until: Option<Timestamp>,
-    /// Only runs that should go on, and that nothing has moved since this instant (RFC 3339).
+    /// Only runs that should progress, and have not since this instant (RFC 3339).
     stuck_since: Option<Timestamp>,
     /// Only these runs; several with commas between them, 200 at most.
     runs: Option<String>,
     /// Whether the runs are counted by status, by workflow and by hour too.
     #[serde(default, deserialize_with = "flag")]
     facets: bool,
-    /// Whether it is told what each run is at: its loop, what it waits for, why it failed.
+    /// Whether each run has its current activity: its loop, what it waits for, why it failed.
     #[serde(default, deserialize_with = "flag")]
     detail: bool,
-    /// So many of the newest are left out.
+    /// Number of the newest runs to skip.
     #[serde(default)]
     offset: usize,
-    /// So many at most: 50 when none are asked for, 1000 at most.
+    /// Maximum number of runs: 50 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
@@ -391,7 +391,7 @@ pub(super) async fn status(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ResultQuery {
-    /// Waits so many seconds for the run's end, 60 at most.
+    /// Seconds to wait for the run's end, at most 60.
     wait: Option<u64>,
 }
 
@@ -436,7 +436,7 @@ pub(super) async fn result(
     })
 }
 
-/// Which part of a history is told.
+/// The requested part of a history.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -444,15 +444,15 @@ pub(super) struct HistoryQuery {
     /// Only the loop with this path, such as `outer#2/inner`.
     #[serde(rename = "loop")]
     loop_path: Option<String>,
-    /// The last so many iterations: 100 when none are asked for, 10000 at most.
+    /// Maximum number of iterations, the last ones: 100 by default, at most 10000.
     iterations: Option<usize>,
-    /// Whether events are told too.
+    /// Whether events are included.
     #[serde(default)]
     events: bool,
     /// Only events after this one.
     #[serde(default)]
     after: u64,
-    /// So many events at most: 100 when none are asked for, 10000 at most.
+    /// Maximum number of events: 100 by default, at most 10000.
     limit: Option<usize>,
 }
 
@@ -468,7 +468,7 @@ pub(super) async fn history(
     PathParam(run): PathParam,
     ValidatedQuery(query): ValidatedQuery<HistoryQuery>,
 ) -> Result<axum::Json<HistoryReport>, Problem> {
-    let rows = |name, asked| requested_limit(name, asked, ROWS, MAX_ROWS, caller);
+    let rows = |name, requested| requested_limit(name, requested, ROWS, MAX_ROWS, caller);
     let filter = HistoryFilter {
         loop_path: query.loop_path,
         iterations: Some(rows("iterations", query.iterations)?),
@@ -494,8 +494,8 @@ pub(super) async fn source(
     Ok(axum::Json(report.await?))
 }
 
-/// The last lines of the run's commands that run now. None is kept when its command has ended, and none is
-/// told that may hold a secret.
+/// The last lines of the run's commands that run now. A command's lines are removed when it has ended. Lines
+/// that may contain a secret are left out.
 #[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The lines", body = PrintedReport),
@@ -523,11 +523,11 @@ pub(super) async fn printed(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PlacesQuery {
-    /// So many at most: 100 when none are asked for, 10000 at most.
+    /// Maximum number of entries: 100 by default, at most 10000.
     limit: Option<usize>,
 }
 
-/// The places that `retry` takes as `from`: the iterations and actions that the run came to, the newest first.
+/// The places that `retry` accepts as `from`: the iterations and actions that the run reached, the newest first.
 #[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
     responses(
         (status = 200, description = "The places", body = PlacesReport),
@@ -549,7 +549,7 @@ pub(super) async fn places(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpQuery {
-    /// The last so many iterations: 5 when none are asked for, 10000 at most.
+    /// Maximum number of iterations, the last ones: 5 by default, at most 10000.
     iterations: Option<usize>,
 }
 
@@ -591,7 +591,7 @@ pub(super) async fn pause(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Goes on with a run that is paused.
+/// Resumes a run that is paused.
 #[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
@@ -643,7 +643,7 @@ pub(super) async fn signal(
 
 /// Starts a run that failed, timed out or was cancelled once more, as a new run of the same
 /// program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
-/// action or iteration with the state of then. The old one stays as it ended.
+/// action or iteration with its state at that time. The old one stays as it ended.
 #[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),

@@ -33,8 +33,8 @@ pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<M
     })
 }
 
-/// Begins the session of a browser: the answer sets a cookie that stands for the token of this request,
-/// or with a ticket of `windlass ui` for the one that allows everything.
+/// Begins the session of a browser: the response sets a cookie with the rights of the token of this request,
+/// or with a ticket of `windlass ui` with all rights.
 #[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server", request_body = Option<BeginSession>,
     responses(
         (status = 204, description = "The cookie is set; a server without a token needs none"),
@@ -43,9 +43,9 @@ pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<M
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
-    Optional(asked): Optional<BeginSession>,
+    Optional(request): Optional<BeginSession>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
-    let admitted = match asked.ticket {
+    let admitted = match request.ticket {
         Some(ticket) => {
             let used = "the ticket was used, or is older than a minute: get another one with `windlass ui`";
             let user = app.tickets.take(&ticket);
@@ -63,7 +63,7 @@ pub(super) async fn begin(
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
 }
 
-/// Ends the session of a browser: the answer takes its cookie away, and nobody is let in with it any more.
+/// Ends the session of a browser: the response removes its cookie, which is no longer accepted.
 #[utoipa::path(delete, path = "/v1/session", operation_id = "end_session", tag = "server",
     responses((status = 204, description = "The session has ended")))]
 pub(super) async fn end(

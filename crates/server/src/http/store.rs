@@ -19,7 +19,7 @@ const MAX_PAGE: usize = 200;
 /// The most iterations of each run.
 const MAX_ROWS: usize = 10_000;
 
-/// Which runs go on.
+/// Which runs continue.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -29,7 +29,7 @@ pub(super) struct ResumeQuery {
     paused: bool,
 }
 
-/// Goes on with every run that has not ended; what is paused stays so unless that is asked for.
+/// Resumes every run that has not ended. Paused runs stay paused unless `paused` is true.
 #[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
     responses(
         (status = 200, description = "They continue", body = Resumed),
@@ -52,9 +52,9 @@ pub(super) async fn resume(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpsQuery {
-    /// The last so many iterations of each: 5 when none are asked for, 10000 at most.
+    /// Maximum number of iterations of each run, the last ones: 5 by default, at most 10000.
     iterations: Option<usize>,
-    /// So many runs at most: 20 when none are asked for, 200 at most.
+    /// Maximum number of runs: 20 by default, at most 200.
     #[param(minimum = 1)]
     limit: Option<usize>,
     /// Only runs behind this one: the last of the page before.
@@ -84,27 +84,31 @@ pub(super) async fn dump(
     Ok(axum::Json(report.await?))
 }
 
-fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
+fn filter(request: PruneRuns) -> Result<PruneFilter, Problem> {
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
-    let chosen = !asked.labels.is_empty() || !asked.status.is_empty();
-    if asked.older_than.is_none() && asked.keep.is_none() && !chosen {
+    let chosen = !request.labels.is_empty() || !request.status.is_empty();
+    if request.older_than.is_none() && request.keep.is_none() && !chosen {
         return Err(bad(String::from(
             "one of `older_than`, `keep`, `labels` or `status` is required",
         )));
     }
-    let age = asked.older_than.as_deref().map(parse_duration).transpose();
+    let age = request
+        .older_than
+        .as_deref()
+        .map(parse_duration)
+        .transpose();
     let age = age.map_err(|error| bad(format!("`older_than`: {error}")))?;
     Ok(PruneFilter {
         older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
-        keep: asked.keep,
-        workflow: asked.workflow,
-        labels: asked.labels,
-        status: asked.status,
-        dry_run: asked.dry_run,
+        keep: request.keep,
+        workflow: request.workflow,
+        labels: request.labels,
+        status: request.status,
+        dry_run: request.dry_run,
     })
 }
 
-/// Forgets runs that have ended, while others go on.
+/// Prunes runs that have ended, while others continue.
 #[utoipa::path(post, path = "/v1/prune", operation_id = "prune_runs", tag = "server", request_body = PruneRuns,
     responses(
         (status = 200, description = "The deleted runs", body = Pruned),
@@ -112,9 +116,9 @@ fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
     ))]
 pub(super) async fn prune(
     State(app): State<Arc<App>>,
-    Json(asked): Json<PruneRuns>,
+    Json(request): Json<PruneRuns>,
 ) -> Result<axum::Json<Pruned>, Problem> {
-    let filter = filter(asked)?;
+    let filter = filter(request)?;
     let engine = Arc::clone(&app.engine);
     let prune = blocking(move || Ok(engine.prune(&filter, now())?));
     Ok(axum::Json(prune.await?))

@@ -67,9 +67,11 @@ impl File {
         }
     }
 
-    fn answer(&self, query: Option<&str>, asked: &HeaderMap) -> Response {
+    fn answer(&self, query: Option<&str>, request_headers: &HeaderMap) -> Response {
         let text = |name: HeaderName| {
-            let value = asked.get(name).and_then(|value| value.to_str().ok());
+            let value = request_headers
+                .get(name)
+                .and_then(|value| value.to_str().ok());
             value.unwrap_or_default()
         };
         let packs = text(header::ACCEPT_ENCODING)
@@ -147,7 +149,7 @@ macro_rules! pages {
     };
 }
 
-/// The manual, as one object from the name of a page to its text. It is packed when it is first asked for.
+/// The manual, as one object from the name of a page to its text. It is packed at the first request.
 static MANUAL: LazyLock<File> = LazyLock::new(|| {
     let pages: serde_json::Map<String, serde_json::Value> = pages![
         "SUMMARY",

@@ -57,7 +57,7 @@ pub(super) fn parts(
     Ok((bundle, options))
 }
 
-/// What is said of a workflow that is only checked.
+/// The result of a check of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Validation {
     /// Whether it would be taken.
@@ -69,16 +69,16 @@ pub(super) struct Validation {
     pub diagnostics: Vec<DiagnosticReport>,
     /// What bounds its loops.
     pub loops: Vec<LoopLimits>,
-    /// What it takes, when there is no mistake.
+    /// Its inputs, if it is valid.
     #[serde(default)]
     #[schema(required)]
     pub inputs: Vec<InputReport>,
-    /// The workflow as a picture, when it was asked for and there is no mistake.
+    /// The workflow as a picture, if it was requested and the workflow is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
 }
 
-/// What is said of a workflow beside its mistakes.
+/// The parts of a report on a workflow in addition to its mistakes.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -91,13 +91,13 @@ pub(super) struct ValidateQuery {
     open: Option<String>,
     /// Only the inside of the node with this id or path.
     root: Option<String>,
-    /// Whether it is checked with the rights of a guest, whoever asks.
+    /// Whether it is checked with the rights of a guest, also for other callers.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
 }
 
-/// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
-/// on with what they were started with, and that one is kept as a former version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+/// Stores a workflow under a name, in place of the one that was there, which becomes a former version. Runs
+/// that were started continue with their version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(
         ("name" = String, Path, description = "Its name: letters, digits and -_."),
@@ -157,7 +157,7 @@ fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     }
 }
 
-/// What says which version an answer has. It is not kept: the next one may be another.
+/// The headers with the version of an answer. They forbid caching: the next version may be another.
 fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
     let tag = format!("\"{}\"", report.program);
     let fresh = String::from("no-store");
@@ -169,14 +169,14 @@ fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WorkflowsQuery {
-    /// So many at most: 100 when none are asked for, 1000 at most.
+    /// Maximum number of workflows: 100 by default, at most 1000.
     #[param(minimum = 1)]
     limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
     after: Option<String>,
 }
 
-/// Lists the workflows that are kept, by name.
+/// Lists the stored workflows, by name.
 #[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(WorkflowsQuery),
     responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
 pub(super) async fn list(
@@ -201,11 +201,11 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct VersionQuery {
-    /// A former version, instead of what is kept now: its hash, or the first six digits of it or more.
+    /// A former version instead of the current one: its hash, or at least the first six digits of it.
     version: Option<String>,
 }
 
-/// A workflow with its text, what it takes and what bounds its loops. The header `ETag` has its version.
+/// A workflow with its text, its inputs and the limits of its loops. The header `ETag` has its version.
 #[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
     responses(
         (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
@@ -310,7 +310,7 @@ pub(super) async fn resume_schedule(
     Ok(axum::Json(resumed.await?))
 }
 
-/// Forgets a workflow and its former versions. Its runs go on.
+/// Deletes a workflow and its former versions. Its runs continue.
 #[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 204, description = "Deleted"),
@@ -328,7 +328,7 @@ pub(super) async fn remove(
     removed.await
 }
 
-/// Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+/// Checks a workflow and stores nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
 #[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows", params(ValidateQuery),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
@@ -347,9 +347,10 @@ pub(super) async fn validate(
         options.origin = Origin::Guest;
     }
     let engine = Arc::clone(&app.engine);
-    let said = options.dialect;
-    let dialect =
-        move |bundle: &Bundle| dialect_of(bundle, said).map(|dialect| dialect.as_str().to_owned());
+    let requested = options.dialect;
+    let dialect = move |bundle: &Bundle| {
+        dialect_of(bundle, requested).map(|dialect| dialect.as_str().to_owned())
+    };
     let checked = compute(lane, move |_| match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {
             let found = workflow.with_scripts();

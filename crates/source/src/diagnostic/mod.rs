@@ -77,7 +77,7 @@ impl From<Mistake> for Diagnostic {
 }
 
 /// Maximum number of diagnostics for one file: more would not help.
-const MAX_KEPT: usize = 200;
+const MAX_DIAGNOSTICS: usize = 200;
 
 /// The mistakes of a workflow's author, and what only looks wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Diagnostics {
     pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
         let diagnostic = diagnostic.into();
         self.errors |= diagnostic.severity == Severity::Error;
-        if self.items.len() >= MAX_KEPT {
+        if self.items.len() >= MAX_DIAGNOSTICS {
             self.dropped += 1;
         } else if !self.items.contains(&diagnostic) {
             self.items.push(diagnostic);
@@ -133,7 +133,7 @@ impl Diagnostics {
         self.items.iter().any(|one| one.code == code)
     }
 
-    /// Adds one that knows more than what was said under its code at its place.
+    /// Adds one that knows more than the one with its code at its place, and replaces that.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));
@@ -144,7 +144,7 @@ impl Diagnostics {
     /// of a file: there may be thousands of mistakes and names.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.items.len() >= MAX_KEPT
+        self.items.len() >= MAX_DIAGNOSTICS
     }
 
     /// Whether any refuses the workflow.

@@ -69,14 +69,14 @@ impl Anchors {
         Ok(())
     }
 
-    /// The value that an alias stands for.
+    /// The value that an alias refers to.
     pub fn value(&mut self, number: usize, span: Span) -> Result<(Node, Size), Mistake> {
         let size = self.find(number, span)?.size;
         self.count(size.nodes, size.bytes, span)?;
         Ok((self.find(number, span)?.node.clone(), size))
     }
 
-    /// The key that an alias stands for; none: it is not text.
+    /// The key that an alias refers to; none: it is not text.
     pub fn key(&mut self, number: usize, span: Span) -> Result<Option<String>, Mistake> {
         let length = self.find(number, span)?.key.as_ref().map_or(0, String::len);
         // The tree, how it is written and the search for repeated keys have one each.

@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         loop {
             let rest = self.rest();
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
-            let comment = |end: &str, kept: usize| Some(rest.find(end)? + end.len() - kept);
+            let comment = |end: &str, unread: usize| Some(rest.find(end)? + end.len() - unread);
             let skipped = match rest.get(..2) {
                 _ if blank > 0 => blank,
                 Some("//") => comment("\n", 1).unwrap_or(rest.len()),

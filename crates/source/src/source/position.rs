@@ -28,13 +28,13 @@ pub struct TextRange {
     pub end: Position,
 }
 
-/// A piece of a text that is written anew.
+/// A part of a text that is replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextEdit {
     /// What is replaced.
     pub range: TextRange,
-    /// What stands there then.
+    /// The new text.
     pub new_text: String,
 }
 

@@ -311,7 +311,7 @@ impl Reader<'_> {
         ScalarPlace { start, range }
     }
 
-    /// Refuses what the parser lets pass inside of brackets, and keys that are left out.
+    /// Refuses what the parser accepts inside of brackets, and keys that are left out.
     fn refuse_indicator(&self, word: &str, anchor: usize, span: Span) -> Result<(), Mistake> {
         if word.starts_with(['|', '>']) {
             let what = "no text without quotes begins like this inside of brackets";

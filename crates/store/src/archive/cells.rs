@@ -62,12 +62,12 @@ impl Cells {
     }
 
     /// Adds an iteration.
-    pub fn push(&mut self, row: &IterationRow, told: &IterationFacts) {
-        let message = told.error.as_deref().filter(|_| has_error(row.status));
+    pub fn push(&mut self, row: &IterationRow, facts: &IterationFacts) {
+        let message = facts.error.as_deref().filter(|_| has_error(row.status));
         let message = message.and_then(|message| {
             // That an action failed is known without its message, too: as that of no number.
-            let untold = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
-            self.message(message).or(untold)
+            let unknown = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
+            self.message(message).or(unknown)
         });
         if self
             .segments
@@ -99,7 +99,7 @@ impl Cells {
             Some(false) => 1 << 3,
             Some(true) => 2 << 3,
         };
-        let attempts = told.attempts.max(1);
+        let attempts = facts.attempts.max(1);
         let skips = row.iteration != segment.next;
         first |= if attempts > 1 { RETRIED } else { 0 };
         first |= if message.is_some() { FAILURE } else { 0 };

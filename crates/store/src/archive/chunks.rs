@@ -191,8 +191,8 @@ impl<K: Kv> RowReader<K> {
             let put = |out: &mut Vec<u8>| cells.encode(out);
             put_chunk(entry, chunks, (number, Kind::Cells, names), span, put)
         };
-        for (row, told) in group {
-            cells.push(row, told);
+        for (row, facts) in group {
+            cells.push(row, facts);
             span.add(row);
             let full = span.count >= MAX_CELLS
                 || (span.count.is_multiple_of(64) && cells.bytes() >= MAX_CELLS_BYTES);

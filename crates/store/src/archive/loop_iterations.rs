@@ -90,11 +90,11 @@ impl LoopIterations {
         let recent = of.sorted(recent);
         let mut before = of.sorted(before);
         // Cells know more: the attempts, and why it failed.
-        let told = |one: &EndedIteration| {
+        let is_packed = |one: &EndedIteration| {
             let mut ranges = packed.iter().map(|cells| cells.range);
             ranges.any(|(first, last)| (first..=last).contains(&one.iteration))
         };
-        before.retain(|one| !told(one));
+        before.retain(|one| !is_packed(one));
         let first = packed.first().map(|cells| cells.range.0);
         let at = before.partition_point(|one| first.is_none_or(|first| one.iteration < first));
         let after = before.split_off(at);

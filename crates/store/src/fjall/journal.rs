@@ -120,7 +120,7 @@ impl ActiveJournal {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            // Asked for no more than that, see `Inode`: a sync follows.
+            // Only this is checked, see `Inode`: a sync follows.
             if Inode::at(&self.path(number)).is_ok() {
                 return Ok(None);
             }
@@ -356,7 +356,7 @@ fn leave_out(
     let last = tree.get_highest_persisted_seqno();
     // Not sorted if a kill left a journal next to the one with what was retained of it.
     let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
-    let (stale, kept): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
+    let (stale, retained): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
     if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
         return Ok(());
     }
@@ -364,7 +364,7 @@ fn leave_out(
     let written = sync_files(&keyspaces).and_then(|()| {
         let fresh = active.with_extension("new");
         let mut file = BufWriter::new(File::create(&fresh)?);
-        for batch in kept {
+        for batch in retained {
             file.write_all(batch.whole)?;
         }
         file.into_inner()?.sync_all()?;

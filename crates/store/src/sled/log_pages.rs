@@ -20,7 +20,7 @@ pub(super) type IsValid = fn(&[u8], &[u8]) -> bool;
 /// Whether a record was written under a key.
 pub(super) const RECORD_IS_VALID: IsValid = |key, value| codec::check(key, value).is_ok();
 
-/// What the log said so far.
+/// What was read of the log so far.
 pub(super) struct Pages {
     leaves: BTreeMap<u64, LeafNode>,
     /// Pages that lead to others.

@@ -2,8 +2,8 @@
 //!
 //! What sled does not do: its `flush` is not an fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
-//! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
-//! for some writes that failed, so they are woken (`flush_watchdog`); it reads the unfinished
+//! it panics on some damaged files, so every call into it is guarded; a thread that
+//! waits for a write that failed may wait for ever, so it is woken (`flush_watchdog`); it reads the unfinished
 //! index of a process that was killed, so that is removed; and a damaged end of its
 //! log looks to it like a crash, so the number of the last durable group is stored next to it.
 //! Nothing here knows what a row means.
@@ -345,10 +345,10 @@ impl From<sled::Error> for KvError {
             sled::Error::Io(error) => Self::Io(underlying_io_error(error)),
             error => {
                 let text = error.to_string();
-                let told = text
+                let message = text
                     .split_once(" backtrace")
-                    .map_or(&*text, |(told, _)| told);
-                Self::Corrupt(told.to_owned())
+                    .map_or(&*text, |(message, _)| message);
+                Self::Corrupt(message.to_owned())
             }
         }
     }

@@ -14,7 +14,7 @@ use windlass_model::model::{Fault, Status, name_of_part, path_part};
 use windlass_store::{CommitRecord, EndedIteration, iteration_of};
 use windlass_value::time::Timestamp;
 
-/// How an iteration or action stands.
+/// The status of an iteration or action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
     /// It is under way.
@@ -54,7 +54,7 @@ pub struct ActionReport {
     pub path: String,
     /// Its name.
     pub action: String,
-    /// What it is in besides loops: blocks, choices and the like, outermost first.
+    /// The blocks and choices around it, outermost first; loops are not among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// The index of the innermost foreach's item, from 0.
@@ -99,7 +99,7 @@ pub struct AttemptReport {
     pub error: Option<String>,
 }
 
-/// Of what actions are told.
+/// What the reported actions belong to.
 #[derive(Clone, Copy)]
 pub enum ActionLogScope<'a> {
     /// Of an iteration: its loop's path, its number, and what it is now that it has ended.
@@ -127,7 +127,7 @@ impl ActionLogScope<'_> {
         (number == own && within).then(|| format!("{path}#{iteration}"))
     }
 
-    /// Whether an event tells of an action there, or that something sleeps.
+    /// Whether an event reports an action there, or that something sleeps.
     pub fn includes(self, event: &HistoryEvent) -> bool {
         match &event.what {
             HistoryKind::ActionStarted {
@@ -368,7 +368,7 @@ pub fn scopes(program: &Program, action: &str) -> Vec<String> {
     found
 }
 
-/// Adds the actions that no event tells of: those without a call that succeeded.
+/// Adds the actions that no event reports: those without a call that succeeded.
 pub fn complete(actions: &mut Vec<ActionReport>, result: &Value, program: &Program, path: &str) {
     let name = split(path).map_or(path, |(loop_path, _)| last_name(loop_path));
     let mut scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));

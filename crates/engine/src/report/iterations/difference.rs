@@ -11,8 +11,8 @@ use windlass_expression::{Object, Value};
 /// So many differences are listed.
 const MOST: usize = 1_000;
 
-/// What differs between two iterations: their conditions, how their actions ended, and what those were
-/// given and gave. Variables and inputs are compared where both iterations are kept whole.
+/// What differs between two iterations: their conditions, how their actions ended, and their inputs
+/// and outputs. Variables and inputs are compared if both iterations are stored whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceReport {
     /// The run.

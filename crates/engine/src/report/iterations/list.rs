@@ -13,10 +13,10 @@ use windlass_value::time::Timestamp;
 /// So many are listed.
 const MOST: usize = 1_000;
 
-/// What is said of a foreach that is over.
+/// The exit reason of a foreach that is over.
 const ENDED: &str = "ended";
 
-/// The loops of a run of which something is kept, the newest first; 1,000 at most.
+/// The loops of a run of which something is stored, the newest first; at most 1,000.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopsReport {
     /// The run.
@@ -124,7 +124,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
     })
 }
 
-/// That a foreach did not succeed is told by an event, after its last item ended.
+/// That a foreach did not succeed is reported by an event, after its last item ended.
 fn loop_outcome(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
     let HistoryKind::ActionEnded {
         node_name,

@@ -37,10 +37,10 @@ use windlass_value::time::Timestamp;
 /// A longer value is shown by its beginning, in bytes of JSON.
 const LARGE: usize = 64 << 10;
 
-/// How much of an iteration is kept.
+/// How much of an iteration is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum StoredDetail {
     /// All of it, with the variables.
     Whole,
     /// What it gave.
@@ -49,7 +49,7 @@ pub enum Kept {
     Summary,
 }
 
-/// A loop or foreach of a run, and what is kept of its iterations.
+/// A loop or foreach of a run, and what is stored of its iterations.
 struct LoopView {
     header: RunHeader,
     path: String,
@@ -59,7 +59,7 @@ struct LoopView {
     max_iterations: Option<u64>,
     /// Whether an iteration is under way.
     running: bool,
-    /// How many have ended, and those that are not kept any more.
+    /// How many have ended, and those that are not stored any more.
     count: u64,
     /// Of a foreach: the items that are under way, and since when.
     lanes: Vec<(u64, Timestamp)>,
@@ -125,13 +125,13 @@ impl LoopView {
         Ok(())
     }
 
-    /// The first of the iterations that are asked for, and the one behind the last.
+    /// The first of the requested iterations, and the one behind the last.
     fn clamp_range(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
         let to = to.unwrap_or(self.count).min(self.count);
         (from.unwrap_or(0).min(to), to)
     }
 
-    /// The whole rows of these iterations, as far as they are kept.
+    /// The whole rows of these iterations, as far as they are stored.
     fn rows(
         &self,
         inspector: &Inspector,
@@ -151,10 +151,10 @@ impl LoopView {
         Ok(rows)
     }
 
-    fn retention_of(&self, one: &EndedIteration) -> Kept {
+    fn retention_of(&self, one: &EndedIteration) -> StoredDetail {
         match one.row {
-            RowLocation::Commit(number) if number > self.header.snapshot => Kept::Whole,
-            RowLocation::Commit(_) | RowLocation::Retained => Kept::Row,
+            RowLocation::Commit(number) if number > self.header.snapshot => StoredDetail::Whole,
+            RowLocation::Commit(_) | RowLocation::Retained => StoredDetail::Row,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::action_log::{ActionLog, ActionLogScope, Progress, scopes};
 use super::waits::{between_attempts, outermost_sleeps};
 use super::whole::most_attempts;
-use super::{ActionReport, AttemptReport, IterationReport, Kept};
+use super::{ActionReport, AttemptReport, IterationReport, StoredDetail};
 use crate::report::view::RunView;
 use crate::runs::Extent;
 use crate::{EngineError, Inspector};
@@ -52,7 +52,7 @@ pub fn outermost(inspector: &Inspector, run: &str) -> Result<IterationReport, En
         ended_at,
         attempts: most_attempts(&actions),
         error: outcome.and_then(|one| Some(one.error.as_ref()?.fault.message.clone())),
-        kept: Kept::Whole,
+        stored: StoredDetail::Whole,
         result,
         variables: Some(state.variables.clone()),
         waits,

@@ -1,6 +1,6 @@
 //! The iterations of a loop, page by page.
 
-use super::{Kept, LoopView, at_pointer, shorten_large};
+use super::{LoopView, StoredDetail, at_pointer, shorten_large};
 use crate::report::StatusFilter;
 use crate::report::change::same;
 use crate::{EngineError, Inspector};
@@ -15,7 +15,7 @@ use windlass_store::EndedIteration;
 /// So many rows are read at a time.
 const READ: usize = 128;
 
-/// Which iterations are asked for.
+/// Which iterations are requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationsFilter {
     /// The loop's path.
@@ -51,7 +51,7 @@ pub struct IterationsReport {
     pub next: Option<u64>,
 }
 
-/// An iteration in a page. Its result is null where it is not kept.
+/// An iteration in a page. Its result is null if it is no longer stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IterationEntry {
     /// Its row.
@@ -64,8 +64,8 @@ pub struct IterationEntry {
     /// Why it failed; of one that succeeded with failures, the last of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How much of it is kept.
-    pub kept: Kept,
+    /// How much of it is stored.
+    pub stored: StoredDetail,
 }
 
 /// A page of the iterations of a loop.
@@ -163,7 +163,7 @@ impl Rows {
     ) -> Result<Self, EngineError> {
         let wanted = part
             .iter()
-            .flat_map(|asked| asked.earlier.iter().chain([&asked.one]));
+            .flat_map(|pair| pair.earlier.iter().chain([&pair.one]));
         let mut wanted: Vec<&EndedIteration> = wanted.collect();
         wanted.sort_by_key(|one| one.iteration);
         wanted.dedup_by_key(|one| one.iteration);
@@ -198,9 +198,9 @@ impl Rows {
 
     fn entry(&self, view: &LoopView, one: &EndedIteration) -> IterationEntry {
         let result = self.0.get(&one.iteration);
-        let kept = match result {
+        let retention = match result {
             Some(_) => view.retention_of(one),
-            None => Kept::Summary,
+            None => StoredDetail::Summary,
         };
         IterationEntry {
             row: IterationRow {
@@ -217,7 +217,7 @@ impl Rows {
             attempts: one.attempts,
             duration_ms: super::strip::duration_ms(one),
             error: one.error.as_deref().map(str::to_owned),
-            kept,
+            stored: retention,
         }
     }
 }

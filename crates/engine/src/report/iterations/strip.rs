@@ -13,7 +13,7 @@ use windlass_store::EndedIteration;
 /// So many numbers of failed iterations are listed.
 const MAX_FAILED: usize = 1_000;
 
-/// So many failures are told apart by their messages.
+/// Maximum number of failures that are distinguished by their messages.
 const MAX_MESSAGES: usize = 20;
 
 /// So many kinds of messages are counted.
@@ -22,7 +22,7 @@ const MAX_KINDS: usize = 4_096;
 /// The largest number of cells.
 pub const MAX_CELLS: u64 = 10_000;
 
-/// Which part of a loop is asked for.
+/// Which part of a loop is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StripFilter {
     /// The loop's path.
@@ -66,7 +66,7 @@ pub struct StripCell {
     /// How they ended.
     #[serde(flatten)]
     pub totals: Totals,
-    /// The shortest, in milliseconds; none when none is kept.
+    /// The shortest, in milliseconds; absent if none is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ms: Option<u64>,
     /// The mean.
@@ -115,7 +115,7 @@ pub struct StripReport {
     /// What its actions used of the limits `tokens` and `cost`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
-    /// Whether one is under way.
+    /// Whether one is running.
     pub running: bool,
     /// The first iteration that is shown, from 0.
     pub from: u64,
@@ -123,7 +123,7 @@ pub struct StripReport {
     pub to: u64,
     /// Whether each cell is one iteration.
     pub exact: bool,
-    /// Of how many iterations nothing is kept.
+    /// The number of iterations of which nothing is stored.
     pub forgotten: u64,
     /// How they ended.
     pub totals: Totals,
@@ -151,17 +151,17 @@ pub fn strip(
     let width = (to - from)
         .div_ceil(filter.buckets.clamp(1, MAX_CELLS))
         .max(1);
-    let mut told = StripBuilder::new(from, to, width);
+    let mut builder = StripBuilder::new(from, to, width);
     for block in view.of.blocks(from, to, false) {
-        block.iter().for_each(|one| told.add(one));
+        block.iter().for_each(|one| builder.add(one));
     }
     Ok(StripReport {
         run: view.header.id.to_string(),
         exact: width == 1,
-        forgotten: (to - from).saturating_sub(told.all.count),
-        totals: told.all.totals,
-        failed_more: told.failed_more,
-        messages: told.messages(),
+        forgotten: (to - from).saturating_sub(builder.all.count),
+        totals: builder.all.totals,
+        failed_more: builder.failed_more,
+        messages: builder.messages(),
         loop_path: view.path,
         title: view.title,
         kind: view.kind,
@@ -176,8 +176,8 @@ pub fn strip(
         running: view.running,
         from,
         to,
-        cells: told.cells.into_iter().map(Bucket::cell).collect(),
-        failed: told.failed,
+        cells: builder.cells.into_iter().map(Bucket::cell).collect(),
+        failed: builder.failed,
     })
 }
 
@@ -231,7 +231,7 @@ impl Bucket {
     }
 }
 
-/// What a strip tells of the iterations that were added: no more memory for a million of them.
+/// What a strip reports of the iterations that were added: no more memory for a million of them.
 struct StripBuilder {
     from: u64,
     width: u64,

@@ -5,7 +5,7 @@ use super::action_log::{ActionLog, ActionLogScope, Progress, complete};
 use super::outermost::outermost;
 use super::variables::variables;
 use super::waits::waits;
-use super::{ActionReport, Kept, LoopView, WaitReport, at_pointer, shorten_large, split};
+use super::{ActionReport, LoopView, StoredDetail, WaitReport, at_pointer, shorten_large, split};
 use crate::report::view::shown;
 use crate::runs::Extent;
 use crate::{EngineError, Inspector};
@@ -42,8 +42,8 @@ pub struct IterationReport {
     /// Why it failed; of one that succeeded with failures, the last of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How much of it is kept.
-    pub kept: Kept,
+    /// How much of it is stored.
+    pub stored: StoredDetail,
     /// The outputs of its actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
@@ -194,14 +194,14 @@ pub(super) fn whole(
         None => Vec::new(),
     };
     let result = rows.into_iter().next_back().map(|row| row.result);
-    let kept = match ended {
-        Some(_) if result.is_none() => Kept::Summary,
+    let retention = match ended {
+        Some(_) if result.is_none() => StoredDetail::Summary,
         Some(one) => view.retention_of(one),
-        None => Kept::Whole,
+        None => StoredDetail::Whole,
     };
-    let variables = match kept {
-        Kept::Whole | Kept::Row => variables(inspector, &view, number, ended)?,
-        Kept::Summary => None,
+    let variables = match retention {
+        StoredDetail::Whole | StoredDetail::Row => variables(inspector, &view, number, ended)?,
+        StoredDetail::Summary => None,
     };
     if let (Some(result), Some(program)) = (&result, view.program.as_deref()) {
         complete(&mut actions, result, program, path);
@@ -217,10 +217,10 @@ pub(super) fn whole(
         ended_at: ended.map(|one| one.ended_at),
         attempts: ended.map_or(most_attempts(&actions), |one| one.attempts),
         error: ended.and_then(|one| one.error.as_deref().map(str::to_owned)),
-        kept: match (kept, &variables) {
-            (Kept::Whole, None) => Kept::Row,
-            (Kept::Row, Some(_)) => Kept::Whole,
-            (kept, _) => kept,
+        stored: match (retention, &variables) {
+            (StoredDetail::Whole, None) => StoredDetail::Row,
+            (StoredDetail::Row, Some(_)) => StoredDetail::Whole,
+            (retention, _) => retention,
         },
         result,
         variables,

@@ -101,13 +101,13 @@ fn join(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 /// members that all have with the same value.
 fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     if let Value::Object(first) = args.value(0) {
-        let mut kept: Object = (**first).clone();
-        ctx.elements(kept.len())?;
+        let mut shared: Object = (**first).clone();
+        ctx.elements(shared.len())?;
         for index in 1..args.len() {
             let other = args.object(index)?;
-            ctx.work(kept.len())?;
+            ctx.work(shared.len())?;
             let mut common = Object::new();
-            for (key, value) in &kept {
+            for (key, value) in &shared {
                 if !other.contains_key(key) {
                     ctx.search(other, key)?;
                 }
@@ -117,27 +117,27 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
                     common.insert(Arc::clone(key), value.clone());
                 }
             }
-            kept = common;
+            shared = common;
         }
-        return Ok(Value::object(kept));
+        return Ok(Value::object(shared));
     }
     let arrays = arrays(args)?;
     let Some((first, others)) = arrays.split_first() else {
         return Ok(Value::array(Vec::new()));
     };
-    let mut kept: Vec<Value> = Vec::new();
+    let mut shared: Vec<Value> = Vec::new();
     'items: for item in first.iter() {
         for other in others {
             if !holds(ctx, other, item)? {
                 continue 'items;
             }
         }
-        if !holds(ctx, &kept, item)? {
+        if !holds(ctx, &shared, item)? {
             ctx.elements(1)?;
-            kept.push(item.clone());
+            shared.push(item.clone());
         }
     }
-    Ok(Value::array(kept))
+    Ok(Value::array(shared))
 }
 
 /// All elements once, in the order of their first appearance; of objects: all members, where the

@@ -126,10 +126,10 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     ctx.produce(text.len().saturating_mul(4))?;
     ctx.read(text)?;
-    if let Some(told) = over_memory_json(text.as_bytes()) {
+    if let Some(reason) = over_memory_json(text.as_bytes()) {
         return Err(Fail::argument(
             0,
-            format!("`json`: its values would {told}"),
+            format!("`json`: its values would {reason}"),
         ));
     }
     let value =

@@ -195,12 +195,15 @@ fn write(
     };
     let padding = shape.least_whole.saturating_sub(whole.len());
     let whole = format!("{}{whole}", "0".repeat(padding));
-    let kept = shown
+    let fraction_len = shown
         .fraction
         .trim_end_matches('0')
         .len()
         .max(shape.least_fraction);
-    let fraction = shown.fraction.get(..kept).unwrap_or(&shown.fraction);
+    let fraction = shown
+        .fraction
+        .get(..fraction_len)
+        .unwrap_or(&shown.fraction);
     let group = if shape.grouped {
         culture.group_separator()
     } else {

@@ -110,7 +110,7 @@ pub(super) fn tokens(pattern: &str) -> Result<Vec<Token>, String> {
 
 fn custom(stamp: Stamp, pattern: &str, culture: Culture) -> Result<String, String> {
     let tokens = tokens(pattern)?;
-    let beside_day = tokens
+    let has_day = tokens
         .iter()
         .any(|token| matches!(token, Token::Field('d', 1 | 2)));
     let mut out = String::new();
@@ -126,7 +126,7 @@ fn custom(stamp: Stamp, pattern: &str, culture: Culture) -> Result<String, Strin
                 out.push_str(shown);
             }
             Token::Field(letter, count) => {
-                out.push_str(&field(stamp, *letter, *count, culture, beside_day));
+                out.push_str(&field(stamp, *letter, *count, culture, has_day));
             }
         }
     }
@@ -150,7 +150,7 @@ fn padded(value: u32, count: usize, most: usize) -> String {
     format!("{value:0width$}")
 }
 
-fn field(stamp: Stamp, letter: char, count: usize, culture: Culture, beside_day: bool) -> String {
+fn field(stamp: Stamp, letter: char, count: usize, culture: Culture, has_day: bool) -> String {
     let wall = stamp.wall;
     match letter {
         'd' => match count {
@@ -161,7 +161,7 @@ fn field(stamp: Stamp, letter: char, count: usize, culture: Culture, beside_day:
         'M' => match count {
             1 | 2 => padded(wall.month(), count, 2),
             3 => name(culture.short_months(), wall.month0()),
-            _ => name(culture.months(beside_day), wall.month0()),
+            _ => name(culture.months(has_day), wall.month0()),
         },
         'y' => {
             let year = u32::try_from(wall.year()).unwrap_or(0);

@@ -112,8 +112,11 @@ impl Rest<'_> {
         let count = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        let kept = digits.get(..count.min(7))?;
-        format!("{kept:0<9}").parse().ok().filter(|_| count > 0)
+        let significant = digits.get(..count.min(7))?;
+        format!("{significant:0<9}")
+            .parse()
+            .ok()
+            .filter(|_| count > 0)
     }
 
     /// One of the words, the longest that fits, without case; its index.

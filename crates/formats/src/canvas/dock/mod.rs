@@ -218,9 +218,9 @@ impl Canvas<'_> {
             };
             let data = node.get("data");
             let says = |key: &str| data.is_some_and(|data| data.get(key).is_some());
-            let told = drawing.has_continue_input(at);
+            let has_continue_input = drawing.has_continue_input(at);
             if text(node, "type") == Some("loop")
-                && !told
+                && !has_continue_input
                 && !says("continueWhile")
                 && !says("breakWhen")
             {

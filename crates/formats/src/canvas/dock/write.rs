@@ -80,17 +80,17 @@ impl Drawing<'_> {
         put(data, "inlineWorkflow", map(span, inner));
         add(data, "inputMappings", self.inputs(at), span);
         add(data, "outputMappings", self.outputs(at), span);
-        let mut told = (0..self.nodes.len())
+        let mut continue_nodes = (0..self.nodes.len())
             .filter(|one| self.parent(*one) == Some(at) && self.kind(*one) == "interface-continue");
-        if let Some(told) = told.next()
+        if let Some(continue_node) = continue_nodes.next()
             && !data.iter().any(|entry| entry.key == "continueWhile")
         {
-            let declared = self.nodes.get(told).and_then(|told| told.node);
+            let declared = self.nodes.get(continue_node).and_then(|one| one.node);
             let port = ports(declared, "inputs")
                 .first()
                 .copied()
                 .unwrap_or("continue");
-            let output = format!("{}.{port}", self.id(told));
+            let output = format!("{}.{port}", self.id(continue_node));
             let mut test = record(span, [("output", output.as_str()), ("operator", "==")]);
             if let Kind::Object(entries) = &mut test.kind {
                 let value = Node {

@@ -78,13 +78,13 @@ impl View<'_> {
         }
         let condition = |id: &str, label: &str, below: &str| {
             let field = self.field(id, label, FieldKind::Condition, below);
-            let asked = word(&field.value, "output").to_owned();
+            let output = word(&field.value, "output").to_owned();
             let known = given
                 .iter()
-                .any(|port| format!("{}.{}", port.node, port.name) == asked);
-            let error = format!("the inner workflow has no output `{asked}`");
+                .any(|port| format!("{}.{}", port.node, port.name) == output);
+            let error = format!("the inner workflow has no output `{output}`");
             Field {
-                error: (!asked.is_empty() && !known && !given.is_empty()).then_some(error),
+                error: (!output.is_empty() && !known && !given.is_empty()).then_some(error),
                 parts: Some(Parts {
                     output: given.iter().map(Port::choice).collect(),
                     operator: OPERATORS.map(Choice::of).into(),

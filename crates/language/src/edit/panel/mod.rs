@@ -34,7 +34,7 @@ pub struct Panel {
     /// What can be done with it: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`,
     /// `move`, `drill`.
     pub actions: Vec<String>,
-    /// Of a canvas: the ports of all nodes of the graph that it stands in.
+    /// Of a canvas: the ports of all nodes of its graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortOf>,
 }
@@ -54,11 +54,11 @@ pub struct Section {
 /// There is no such node, in words.
 pub fn panel(
     bundle: &Bundle,
-    said: Option<Dialect>,
+    dialect: Option<Dialect>,
     node: &str,
     cap: Option<u64>,
 ) -> Result<Panel, String> {
-    let document = Document::read(bundle.clone(), said)?;
+    let document = Document::read(bundle.clone(), dialect)?;
     of(&document, node, cap)
 }
 
