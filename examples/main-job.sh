@@ -31,7 +31,7 @@ requests() {
     printf 'GET /log HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
     tr ',{' '\n\n' <&3 | sed -n 's/.*"total":\([0-9]*\).*/\1/p'
 }
-# Kills the process $run as soon as the server has seen so many requests.
+# Kills the process $run as soon as the server has received this number of requests.
 kill_after() {
     until [ "$(requests)" -ge "$1" ]; do sleep 0.1; done
     kill -9 "$run"
@@ -45,14 +45,14 @@ kill_after 4
 say "kill -9, while it polls"
 "$windlass" status main-job --state "$state/store"
 
-say "windlass resume: it goes on with the next poll"
+say "windlass resume: it continues with the next poll"
 "$windlass" resume main-job --state "$state/store" &
 run=$!
 kill_after 13
 say "kill -9, while it walks the pages"
 "$windlass" status main-job --state "$state/store"
 
-say "windlass resume: it goes on with the next page, to the end"
+say "windlass resume: it continues with the next page, to the end"
 "$windlass" resume main-job --state "$state/store" | tee "$state/result.json"
 
 say "What the server saw: 9 polls and 8 pages, and at most one repetition a kill"

@@ -349,8 +349,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         true => memory_of_yaml(text.as_bytes()),
         false => memory_of_json(text.as_bytes()),
     };
-    if let Some(excess) = over_memory(weight, MAX_MEMORY) {
-        return Err(bad(format!("its values would {excess}")));
+    if let Some(reason) = over_memory(weight, MAX_MEMORY) {
+        return Err(bad(format!("its values would {reason}")));
     }
     if yaml {
         serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))

@@ -275,7 +275,7 @@ fn block_on<T>(
     let _caught = signal(limit).map_err(Failure::Machine)?;
     drop(entered);
     let done = runtime.block_on(work);
-    // Tasks that still run have the signal to stop, and nothing waits for them.
+    // Tasks that still run were signalled to stop; nothing waits for them.
     runtime.shutdown_background();
     done
 }

@@ -261,7 +261,7 @@ impl Session {
         Ok(())
     }
 
-    /// The owner has gone, and another process is the next owner: requests it to resume the run.
+    /// The owner has gone, and another process is the owner now: resumes the run there, unless it is paused.
     pub async fn resume_elsewhere(&self, run: &str) {
         if !self.is_joined() || self.is_remote() {
             return;

@@ -21,8 +21,8 @@ use windlass_value::time::Timestamp;
 /// Number of events read at a time.
 const PAGE: usize = 200;
 
-/// What a follower of a run receives. After `Finished` or `Stuck` nothing more comes, nor after
-/// `Paused` unless it was requested.
+/// What a follower of a run receives. `Finished` and `Stuck` are the last, and so is `Paused`
+/// without [`Follower::through_pauses`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {

@@ -66,7 +66,7 @@ pub trait RunReader: Send + Sync + 'static {
     /// known. For one asker.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
-    /// Sets what is called when the first run changes after [`Self::changed_runs`].
+    /// Sets what is called at the first change of a run after each call of [`Self::changed_runs`].
     fn on_change(&self, wake: Wake);
 }
 

@@ -1,6 +1,6 @@
 //! JSON Schema, as parseJson checks it. It fetches nothing: a `$ref` leads inside the schema.
 
-use super::schema_work::{Documents, MAX_LISTED_CHECKS};
+use super::schema_work::{Documents, MAX_CHECKS_TO_LIST_ERRORS};
 use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
@@ -74,7 +74,7 @@ impl Schema {
         if self.validator.is_valid(&value) {
             return Ok(());
         }
-        if work > MAX_LISTED_CHECKS {
+        if work > MAX_CHECKS_TO_LIST_ERRORS {
             return Err(String::from(
                 "the schema has too many ways to say what does not fit",
             ));

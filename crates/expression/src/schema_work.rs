@@ -21,7 +21,7 @@ const FEW: usize = 100_000;
 const MAX_PATTERNS: usize = 1_000_000;
 
 /// With more checks than this, mismatches are not listed: the errors of all alternatives would fill the memory.
-pub const MAX_LISTED_CHECKS: u64 = 50_000;
+pub const MAX_CHECKS_TO_LIST_ERRORS: u64 = 50_000;
 
 /// Why a value is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

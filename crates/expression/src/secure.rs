@@ -5,7 +5,7 @@ use super::{ActionView, Budget, Condition, Env, EvalError, Lookup, Object, Templ
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
 
-/// The message of a failed evaluation that saw secure values: its own may contain them.
+/// The message of a failed evaluation that saw secure values: the original message may contain them.
 const FAILED: &str = "an expression that reads secure values failed";
 
 impl Template {

@@ -27,7 +27,7 @@ impl Inode {
     /// That of an open file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file's metadata cannot be read.
     pub fn of(file: &File) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return linux::found(file, "", rustix::fs::AtFlags::EMPTY_PATH, || {
@@ -40,7 +40,7 @@ impl Inode {
     /// That of what a path leads to.
     ///
     /// # Errors
-    /// There is no such file, or it cannot be read.
+    /// There is no such file, or its metadata cannot be read.
     pub fn at(path: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         return linux::found(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), || {

@@ -13,7 +13,7 @@ use windlass_model::model::Name;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Tried)]
 pub struct DryRunResult {
-    /// The request that would be sent: its address and its inputs. Secrets are masked.
+    /// The request that would be sent: `executor` and `inputs`. Secrets are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
     /// The result of an action that sends nothing.

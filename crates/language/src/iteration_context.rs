@@ -155,7 +155,7 @@ enum Test {
     Object(Value),
 }
 
-/// What a condition would have been in the iterations of a loop that has run.
+/// The values that a condition would have had in the iterations of a past loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionTest {
     /// The number of iterations that were checked.

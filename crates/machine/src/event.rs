@@ -183,10 +183,10 @@ impl Transition {
         match &effect {
             Effect::Abort { id } => self
                 .effects
-                .retain(|other| !matches!(other, Effect::Start { id: other, .. } if other == id)),
+                .retain(|one| !matches!(one, Effect::Start { id: started, .. } if started == id)),
             Effect::Disarm { id, .. } => self
                 .effects
-                .retain(|other| !matches!(other, Effect::Arm { id: other, .. } if other == id)),
+                .retain(|one| !matches!(one, Effect::Arm { id: armed, .. } if armed == id)),
             Effect::Start { .. } | Effect::Arm { .. } | Effect::Finish(_) | Effect::Continue => {}
         }
         self.effects.push(effect);

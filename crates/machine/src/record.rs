@@ -284,48 +284,11 @@ impl RecordReader<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A record in which others are, `depth` levels deep.
-    fn nested(depth: u32) -> ActionRecord {
-        let inner = (depth > 1).then(|| {
-            let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);
-            (Status::Succeeded, records)
-        });
-        ActionRecord {
-            status: Status::Succeeded,
-            inputs: Value::Null,
-            output: Output::Iterations {
-                records: inner.into_iter().collect(),
-                body: Vec::new(),
-            },
-            error: None,
-            started_at: Timestamp(0),
-            ended_at: Timestamp(0),
-            attempts: 1,
-        }
-    }
-
-    #[test]
-    fn records_nest_so_deep_and_no_deeper() {
-        let config = bincode::config::standard();
-        let encoded = |depth: u32| bincode::encode_to_vec(nested(depth), config);
-        let whole = encoded(MAX_NESTING).unwrap();
-        let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
-        assert_eq!(read, nested(MAX_NESTING));
-        assert!(encoded(MAX_NESTING + 1).is_err());
-        // What was refused counts for nothing afterwards.
-        assert!(encoded(MAX_NESTING).is_ok());
-    }
-}
-
 /// How a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
-    /// Its condition said so.
+    /// Its condition ended it.
     Condition,
     /// `break_when`.
     Break,
@@ -335,11 +298,11 @@ pub enum LoopEnd {
     Timeout,
     /// Its body failed.
     Failed,
-    /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
+    /// It was cancelled from outside: by a deadline or a `break_when` around it, or by the run's end.
     Cancelled,
-    /// It came to a page that it had been at.
+    /// It reached a page for the second time.
     Repeat,
-    /// Its iterations gave the same again and again.
+    /// Its iterations returned the same result repeatedly.
     Unchanged,
     /// Its actions used as many tokens as they may.
     Tokens,
@@ -377,5 +340,42 @@ impl LoopEnd {
             Self::Tokens => "tokens",
             Self::Cost => "cost",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record in which others are, `depth` levels deep.
+    fn nested(depth: u32) -> ActionRecord {
+        let inner = (depth > 1).then(|| {
+            let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);
+            (Status::Succeeded, records)
+        });
+        ActionRecord {
+            status: Status::Succeeded,
+            inputs: Value::Null,
+            output: Output::Iterations {
+                records: inner.into_iter().collect(),
+                body: Vec::new(),
+            },
+            error: None,
+            started_at: Timestamp(0),
+            ended_at: Timestamp(0),
+            attempts: 1,
+        }
+    }
+
+    #[test]
+    fn records_nest_so_deep_and_no_deeper() {
+        let config = bincode::config::standard();
+        let encoded = |depth: u32| bincode::encode_to_vec(nested(depth), config);
+        let whole = encoded(MAX_NESTING).unwrap();
+        let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
+        assert_eq!(read, nested(MAX_NESTING));
+        assert!(encoded(MAX_NESTING + 1).is_err());
+        // What was refused counts for nothing afterwards.
+        assert!(encoded(MAX_NESTING).is_ok());
     }
 }

@@ -323,7 +323,7 @@ pub enum StoreError {
         /// What was found.
         reason: String,
     },
-    /// Another database keeps it than the requested one.
+    /// The store uses another database than the requested one.
     #[error("the store in {path} uses {found}, not {wanted}")]
     OtherKind {
         /// The store's directory.

@@ -234,7 +234,7 @@ pub trait Store: ReadStore + Send + Sync + 'static {
         None
     }
 
-    /// Sets what is called when the first run changes after [`Self::changed_runs`].
+    /// Sets what is called at the first change of a run after each call of [`Self::changed_runs`].
     fn on_change(&self, _wake: Wake) {}
 
     /// While it accepts no writes, what was acknowledged, read from the disk; none when that cannot be

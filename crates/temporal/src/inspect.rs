@@ -142,12 +142,12 @@ impl Folds {
         let execution = execution.map(|one| one.run_id.clone()).unwrap_or_default();
         let now = (execution.clone(), info.history_length);
         let first = known.at.as_ref().filter(|_| !known.folded.provisional);
-        let is_continued = first.is_some() && (known.whole || executions <= known.executions);
-        if is_continued && known.at.as_ref() == Some(&now) {
+        let can_continue = first.is_some() && (known.whole || executions <= known.executions);
+        if can_continue && known.at.as_ref() == Some(&now) {
             return Ok(());
         }
         let same = known.at.as_ref().is_some_and(|(at, _)| *at == execution);
-        let mut next = match (is_continued, &known.at) {
+        let mut next = match (can_continue, &known.at) {
             (true, Some((at, _))) if same || known.whole => at.clone(),
             _ => {
                 self.reset(known, run);

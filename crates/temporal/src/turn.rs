@@ -55,13 +55,13 @@ pub enum Input {
     Signal(Name, Value),
     /// An update: its id, and the command; whether it may still be refused.
     Update(String, Command, bool),
-    /// A request to Temporal to cancel it.
+    /// Temporal received a request to cancel the run.
     Cancel,
     /// An effect ended.
     Done(EffectId, Result<Value, Fault>),
     /// A timer fired.
     Fired(u32),
-    /// A run was requested to end, or has ended, or never began.
+    /// The answer to a request to cancel another run, also if that had ended or never began.
     RunCancelled,
 }
 
@@ -363,7 +363,7 @@ impl Turn {
 
     /// Orders what a step asks for; returns whether it continues at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
-        let mut is_continued = false;
+        let mut has_continue = false;
         for effect in effects {
             match effect {
                 Effect::Start { id, request } => {
@@ -381,12 +381,12 @@ impl Turn {
                     self.arm(id, due_at, now, orders);
                 }
                 Effect::Disarm { id, .. } => self.disarm(id, orders),
-                Effect::Continue => is_continued = true,
+                Effect::Continue => has_continue = true,
                 // The run's outcome says it, at the end of the task.
                 Effect::Finish(_) => {}
             }
         }
-        is_continued
+        has_continue
     }
 
     /// Cancels runs that were called. The worker that waits for one does so too, but it may be gone.

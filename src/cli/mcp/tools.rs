@@ -356,7 +356,7 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
         given.chain([limit()]).collect()
     };
     let from = || number("from").map(|from| ("from", from.to_string()));
-    let query_run = |what: &str, query| Request {
+    let run_request = |what: &str, query| Request {
         query,
         ..of_run(&run, what, Method::GET, None)
     };
@@ -391,19 +391,19 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
             let seconds = number("seconds");
             return Ok(Call::Wait { run, seconds });
         }
-        "list_loops" => query_run("/loops", Vec::new()),
+        "list_loops" => run_request("/loops", Vec::new()),
         "list_iterations" => {
             let mut query = with(&[("loop", "loop"), ("status", "status"), ("text", "contains")]);
             query.extend(from());
-            query_run("/iterations", query)
+            run_request("/iterations", query)
         }
         "get_iteration" => {
             let path = text("path").map(|path| ("path", path));
-            query_run("/iteration", path.into_iter().collect())
+            run_request("/iteration", path.into_iter().collect())
         }
         "get_history" => {
             let after = number("after").map(|after| ("after", after.to_string()));
-            query_run("/history", after.into_iter().chain([limit()]).collect())
+            run_request("/history", after.into_iter().chain([limit()]).collect())
         }
         "signal_run" => {
             let payload = given.get("payload").cloned().unwrap_or_default();

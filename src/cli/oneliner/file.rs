@@ -171,7 +171,7 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
     attempts(look, &args.every, args.times, None, "stdout")
 }
 
-/// A policy with this number of attempts in all, whatever the reason of a failed one.
+/// A retry policy with `times` attempts in all, repeated for the errors in `on`.
 pub(super) fn policy(every: &Every, times: u64, on: &[&str]) -> Value {
     let mut policy = match every.most {
         None => json!({ "type": "fixed", "interval": text(every.first) }),

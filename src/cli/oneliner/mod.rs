@@ -381,11 +381,11 @@ async fn run_file(
     let events = EventArgs { events: None };
     let done = async {
         loop {
-            let (id, is_existing) = match &own {
+            let (id, is_unfinished) = match &own {
                 Some(id) => (id.clone(), false),
                 None => run_of(global, name, &workflow, folder.as_deref()).await?,
             };
-            let run = (&*id, is_existing);
+            let run = (&*id, is_unfinished);
             let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();
             let view = match line.prints_result {
                 true => view,
@@ -460,7 +460,7 @@ async fn begin(
     session: &mut Session,
     view: &View,
     screen: Screen,
-    (id, is_existing): (&str, bool),
+    (id, is_unfinished): (&str, bool),
     workflow: &Workflow,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
@@ -471,7 +471,7 @@ async fn begin(
         labels: &BTreeMap::new(),
         scheduled_time: None,
     };
-    let started = match is_existing {
+    let started = match is_unfinished {
         true => None,
         false => Some(session.start(&new).await),
     };

@@ -78,9 +78,8 @@ async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exi
         Format::Table => output::print(text(&report))?,
         format => output::document(format, &report)?,
     }
-    let has_succeeded =
-        report.stopped.is_none() && matches!(&*report.status, "Succeeded" | "Stopped");
-    Ok(match has_succeeded {
+    let is_success = report.stopped.is_none() && matches!(&*report.status, "Succeeded" | "Stopped");
+    Ok(match is_success {
         true => Exit::Succeeded,
         false => Exit::Failed,
     })

@@ -137,10 +137,10 @@ async fn backfill() {
         [&run[..], &again].map(|args| place.run(args).left(0, &[]).out)
     });
     let outputs: Value = serde_json::from_str(&first).unwrap();
-    let left = json!({ "loaded": 2, "failed": ["b&fails=2"], "told": false });
+    let left = json!({ "loaded": 2, "failed": ["b&fails=2"], "reported": false });
     assert_eq!(outputs, left);
     let outputs: Value = serde_json::from_str(&second).unwrap();
-    let done = json!({ "loaded": 3, "failed": [], "told": false });
+    let done = json!({ "loaded": 3, "failed": [], "reported": false });
     assert_eq!(outputs, done);
 }
 

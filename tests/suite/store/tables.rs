@@ -154,7 +154,7 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
         let name = table.file_name().unwrap().to_str().unwrap();
         let unreadable = said["repair"]["unreadable"].to_string();
         assert!(unreadable.contains(&format!("table {name}: ")), "{said}");
-        kept += said["repair"]["kept"].as_array().unwrap().len();
+        kept += said["repair"]["retained"].as_array().unwrap().len();
     }
     // A run is lost with a table of its journal, and the other one is not.
     assert!(kept >= tried, "{kept} of {tried} copies with two runs");

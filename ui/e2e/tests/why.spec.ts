@@ -52,7 +52,7 @@ test('17: a question, with its form, its choices and its deadline', async ({ pag
   await expect(console.why).toContainText(/Waiting at ask for an answer/);
   const question = page.getByTestId('question');
   await expect(question.getByRole('heading')).toHaveText('Deploy <1.4> to production?');
-  await expect(question).toContainText(/requested .* ago; the deadline is .*, in (3 d|2 d 23 h)/);
+  await expect(question).toContainText(/waiting since .*, for .*; the deadline is .*, in (3 d|2 d 23 h)/);
   // What is typed stays while reports arrive, and a wrong value is refused with the reason.
   await question.getByLabel('Ticket (required)').fill('1.5');
   await question.getByRole('button', { name: 'approve' }).click();

@@ -287,7 +287,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tries one action of a text, and sends nothing: returns the request that would be sent, or its result. */
+        /** Tries one action of a text, and sends nothing: returns the request that it would send, or the action's result. */
         post: operations["try_action"];
         delete?: never;
         options?: never;
@@ -775,8 +775,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Evaluates a condition in the iterations of a loop that has run, up to the one after which it would have
-         *     stopped.
+         * Evaluates a condition in the iterations of a past loop, up to the iteration after which the loop would
+         *     have stopped.
          */
         post: operations["test_condition"];
         delete?: never;
@@ -795,8 +795,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begins the session of a browser: the response sets a cookie with the rights of the token of this request,
-         *     or with a ticket of `windlass ui` with all rights.
+         * Begins the session of a browser. The response sets a cookie with the rights of the request's token. With a
+         *     ticket of `windlass ui`, the cookie has all rights.
          */
         post: operations["begin_session"];
         /** Ends the session of a browser: the response removes its cookie, which is no longer accepted. */
@@ -1188,7 +1188,7 @@ export interface components {
             /** @description Its value at its last check. */
             value?: boolean | null;
         };
-        /** @description What a condition would have been in the iterations of a loop that has run. */
+        /** @description The values that a condition would have had in the iterations of a past loop. */
         ConditionTest: {
             /**
              * Format: int64
@@ -1267,7 +1267,7 @@ export interface components {
             /** @description Whether its run waits until there is memory for it (`--max-guest-memory`). */
             waits_for_memory?: boolean;
         };
-        /** @description The workflow that a name has now. */
+        /** @description The workflow that is stored under a name now. */
         CurrentWorkflow: {
             /** @description The text of its file. */
             text: string;
@@ -1379,7 +1379,7 @@ export interface components {
         } | {
             /** @description Its name; one is made where none is given. */
             name?: string | null;
-            /** @description The path of the node next to or inside of which it is added; empty: at the top. */
+            /** @description The path of an existing node, to which `where` is relative; empty: at the top. */
             node?: string;
             /** @enum {string} */
             op: "add";
@@ -1387,7 +1387,7 @@ export interface components {
             type: string;
             /** @description What it is instead of the smallest one of its type. */
             value?: Json;
-            /** @description Where it is. */
+            /** @description Whether it is added before, after or inside of `node`. */
             where: components["schemas"]["Where"];
             /**
              * Format: double
@@ -1508,8 +1508,8 @@ export interface components {
             status: components["schemas"]["StatusReport"];
         };
         /**
-         * @description The number of runs of each kind that match a filter. The filter of a kind itself does not count for it: they
-         *     say what another choice would show.
+         * @description The number of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so
+         *     shows what another choice would return.
          */
         Facets: {
             /**
@@ -2261,7 +2261,7 @@ export interface components {
             /** @description What a port of some types may be compared with. */
             value: components["schemas"]["Choice"][];
         };
-        /** @description Why a run is stopped. */
+        /** @description Why a run is paused. */
         PauseReport: {
             limit?: components["schemas"]["LoopEnd"] | null;
             /** @description The path of the loop that reached a limit. */
@@ -2660,7 +2660,7 @@ export interface components {
             /** @description The loops it is in, outermost first. */
             loops: components["schemas"]["LoopReport"][];
             next_due_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Why the store accepts no writes: no run continues until it does, which is retried automatically. */
+            /** @description Why the store accepts no writes. Until it does, no run continues; it is tried again automatically. */
             outage?: string | null;
             outcome?: components["schemas"]["OutcomeReport"] | null;
             /** @description Whether a process executes it: one that owns the store, and that started, resumed or recovered the run. */
@@ -2900,7 +2900,7 @@ export interface components {
         Tried: {
             /** @description Why it fails. */
             error?: string | null;
-            /** @description The request that would be sent: its address and its inputs. Secrets are masked. */
+            /** @description The request that would be sent: `executor` and `inputs`. Secrets are masked. */
             request?: Json;
             /** @description The result of an action that sends nothing. */
             result?: Json;
@@ -3014,7 +3014,7 @@ export interface components {
             program: string;
             /** @description When it was put there. */
             stored_at: components["schemas"]["Timestamp"];
-            /** @description The name in its file. */
+            /** @description The name that its file declares, else one from the file's path. */
             title: string;
             /** @description What looks wrong in it, though it runs. */
             warnings: components["schemas"]["DiagnosticReport"][];
@@ -3260,7 +3260,7 @@ export interface operations {
     dump_all: {
         parameters: {
             query?: {
-                /** @description Maximum number of iterations of each run, the last ones: 5 by default, at most 10000. */
+                /** @description Number of the last iterations of each run: 5 by default, at most 10000. */
                 iterations?: number;
                 /** @description Maximum number of runs: 20 by default, at most 200. */
                 limit?: number;
@@ -3816,13 +3816,13 @@ export interface operations {
                 since?: components["schemas"]["Timestamp"];
                 /** @description Only runs that were started before this instant (RFC 3339). */
                 until?: components["schemas"]["Timestamp"];
-                /** @description Only runs that should progress, and have not since this instant (RFC 3339). */
+                /** @description Only runs that should progress but have not since this instant (RFC 3339). */
                 stuck_since?: components["schemas"]["Timestamp"];
                 /** @description Only these runs; several with commas between them, 200 at most. */
                 runs?: string;
                 /** @description Whether the runs are counted by status, by workflow and by hour too. */
                 facets?: boolean;
-                /** @description Whether each run has its current activity: its loop, what it waits for, why it failed. */
+                /** @description Whether the current activity of each run is included: its loop, what it waits for, why it failed. */
                 detail?: boolean;
                 /** @description Number of the newest runs to skip. */
                 offset?: number;
@@ -4070,7 +4070,7 @@ export interface operations {
     get_dump: {
         parameters: {
             query?: {
-                /** @description Maximum number of iterations, the last ones: 5 by default, at most 10000. */
+                /** @description Number of the last iterations: 5 by default, at most 10000. */
                 iterations?: number;
             };
             header?: never;
@@ -4271,7 +4271,7 @@ export interface operations {
             query?: {
                 /** @description Only the loop with this path, such as `outer#2/inner`. */
                 loop?: string;
-                /** @description Maximum number of iterations, the last ones: 100 by default, at most 10000. */
+                /** @description Number of the last iterations: 100 by default, at most 10000. */
                 iterations?: number;
                 /** @description Whether events are included. */
                 events?: boolean;
@@ -4781,8 +4781,8 @@ export interface operations {
                 /** @description The iteration behind the last; the end when it is left out. */
                 to?: number;
                 /**
-                 * @description Maximum number of cells: 400 by default, at most 10000. With at most that many iterations, each has
-                 *     a cell.
+                 * @description Maximum number of cells: 400 by default, at most 10000. If there are no more iterations than
+                 *     cells, each has its own.
                  */
                 buckets?: number;
             };
@@ -5090,7 +5090,7 @@ export interface operations {
                 open?: string;
                 /** @description Only the inside of the node with this id or path. */
                 root?: string;
-                /** @description Whether it is checked with the rights of a guest, also for other callers. */
+                /** @description Whether it is checked with the rights of a guest, even if the caller has more. */
                 guest?: boolean;
             };
             header?: never;

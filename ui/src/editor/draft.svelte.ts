@@ -339,7 +339,7 @@ export class Draft {
     }
   }
 
-  /** Saves it under a name. A conflict is the text that is stored there. */
+  /** Saves it under a name. If another version is stored there, returns that version and its text. */
   async keep(name: string, known: string | undefined): Promise<{ version: string | undefined; text: string } | undefined> {
     const source = this.source();
     try {

@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::error::Error;
-use windlass_expression::{Budget, Documents as SchemaDocuments, MAX_LISTED_CHECKS, Value};
+use windlass_expression::{Budget, Documents as SchemaDocuments, MAX_CHECKS_TO_LIST_ERRORS, Value};
 use windlass_model::model::{Fault, Request, fault_kind};
 
 /// Where the schema itself lies; the documents next to it have their paths below this.
@@ -132,7 +132,7 @@ impl Schema {
         if self.validator.is_valid(&value) {
             return Ok(Vec::new());
         }
-        if work > MAX_LISTED_CHECKS {
+        if work > MAX_CHECKS_TO_LIST_ERRORS {
             return Err(heavy(String::from(
                 "the value does not fit, and the schema has too many ways to say what does not",
             )));

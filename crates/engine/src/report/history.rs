@@ -16,7 +16,7 @@ pub struct HistoryFilter {
     /// Only the loop with this path; or else, wherever they are, the loops of this name.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
-    /// Maximum number of iterations, the last ones; none: all that are stored.
+    /// Number of the last iterations; none: all that are stored.
     pub iterations: Option<usize>,
     /// Whether events are requested too.
     pub events: bool,

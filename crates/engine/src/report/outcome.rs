@@ -203,7 +203,7 @@ pub struct ErrorReport {
     pub line: Option<u32>,
 }
 
-/// Why a run is stopped.
+/// Why a run is paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PauseReport {
     /// `requested` or `limit`.
@@ -380,7 +380,7 @@ impl PauseReport {
             (Some(path), Some(limit)) => {
                 format!("loop `{path}` reached its {} limit", limit.as_str())
             }
-            _ => String::from("requested"),
+            _ => String::from("by a user"),
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct RunDetail {
     /// What it waits for; of several branches, the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<CurrentActivity>,
-    /// Since when and why it is stopped.
+    /// Since when and why it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PausedSince>,
     /// Why it did not succeed.

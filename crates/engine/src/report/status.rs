@@ -38,7 +38,7 @@ pub struct StatusReport {
     pub status: RunStatus,
     /// Whether a process executes it: one that owns the store, and that started, resumed or recovered the run.
     pub owned: bool,
-    /// Why the store accepts no writes: no run continues until it does, which is retried automatically.
+    /// Why the store accepts no writes. Until it does, no run continues; it is tried again automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
     /// When it was started.
@@ -58,7 +58,7 @@ pub struct StatusReport {
     pub failed_actions: u64,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
-    /// Since when and why it is stopped.
+    /// Since when and why it is paused.
     pub pause: Option<PausedSince>,
     /// How it ended.
     pub outcome: Option<OutcomeReport>,

@@ -103,7 +103,7 @@ pub struct ListFilter {
     pub since: Option<Timestamp>,
     /// Only those that were started before this instant.
     pub until: Option<Timestamp>,
-    /// Only those that should progress, and have not since this instant.
+    /// Only those that should progress but have not since this instant.
     pub stuck_since: Option<Timestamp>,
     /// Only these; none: all.
     pub runs: Vec<String>,
@@ -198,13 +198,13 @@ pub struct ListReport {
     /// Where the next page begins, when there are more.
     #[serde(default)]
     pub next: Option<String>,
-    /// The number of each kind, if requested.
+    /// The number of runs of each kind, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
 
-/// The number of runs of each kind that match a filter. The filter of a kind itself does not count for it: they
-/// say what another choice would show.
+/// The number of runs by status, by workflow and by hour. Each count ignores the filter of its own kind, and so
+/// shows what another choice would return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Facets {
     /// By what they do. `SucceededWithFailures` has those of `Succeeded` of which actions failed.

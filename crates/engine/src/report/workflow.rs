@@ -44,7 +44,7 @@ impl WorkflowSummary {
 pub struct WorkflowReport {
     /// The name under which it is stored.
     pub name: String,
-    /// The name in its file.
+    /// The name that its file declares, else one from the file's path.
     pub title: String,
     /// The format it is read as.
     pub dialect: String,
@@ -83,7 +83,7 @@ pub struct VersionReport {
     pub runs: BTreeMap<RunStatus, u64>,
 }
 
-/// The workflow that a name has now.
+/// The workflow that is stored under a name now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CurrentWorkflow {
     /// What it is compiled from, as a hash.

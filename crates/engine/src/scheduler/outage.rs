@@ -103,7 +103,7 @@ impl Driver {
             .and_then(|()| self.recover(false));
         let error = match (outcome, self.outage.take()) {
             (Ok(runs), None) => {
-                // On a full disk it can be opened, but refuses the next group: what is in flight would begin again
+                // A store on a full disk can be opened, but refuses the next group: what is in flight would begin again
                 // and again.
                 self.reopened = tries;
                 tracing::warn!(runs = runs.len(), "the store accepts writes again");

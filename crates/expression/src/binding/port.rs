@@ -90,7 +90,7 @@ pub struct Port {
     pub name: Arc<str>,
     /// What it is called in messages: "input `task` of `coder` (line 12)".
     pub shown: Arc<str>,
-    /// Its inputs.
+    /// The type of its value.
     pub kind: PortKind,
     /// Null is a mistake.
     pub required: bool,

@@ -216,7 +216,7 @@ impl<'n> Tea<'_, 'n> {
         let built = self.acting(uses, with, timeout, &Sink::Key(Name::from(RESULT)), &inside)?;
         let result = expression(self, &format!("state.{RESULT}"));
         let whole = "{{ result if result is mapping else {'result': result} }}";
-        let merged = match &sink {
+        let next_state = match &sink {
             Sink::Merge => with_result(&result, jinja(self, whole)),
             Sink::Key(key) => object([(&**key, result)]),
             Sink::Map(members) => {
@@ -226,7 +226,7 @@ impl<'n> Tea<'_, 'n> {
                 Template::object(members.collect())
             }
         };
-        let mut then = vec![replace(merged, place.span)];
+        let mut then = vec![replace(next_state, place.span)];
         then.extend(item.put(place));
         let call = Step {
             anonymous: true,
@@ -272,8 +272,8 @@ impl<'n> Tea<'_, 'n> {
             self,
             "{{ result if result is mapping else {'result': result} }}",
         );
-        let merged = replace(with_result(&result, whole), place.span);
-        Some(vec![call, self.assigned(place, "kept", vec![merged])])
+        let next_state = replace(with_result(&result, whole), place.span);
+        Some(vec![call, self.assigned(place, "kept", vec![next_state])])
     }
 
     /// One item: its branch, unless another failed before and that ends all.

@@ -74,8 +74,8 @@ impl<'n> Tea<'_, 'n> {
         let looped = anonymous_step(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
         let mut steps = retries.before;
-        let stored = self.keep_from(sink, place);
-        steps.extend(stored.before);
+        let remembered = self.keep_from(sink, place);
+        steps.extend(remembered.before);
         steps.push(looped);
         let exhausted = format!("not {VALID} and not ({CORRECTION_FAILED})");
         let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
@@ -85,11 +85,11 @@ impl<'n> Tea<'_, 'n> {
             merge(expression(self, &fields), span),
         ];
         steps.push(anonymous_step(
-            stored.result,
+            remembered.result,
             "assign",
-            assign(last, stored.whole),
+            assign(last, remembered.whole),
         ));
-        steps.extend(stored.after);
+        steps.extend(remembered.after);
         Some(LoweredNode {
             // The parts of the loop are of no interest to readers of the run.
             output: Some(expression(self, "state.get('_retry_result')")),

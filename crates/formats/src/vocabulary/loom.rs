@@ -481,7 +481,7 @@ const WORKFLOW: &[Key] = &[
                 keys: &[&[
                     key("key", TEXT, "runs with the same key exclude each other; it reads the inputs"),
                     key("policy", POLICIES, "what a run does that is one too many; default queue"),
-                    key("max", Type::Integer(1, Some(100_000)), "how many runs of a key may be under way; default 1"),
+                    key("max", Type::Integer(1, Some(100_000)), "maximum number of runs of a key that run at a time; default 1"),
                 ]],
                 ..MAP
             }),

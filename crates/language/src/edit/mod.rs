@@ -57,10 +57,10 @@ pub enum Edit {
     },
     /// Adds a node.
     Add {
-        /// Where it is.
+        /// Whether it is added before, after or inside of `node`.
         #[serde(rename = "where")]
         place: Where,
-        /// The path of the node next to or inside of which it is added; empty: at the top.
+        /// The path of an existing node, to which `where` is relative; empty: at the top.
         #[serde(default)]
         node: String,
         /// Its name; one is made where none is given.

@@ -71,7 +71,7 @@ pub struct LocalStart {
     /// What relative paths of its actions are from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Whether the workflow belongs to another user: it may do what one that comes over TCP may.
+    /// Whether the workflow is untrusted: it has the rights of one that arrives over TCP.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guest: bool,
 }

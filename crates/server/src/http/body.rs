@@ -93,8 +93,8 @@ fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
     if caller == Caller::Remote {
         check_memory(bytes)?;
     }
-    if let Some(problem) = inexact_json(bytes) {
-        return Err(Problem::new(ErrorCode::BadRequest, problem));
+    if let Some(reason) = inexact_json(bytes) {
+        return Err(Problem::new(ErrorCode::BadRequest, reason));
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ pub(super) struct TryOf {
     iteration: Option<String>,
 }
 
-/// Tries one action of a text, and sends nothing: returns the request that would be sent, or its result.
+/// Tries one action of a text, and sends nothing: returns the request that it would send, or the action's result.
 #[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
     responses(
         (status = 200, description = "What it would do", body = DryRunResult),

@@ -67,8 +67,8 @@ pub(super) struct StripQuery {
     from: Option<u64>,
     /// The iteration behind the last; the end when it is left out.
     to: Option<u64>,
-    /// Maximum number of cells: 400 by default, at most 10000. With at most that many iterations, each has
-    /// a cell.
+    /// Maximum number of cells: 400 by default, at most 10000. If there are no more iterations than
+    /// cells, each has its own.
     #[param(minimum = 1)]
     buckets: Option<u64>,
 }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, ErrorCode, Open, Value, View, graph};
 use windlass_language::{Completion, ConditionTest, Hover, Position, Symbol};
 use windlass_language::{
-    complete as completion, hover as hover_text, load_iteration_context, symbols as symbols_of,
+    complete as completion, hover as hover_at, load_iteration_context, symbols as symbols_of,
     test_condition,
 };
 
@@ -116,7 +116,7 @@ async fn hover(
     let format = dialect.map(Into::into);
     let found = compute(lane, move |budget| {
         let past = past.map(|past| past.with_budget(budget));
-        Ok(hover_text(&bundle, format, place.at, past.as_ref()))
+        Ok(hover_at(&bundle, format, place.at, past.as_ref()))
     });
     Ok(axum::Json(found.await?))
 }
@@ -135,8 +135,8 @@ pub(super) struct TestOf {
     stops_when: Option<bool>,
 }
 
-/// Evaluates a condition in the iterations of a loop that has run, up to the one after which it would have
-/// stopped.
+/// Evaluates a condition in the iterations of a past loop, up to the iteration after which the loop would
+/// have stopped.
 #[utoipa::path(post, path = "/v1/runs/{run}/test-condition", operation_id = "test_condition", tag = "language",
     params(("run" = String, Path, description = "The run")),
     request_body = TestOf,

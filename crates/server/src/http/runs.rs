@@ -274,14 +274,14 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Only runs that were started before this instant (RFC 3339).
     until: Option<Timestamp>,
-    /// Only runs that should progress, and have not since this instant (RFC 3339).
+    /// Only runs that should progress but have not since this instant (RFC 3339).
     stuck_since: Option<Timestamp>,
     /// Only these runs; several with commas between them, 200 at most.
     runs: Option<String>,
     /// Whether the runs are counted by status, by workflow and by hour too.
     #[serde(default, deserialize_with = "flag")]
     facets: bool,
-    /// Whether each run has its current activity: its loop, what it waits for, why it failed.
+    /// Whether the current activity of each run is included: its loop, what it waits for, why it failed.
     #[serde(default, deserialize_with = "flag")]
     detail: bool,
     /// Number of the newest runs to skip.
@@ -444,7 +444,7 @@ pub(super) struct HistoryQuery {
     /// Only the loop with this path, such as `outer#2/inner`.
     #[serde(rename = "loop")]
     loop_path: Option<String>,
-    /// Maximum number of iterations, the last ones: 100 by default, at most 10000.
+    /// Number of the last iterations: 100 by default, at most 10000.
     iterations: Option<usize>,
     /// Whether events are included.
     #[serde(default)]
@@ -549,7 +549,7 @@ pub(super) async fn places(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpQuery {
-    /// Maximum number of iterations, the last ones: 5 by default, at most 10000.
+    /// Number of the last iterations: 5 by default, at most 10000.
     iterations: Option<usize>,
 }
 

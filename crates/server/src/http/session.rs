@@ -33,8 +33,8 @@ pub(super) async fn me(Extension(admitted): Extension<Admitted>) -> axum::Json<M
     })
 }
 
-/// Begins the session of a browser: the response sets a cookie with the rights of the token of this request,
-/// or with a ticket of `windlass ui` with all rights.
+/// Begins the session of a browser. The response sets a cookie with the rights of the request's token. With a
+/// ticket of `windlass ui`, the cookie has all rights.
 #[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server", request_body = Option<BeginSession>,
     responses(
         (status = 204, description = "The cookie is set; a server without a token needs none"),

@@ -52,7 +52,7 @@ pub(super) async fn resume(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DumpsQuery {
-    /// Maximum number of iterations of each run, the last ones: 5 by default, at most 10000.
+    /// Number of the last iterations of each run: 5 by default, at most 10000.
     iterations: Option<usize>,
     /// Maximum number of runs: 20 by default, at most 200.
     #[param(minimum = 1)]

@@ -91,7 +91,7 @@ pub(super) struct ValidateQuery {
     open: Option<String>,
     /// Only the inside of the node with this id or path.
     root: Option<String>,
-    /// Whether it is checked with the rights of a guest, also for other callers.
+    /// Whether it is checked with the rights of a guest, even if the caller has more.
     #[serde(default, deserialize_with = "flag")]
     guest: bool,
 }
@@ -157,7 +157,7 @@ fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     }
 }
 
-/// The headers with the version of an answer. They forbid caching: the next version may be another.
+/// The headers with the version of an answer. They forbid caching: the workflow may be replaced at any time.
 fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
     let tag = format!("\"{}\"", report.program);
     let fresh = String::from("no-store");

@@ -133,7 +133,7 @@ impl Diagnostics {
         self.items.iter().any(|one| one.code == code)
     }
 
-    /// Adds one that knows more than the one with its code at its place, and replaces that.
+    /// Adds a diagnostic in place of the one with the same code at the same place: it knows more.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));

@@ -120,7 +120,7 @@ impl ActiveJournal {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            // Only this is checked, see `Inode`: a sync follows.
+            // `Inode` reads no times of the file: that would slow the sync that follows.
             if Inode::at(&self.path(number)).is_ok() {
                 return Ok(None);
             }

@@ -13,7 +13,7 @@ use windlass_value::time::Timestamp;
 /// So many are listed.
 const MOST: usize = 1_000;
 
-/// The exit reason of a foreach that is over.
+/// The status of a foreach that is over, unless an event reports another outcome.
 const ENDED: &str = "ended";
 
 /// The loops of a run of which something is stored, the newest first; at most 1,000.

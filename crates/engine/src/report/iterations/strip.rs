@@ -231,7 +231,7 @@ impl Bucket {
     }
 }
 
-/// What a strip reports of the iterations that were added: no more memory for a million of them.
+/// The contents of a strip. Its memory does not grow with the number of iterations.
 struct StripBuilder {
     from: u64,
     width: u64,
