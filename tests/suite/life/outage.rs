@@ -49,7 +49,7 @@ fn within(command: &mut Command, words: &[&str]) {
 pub async fn outcome(server: &Server, run: &str) -> serde_json::Value {
     let mut last = json!(null);
     for _ in 0..300 {
-        let asked = server.get(&format!("/v1/runs/{run}/result?wait=60")).await;
+        let asked = server.get(&format!("/v1/runs/{run}/result?wait=1")).await;
         last = asked.1;
         if asked.0 == 200 {
             break;
