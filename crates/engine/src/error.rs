@@ -184,7 +184,12 @@ pub(super) fn existing(dir: &Path) -> Result<&Path, EngineError> {
     }
     match fs::read_dir(dir.join("store")) {
         // Whether there is one cannot be seen.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::NotADirectory
+            ) =>
+        {
             let path = dir.display().to_string();
             Err(StoreError::Unopened { path, error }.into())
         }

@@ -98,7 +98,9 @@ pub use windlass_expression::{
 pub use windlass_formats::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use windlass_formats::{Caps, of as dialect_of};
-pub use windlass_machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus, Signal};
+pub use windlass_machine::{
+    HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, RunStatus, Signal,
+};
 pub use windlass_model::model::{
     CHOICE, CallbackClaim, Dialect, HandlerTarget, HostRate, Name, Origin, Policy, Rate, Status,
     StubAnswer, TURN_SIGNAL, name_of_part, path_part, sha256,

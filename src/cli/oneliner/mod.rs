@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, list};
 use windlass_engine::{
-    Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, LoadError, LoadOptions, Value,
-    Workflow, sha256,
+    Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, HistoryKind, LoadError,
+    LoadOptions, Value, Workflow, sha256,
 };
 use windlass_value::{first_chars, hex};
 
@@ -66,8 +66,33 @@ pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<
         expressions: Vec::new(),
         prints_result: true,
     };
-    let (exit, _) = run_file(global, screen, &line, &args.quick, limits).await?;
+    let (exit, run) = run_file(global, screen, &line, &args.quick, limits).await?;
+    if let (Exit::Failed, Some(run)) = (exit, run)
+        && last_attempt(global, &run).await? == args.times
+    {
+        screen.say(format!(
+            "note: {} attempts failed, the maximum (--times)",
+            args.times
+        ));
+    }
     Ok(exit)
+}
+
+/// The number of the last attempt of a run of one action.
+async fn last_attempt(global: &Global, run: &str) -> Result<u64, Failure> {
+    let filter = HistoryFilter {
+        events: true,
+        ..HistoryFilter::default()
+    };
+    let events = history::report(global, run, &filter).await?.events;
+    let attempts = events
+        .iter()
+        .flatten()
+        .filter_map(|one| match one.event.what {
+            HistoryKind::ActionStarted { attempt, .. } => Some(u64::from(attempt)),
+            _ => None,
+        });
+    Ok(attempts.max().unwrap_or_default())
 }
 
 pub async fn operation(

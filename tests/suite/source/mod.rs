@@ -73,10 +73,10 @@ h: !!str 5
 
 #[test]
 fn an_anchor_changes_no_value() {
-    let text = "{a: &a 3, b: &b no, c: [*a, *b], d: &d 1_000, e: &e \"5\", *e : *d}";
+    let text = "{a: &a 3, b: &b no, c: [*a, *b], t: !<tag:yaml.org,2002:str> 5, d: &d 1_000, e: &e \"5\", *e : *d}";
     let (node, mistakes) = parse_yaml_1_1(&Bundle::single("w.yaml", text), 0);
     assert_eq!(mistakes, []);
-    let expected = r#"{"a":3,"b":false,"c":[3,false],"d":1000,"e":"5","5":1000}"#;
+    let expected = r#"{"a":3,"b":false,"c":[3,false],"t":"5","d":1000,"e":"5","5":1000}"#;
     assert_eq!(node.unwrap().to_value().to_json(), expected);
 }
 
@@ -90,6 +90,7 @@ fn a_block_at_the_end_of_a_file_has_only_the_line_breaks_that_are_written() {
         ("a: |+\n  b\n\n", "b\n\n"),
         ("a: |-\n  b\n", "b"),
         ("a: |\n  b\n# c", "b\n"),
+        ("a: |\r  b\r", "b\n"),
     ] {
         assert_eq!(at(&read(text), "a").as_str(), Some(expected), "{text:?}");
     }
@@ -228,8 +229,20 @@ fn the_usual_slips_are_named() {
         ("a: !!int 99999999999999999999\n", "number", 1, 4),
         ("a:\n  - \"x\u{1b}\"\n", "syntax", 2, 7),
         ("a: [1, | 2]\n", "syntax", 1, 8),
+        ("a: [1, 2\nb: 3\n", "syntax", 1, 4),
+        ("a:\n  b: { c: 1\n", "syntax", 2, 6),
+        ("a: 1\nfoo\n", "syntax", 2, 1),
+        ("a:\n  b: 1\n  foo\n", "syntax", 3, 3),
+        ("name\na: 1\n", "syntax", 1, 1),
+        ("name:t\na: 1\n", "syntax", 1, 5),
+        ("a:\n  b: x\n  type:compose\n  c: 1\n", "syntax", 3, 7),
+        ("a:\n  - b\n\t- c\n", "tab-indentation", 3, 1),
+        ("a: 'it's'\n", "syntax", 1, 8),
+        ("a: {x: 1 y: 2}\n", "syntax", 1, 11),
+        ("a: !!binary aGk=\n", "tag", 1, 4),
+        ("a: &m [*m]\n", "too-deep", 1, 8),
         ("a: {b: 1, : 2}\n", "key", 1, 11),
-        ("a: 1_0\nb: [1, 2\n", "syntax", 3, 1),
+        ("a: 1_0\nb: [1, 2\n", "syntax", 2, 4),
         ("a: 1e999\nb: [1, 2\n", "number", 1, 4),
         ("a: *nope\n", "syntax", 1, 4),
         ("", "empty-file", 1, 1),

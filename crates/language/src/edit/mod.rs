@@ -246,7 +246,7 @@ impl Document {
             file.text.push_str(&text);
         }
         let refused = "the text is written in a way that this edit cannot keep (an anchor, a merge key, a \
-                       tag): change it by hand";
+                       tag, or a block of text at the end of a file without a line break): change it by hand";
         let edited = Self::read(bundle, Some(self.dialect)).map_err(|_| refused.to_owned())?;
         if !same(&edited.value, meant) {
             return Err(refused.to_owned());

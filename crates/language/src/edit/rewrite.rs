@@ -316,7 +316,10 @@ impl<'t> Rewrite<'t> {
         let next = spans.get(index + 1);
         if flow {
             if let Some(next) = next {
-                self.put(span.start..next.start, String::new());
+                self.put(
+                    span.start..self.end_behind_comma(span.end, next.start),
+                    String::new(),
+                );
                 return true;
             }
             let Some(last) = index.checked_sub(1).and_then(|index| spans.get(index)) else {
@@ -346,6 +349,27 @@ impl<'t> Rewrite<'t> {
             }
             None => false,
         }
+    }
+
+    /// Where what belongs to an entry in brackets ends: behind its comma, and a comment on that line. Comments below
+    /// belong to the next entry.
+    fn end_behind_comma(&self, end: usize, next: usize) -> usize {
+        let between = self.text.get(end..next).unwrap_or_default();
+        let Some(comma) = between.find(',') else {
+            return next;
+        };
+        let behind = between.get(comma + 1..).unwrap_or_default();
+        let first = behind.split('\n').next().unwrap_or_default();
+        let is_line = first.len() < behind.len() && first.trim_start().starts_with(['/', '#']);
+        let skipped = if is_line { first.len() } else { 0 };
+        let rest = behind.get(skipped..).unwrap_or_default();
+        next - rest.trim_start().len()
+    }
+
+    /// Whether a comment follows on the line.
+    fn has_comment_behind(&self, end: usize) -> bool {
+        let rest = self.text.get(end..self.line_end(end)).unwrap_or_default();
+        rest.trim_start().starts_with('#')
     }
 
     /// Puts an entry or an item behind another one, or before the first.
@@ -388,6 +412,12 @@ impl<'t> Rewrite<'t> {
             && let Some(quoted) = self.in_style(*style, text, current, place)
         {
             return self.put(range, quoted);
+        }
+        // Lines of a block would begin behind the comment.
+        if !place.flow && !current.contains('\n') && self.has_comment_behind(range.end) {
+            let text = line(new, manner);
+            let gap = if range.is_empty() { " " } else { "" };
+            return self.put(range, format!("{gap}{text}"));
         }
         if place.flow {
             let column = self.column(self.line_start(range.start));

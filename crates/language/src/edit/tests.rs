@@ -284,6 +284,19 @@ fn an_edit_keeps_comments_and_layout() {
     assert_eq!(added.replace(first, "").replace(fetch, ""), YAML);
 }
 
+#[test]
+fn an_edit_keeps_the_comments_of_other_entries() {
+    let json = "{\n  \"actions\": { \"a\": { \"type\": \"compose\", \"inputs\": 1 } },\n  \"x-l\": [1, 2], // of l\n  // of m\n  /* z */ \"x-m\": 1\n}\n";
+    let removed = edited(json, json!([{ "op": "remove", "pointer": "/x-l" }])).unwrap();
+    assert_eq!(removed, json.replace("\"x-l\": [1, 2], // of l\n  ", ""));
+    let yaml = "x-a: 2 # c\nactions: { a: { type: compose, inputs: 1 } }\n";
+    let set = json!([{ "op": "set", "pointer": "/x-a", "value": "m\nl\n" }]);
+    assert_eq!(
+        edited(yaml, set).unwrap(),
+        yaml.replace("2 # c", "\"m\\nl\\n\" # c")
+    );
+}
+
 const DRAWN: &str = r#"nodes:
   - id: repeat   # the loop
     type: loop

@@ -1,6 +1,5 @@
 //! What the anchors of a YAML text name, and how much they and their aliases may repeat.
 
-use super::mistakes::too_much;
 use super::{Kind, MAX_BYTES, MAX_NODES, Mistake, Node, Span};
 use std::collections::HashMap;
 
@@ -86,9 +85,10 @@ impl Anchors {
 
     fn find(&self, number: usize, span: Span) -> Result<&Anchored, Mistake> {
         // The parser refuses names that are defined nowhere, so this one is around the alias.
-        self.anchored
-            .get(&number)
-            .ok_or_else(|| too_much(span, true))
+        self.anchored.get(&number).ok_or_else(|| {
+            let what = "this alias is inside of the value that it names";
+            Mistake::new("too-deep", span, what).hint("write the value out, or remove the alias")
+        })
     }
 
     fn count(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Mistake> {

@@ -3,31 +3,20 @@
 use super::mistakes::unquoted_template;
 use super::{Mistake, Span};
 
-/// Says what is usually wrong where the parser gave up.
-pub(super) fn explain(content: &str, mistake: Mistake) -> Mistake {
+/// Says what is usually wrong where the parser gave up, perhaps inside of a bracket that is `open`.
+pub(super) fn explain(content: &str, mistake: Mistake, open: Option<(Span, char)>) -> Mistake {
     if mistake.code != "syntax" || mistake.hint.is_some() {
         return mistake;
     }
     let last = usize::try_from(mistake.span.line).unwrap_or(usize::MAX);
-    let near = content
-        .lines()
-        .enumerate()
-        .take(last)
-        .skip(last.saturating_sub(3));
+    let lines = content.lines().enumerate();
+    let next = lines.clone().nth(last);
+    let near = lines.take(last).skip(last.saturating_sub(3));
     let lines: Vec<(usize, &str)> = near.collect();
     for (index, line) in lines.iter().rev() {
-        let at = |byte: usize, length: usize| Span {
-            line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-            column: u32::try_from(line.get(..byte).unwrap_or_default().chars().count() + 1)
-                .unwrap_or(u32::MAX),
-            length: u32::try_from(length).unwrap_or(1),
-            ..mistake.span
-        };
-        let indentation = line.len() - line.trim_start().len();
-        let tab = line.get(..indentation).and_then(|blank| blank.find('\t'));
-        if let Some(tab) = tab {
-            return Mistake::new("tab-indentation", at(tab, 1), "a tab in the indentation")
-                .hint("YAML is indented with spaces only");
+        let at = |byte, length| at(*index, line, byte, length, mistake.span);
+        if let Some(tab) = tab_indentation(*index, line, mistake.span) {
+            return tab;
         }
         if let Some(start) = value_start(line, "{{") {
             return unquoted_template(at(start, 2), Some(plain_value(line, start)));
@@ -55,6 +44,19 @@ pub(super) fn explain(content: &str, mistake: Mistake) -> Mistake {
             .hint("quote it");
         }
     }
+    // A tab in the next line is reported in this one.
+    if let Some(tab) = next.and_then(|(index, line)| tab_indentation(index, line, mistake.span)) {
+        return tab;
+    }
+    if let Some(bracket) = open.filter(|open| is_unclosed(open.0, &mistake)) {
+        let (span, sign) = bracket;
+        let what = format!("this `{sign}` is not closed, or a `,` is missing behind it");
+        let hint = format!("line {} cannot continue it", mistake.span.line);
+        return Mistake::new("syntax", span, what).hint(hint);
+    }
+    if let Some(key) = broken_key(&lines, &mistake) {
+        return key;
+    }
     let hint = match mistake.message.as_str() {
         message if message.contains("mapping values are not allowed") => {
             "a `: ` inside a text needs quotes around the text; else check the indentation"
@@ -62,13 +64,97 @@ pub(super) fn explain(content: &str, mistake: Mistake) -> Mistake {
         message if message.contains("simple key") || message.contains("expected ':'") => {
             "a key needs a `:` and a space after it"
         }
-        message if message.contains("quoted scalar") || message.contains("quote") => {
-            "a quote is opened and not closed"
+        message if message.contains("YAML whitespace") => "write a space behind the `:`, not a tab",
+        message if message.contains("escape") || message.contains("surrogate") => {
+            "in double quotes a backslash begins an escape: write `\\\\` for a backslash, or use single quotes"
         }
+        message if message.contains("trailing content") => {
+            let what = "text follows the closing quote";
+            let hint = "quote all of it; in single quotes, write a quote twice";
+            return Mistake::new("syntax", mistake.span, what).hint(hint);
+        }
+        message if message.contains("expected ','") => {
+            "write a `,` between two entries; quote a text that contains `,`, `: `, a bracket or a brace"
+        }
+        message if message.contains("invalid indentation in quoted") => {
+            "indent each line of a text in quotes more than its key, or close the quote"
+        }
+        message if message.contains("quoted scalar") => "a quote is opened and not closed",
         message if message.contains("anchor") => "define the anchor with & before it is used",
         _ => "check the indentation and the quotes above this place",
     };
     mistake.hint(hint)
+}
+
+/// Whether the parser noticed that a bracket is not closed where the next key or the end of the file is.
+fn is_unclosed(bracket: Span, mistake: &Mistake) -> bool {
+    let signs = ["flow", "expected ','", "indicator"];
+    mistake.span.line > bracket.line && signs.iter().any(|sign| mistake.message.contains(sign))
+}
+
+/// The span of a part of a line, by bytes.
+fn at(index: usize, line: &str, byte: usize, length: usize, span: Span) -> Span {
+    let before = line.get(..byte).unwrap_or_default().chars().count();
+    Span {
+        line: u32::try_from(index + 1).unwrap_or(u32::MAX),
+        column: u32::try_from(before + 1).unwrap_or(u32::MAX),
+        length: u32::try_from(length).unwrap_or(1),
+        ..span
+    }
+}
+
+fn tab_indentation(index: usize, line: &str, span: Span) -> Option<Mistake> {
+    let indentation = line.len() - line.trim_start().len();
+    let tab = line.get(..indentation)?.find('\t')?;
+    let span = at(index, line, tab, 1, span);
+    Some(
+        Mistake::new("tab-indentation", span, "a tab in the indentation")
+            .hint("YAML is indented with spaces only"),
+    )
+}
+
+/// A key without its colon, or without the space behind it: the parser notices it at the next key.
+fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
+    let message = &mistake.message;
+    let is_colon = message.contains("simple key") || message.contains("expected ':'");
+    let is_space = message.contains("mapping values are not allowed");
+    if !is_colon && !is_space {
+        return None;
+    }
+    let line_of = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
+    // The error is in an earlier line, unless this one has something before it.
+    let is_here = |(index, line): &(usize, &str)| {
+        line_of(*index) == mistake.span.line
+            && is_colon
+            && mistake.span.column > 1
+            && !line.contains(": ")
+    };
+    let mut candidates = lines.iter().rev().filter(|(index, line)| {
+        let text = line.trim();
+        let is_earlier = line_of(*index) < mistake.span.line || is_here(&(*index, line));
+        is_earlier && !text.is_empty() && !text.starts_with('#')
+    });
+    let (index, line) = candidates.next()?;
+    let start = line.len() - line.trim_start_matches([' ', '-']).len();
+    let text = line.get(start..)?.trim_end();
+    let is_name = |char: char| char.is_alphanumeric() || "_$-.".contains(char);
+    let colon = text.find(':').filter(|colon| {
+        let key = text.get(..*colon).unwrap_or_default();
+        *colon + 1 < text.len() && !key.is_empty() && key.chars().all(is_name)
+    });
+    let span = at(*index, line, start, text.chars().count(), mistake.span);
+    match colon {
+        Some(colon) if !text.get(colon + 1..)?.starts_with([' ', '/']) => {
+            let span = at(*index, line, start + colon, 1, mistake.span);
+            let what = "a space is missing behind the `:`";
+            Some(Mistake::new("syntax", span, what).hint("write `key: value`"))
+        }
+        None if !text.contains(':') && (is_colon || text.chars().all(is_name)) => {
+            let what = "this key has no `:`";
+            Some(Mistake::new("syntax", span, what).hint("a key needs a `:` and a space after it"))
+        }
+        _ => None,
+    }
 }
 
 /// The byte at which a value of this line begins with `mark`.

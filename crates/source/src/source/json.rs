@@ -106,12 +106,17 @@ impl<'a> Reader<'a> {
         match (self.peek(), wanted) {
             (Some(b'/'), _) => mistake.hint("a comment is `// …`, or `/* … */` with its end"),
             (Some(b'#'), _) => mistake.hint("a comment in JSON is `// …` or `/* … */`"),
-            (Some(b'}' | b']'), "a value" | "a key in quotes") => {
+            (Some(b'}' | b']'), "a value" | "a key in quotes") if self.is_after_comma() => {
                 mistake.hint("JSON allows no comma before a closing bracket")
             }
             (Some(b'\''), _) => mistake.hint("JSON text needs double quotes"),
             _ => mistake.hint("this is read as JSON"),
         }
+    }
+
+    fn is_after_comma(&self) -> bool {
+        let before = self.content.get(..self.at).unwrap_or_default();
+        before.trim_end().ends_with(',')
     }
 
     fn value(&mut self, depth: usize) -> Result<ReadValue, Mistake> {
@@ -278,12 +283,8 @@ impl<'a> Reader<'a> {
             None => number.as_f64().map(Kind::Float),
         });
         let kind = kind.ok_or_else(|| {
-            Mistake::new(
-                "syntax",
-                span,
-                format!("the number `{raw}` cannot be stored exactly"),
-            )
-            .hint("numbers look like 7, -0.5 or 1e3")
+            Mistake::new("syntax", span, format!("`{raw}` is not a valid number"))
+                .hint("numbers look like 7, -0.5 or 1e3")
         })?;
         Ok((span, kind, Style::Plain))
     }

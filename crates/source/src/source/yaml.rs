@@ -39,6 +39,7 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
         true => reader.read(Parser::new_from_str(content), &lookahead),
         false => reader.read(Parser::new_from_iter(lookahead.chars()), &lookahead),
     };
+    let open = reader.open_bracket();
     let mut mistakes = reader.mistakes;
     match result {
         Ok(()) => {
@@ -51,7 +52,7 @@ pub(super) fn parse(content: &str, file: u16, schema: Schema) -> (Option<ReadVal
             (Some(reader.root.unwrap_or_else(nothing)), mistakes)
         }
         Err(mistake) => {
-            mistakes.push(explain(content, mistake));
+            mistakes.push(explain(content, mistake, open));
             (None, mistakes)
         }
     }
@@ -160,10 +161,9 @@ impl Reader<'_> {
                 }
                 Err(error) => {
                     let span = self.span(*error.marker(), *error.marker());
-                    return Err(if error.info().contains("recursion limit") {
-                        too_much(span, true)
-                    } else {
-                        Mistake::new("syntax", span, error.info())
+                    return Err(match error.info() {
+                        info if info.contains("recursion limit") => too_much(span, true),
+                        info => Mistake::new("syntax", span, info),
                     });
                 }
             }
@@ -172,6 +172,13 @@ impl Reader<'_> {
             true => Err(lookahead.mistake(self.file)),
             false => Ok(()),
         }
+    }
+
+    /// The innermost bracket that is open.
+    fn open_bracket(&self) -> Option<(Span, char)> {
+        let open = self.open.iter().rev().find(|open| open.flow)?;
+        let bracket = self.content.get(open.inside..)?.chars().next()?;
+        Some((open.span, bracket))
     }
 
     fn event(&mut self, event: Event<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
@@ -234,7 +241,7 @@ impl Reader<'_> {
         let mut text = text.into_owned();
         // The parser adds a line break to the end of the file.
         let is_last = self.byte(at.end) == self.content.len();
-        if style == Style::Block && is_last && !self.content.ends_with('\n') {
+        if style == Style::Block && is_last && !self.content.ends_with(['\n', '\r']) {
             text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
         }
         let tag = known_tag(tag.as_deref(), whole)?;
@@ -521,15 +528,21 @@ fn bad_key(span: Span) -> Mistake {
 /// The name of a tag of the core schema.
 fn known_tag(tag: Option<&Tag>, span: Span) -> Result<Option<&str>, Mistake> {
     const KNOWN: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
-    match tag {
-        None => Ok(None),
-        Some(tag) if tag.is_yaml_core_schema() && KNOWN.contains(&tag.suffix.as_str()) => {
-            Ok(Some(&tag.suffix))
-        }
-        Some(tag) => {
-            let what = format!("the tag `{tag}` has no meaning here");
-            Err(Mistake::new("tag", span, what)
-                .hint("remove the tag, or quote the text if it is one"))
-        }
+    const CORE: &str = "tag:yaml.org,2002:";
+    let Some(tag) = tag else { return Ok(None) };
+    let core = match tag.is_yaml_core_schema() {
+        true => Some(&*tag.suffix),
+        // As `!<tag:yaml.org,2002:str>`.
+        false => tag.suffix.strip_prefix(CORE),
+    };
+    if let Some(name) = core.filter(|name| KNOWN.contains(name)) {
+        return Ok(Some(name));
     }
+    let shown = match core {
+        Some(name) => format!("!!{name}"),
+        None if tag.suffix.starts_with('!') => tag.suffix.clone(),
+        None => format!("!{}", tag.suffix),
+    };
+    let what = format!("the tag `{shown}` has no meaning here");
+    Err(Mistake::new("tag", span, what).hint("remove the tag, or quote the text if it is one"))
 }
