@@ -140,7 +140,7 @@ fn broken_key(lines: &[(usize, &str)], mistake: &Mistake) -> Option<Mistake> {
     let is_name = |char: char| char.is_alphanumeric() || "_$-.".contains(char);
     let colon = text.find(':').filter(|colon| {
         let key = text.get(..*colon).unwrap_or_default();
-        *colon + 1 < text.len() && !key.is_empty() && key.chars().all(is_name)
+        *colon + 1 < text.len() && key.starts_with(char::is_alphabetic) && key.chars().all(is_name)
     });
     let span = at(*index, line, start, text.chars().count(), mistake.span);
     match colon {
