@@ -496,6 +496,9 @@ impl Sink {
 async fn accept(State(sink): State<Sink>, request: Request) -> Response<Body> {
     let answer = |status: StatusCode| Response::builder().status(status);
     if request.uri().path() == "/moved" {
+        // A server that answers before it has read the body resets the connection, and its answer is lost.
+        let body = axum::body::to_bytes(request.into_body(), usize::MAX);
+        drop(body.await.unwrap_or_default());
         return answer(StatusCode::TEMPORARY_REDIRECT)
             .header(header::LOCATION, "/here")
             .body(Body::empty())
