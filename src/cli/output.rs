@@ -146,7 +146,7 @@ pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
     )
 }
 
-/// A closed pipe is no error: the reader may have exited.
+/// A closed pipe does not count as an error: the reader may have exited.
 fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -414,12 +414,8 @@ impl<'t> Rewrite<'t> {
             return self.put(range, quoted);
         }
         // Lines of a block would begin behind the comment.
-        if !place.flow && !current.contains('\n') && self.has_comment_behind(range.end) {
-            let text = line(new, manner);
-            let gap = if range.is_empty() { " " } else { "" };
-            return self.put(range, format!("{gap}{text}"));
-        }
-        if place.flow {
+        let stays_on_line = !current.contains('\n') && self.has_comment_behind(range.end);
+        if place.flow || stays_on_line {
             let column = self.column(self.line_start(range.start));
             let indent = self.indent_of_line(range.start).max(column);
             let text = match self.json {

@@ -8,7 +8,7 @@ const MAX_COPIED_BYTES: usize = 4 * MAX_BYTES;
 
 #[derive(Default)]
 pub(super) struct Anchors {
-    /// By the parser's number. Of a collection that has not ended, there is none.
+    /// By the parser's number. A collection is added when it has ended.
     anchored: HashMap<usize, Anchored>,
     /// What was copied so far.
     nodes: usize,
@@ -54,7 +54,7 @@ impl Size {
 }
 
 impl Anchors {
-    /// Remembers a value; 0 is no anchor.
+    /// Remembers a value, unless its number is 0.
     pub fn add(&mut self, number: usize, node: &Node, key: Option<String>) -> Result<(), Mistake> {
         if number == 0 {
             return Ok(());

@@ -126,7 +126,8 @@ impl<'a> Reader<'a> {
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             return Err(super::mistakes::too_much(span, depth > MAX_DEPTH));
         }
-        let (span, kind, style) = match self.peek() {
+        let mut style = Style::Plain;
+        let (span, kind) = match self.peek() {
             Some(b'{') => {
                 let entries = self.object(depth)?;
                 return Ok(entries.finish(span, start..self.at, true, &mut self.mistakes));
@@ -137,8 +138,8 @@ impl<'a> Reader<'a> {
             }
             Some(b'"') => {
                 let (text, span) = self.string()?;
-                let style = Style::Double;
-                (span, Kind::String(Text { text, style, start }), style)
+                style = Style::Double;
+                (span, Kind::String(Text { text, style, start }))
             }
             Some(b'-' | b'0'..=b'9') => self.number()?,
             Some(b'a'..=b'z' | b'A'..=b'Z') => self.word()?,
@@ -267,7 +268,7 @@ impl<'a> Reader<'a> {
         Ok((text, Span { length, ..span }))
     }
 
-    fn number(&mut self) -> Result<(Span, Kind, Style), Mistake> {
+    fn number(&mut self) -> Result<(Span, Kind), Mistake> {
         let (raw, span) =
             self.take(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
         let digits = raw.strip_prefix('-').unwrap_or(raw);
@@ -286,10 +287,10 @@ impl<'a> Reader<'a> {
             Mistake::new("syntax", span, format!("`{raw}` is not a valid number"))
                 .hint("numbers look like 7, -0.5 or 1e3")
         })?;
-        Ok((span, kind, Style::Plain))
+        Ok((span, kind))
     }
 
-    fn word(&mut self) -> Result<(Span, Kind, Style), Mistake> {
+    fn word(&mut self) -> Result<(Span, Kind), Mistake> {
         let (raw, span) = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let kind = match raw {
             "null" => Kind::Null,
@@ -302,7 +303,7 @@ impl<'a> Reader<'a> {
                 );
             }
         };
-        Ok((span, kind, Style::Plain))
+        Ok((span, kind))
     }
 
     /// The longest run of bytes that `belongs`, and its place.

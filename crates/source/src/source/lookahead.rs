@@ -78,14 +78,11 @@ impl<'a> Lookahead<'a> {
 
     pub fn mistake(&self, file: u16) -> Mistake {
         let before = self.content.get(..self.from.get()).unwrap_or_default();
-        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let on_line = before.chars().rev().take_while(|char| *char != '\n');
-        let span = Span {
+        let start = Span {
             file,
-            line: small(before.split('\n').count()),
-            column: small(on_line.count() + 1),
-            length: 1,
+            ..Span::START
         };
+        let span = start.behind(before);
         let what = "too much text in one pair of brackets where a key may begin";
         Mistake::new("too-many-values", span, what)
             .hint("write it in lines that begin with `- `, or as JSON")

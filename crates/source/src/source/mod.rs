@@ -66,6 +66,27 @@ pub struct Mistake {
     pub azure: Option<&'static str>,
 }
 
+impl Span {
+    /// The rest of a span behind a part of its text.
+    fn behind(self, skipped: &str) -> Self {
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let mut lines = skipped.split('\n').rev();
+        let last = small(lines.next().unwrap_or_default().chars().count());
+        match small(lines.count()) {
+            0 => Self {
+                column: self.column.saturating_add(last),
+                length: self.length.saturating_sub(last).max(1),
+                ..self
+            },
+            passed => Self {
+                line: self.line.saturating_add(passed),
+                column: last.saturating_add(1),
+                ..self
+            },
+        }
+    }
+}
+
 impl Mistake {
     fn new(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {

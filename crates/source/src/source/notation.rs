@@ -12,8 +12,9 @@ pub(super) struct Properties {
 }
 
 impl Properties {
-    /// Reads this number of anchors and tags.
-    pub fn read(text: &str, begin: usize, count: usize) -> Self {
+    /// Reads an anchor, unless its number is 0, and a tag, in any order.
+    pub fn read(text: &str, begin: usize, anchor: usize, tagged: bool) -> Self {
+        let count = usize::from(anchor != 0) + usize::from(tagged);
         let (mut end, mut content) = (begin, begin);
         for _ in 0..count {
             let rest = text.get(content..).unwrap_or_default();

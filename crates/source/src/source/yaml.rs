@@ -76,13 +76,11 @@ fn refused_character(content: &str, file: u16) -> Option<Mistake> {
     };
     let at = content.find(is_refused)?;
     let (before, rest) = content.split_at_checked(at)?;
-    let span = behind(
-        Span {
-            file,
-            ..Span::START
-        },
-        before,
-    );
+    let start = Span {
+        file,
+        ..Span::START
+    };
+    let span = start.behind(before);
     let code = u32::from(rest.chars().next()?);
     let what = format!("the character U+{code:04X} is not allowed in YAML");
     let hint = format!("in double quotes, write `\\u{code:04x}`");
@@ -227,10 +225,9 @@ impl Reader<'_> {
 
     fn scalar(&mut self, scalar: Scalar<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
         let whole = self.span(at.start, at.end);
-        let place = self.place(&scalar, at);
-        let (start, range) = (place.start, place.range);
-        let begin = self.byte(at.start);
-        let span = behind(whole, self.content.get(begin..start).unwrap_or_default());
+        let (begin, end) = (self.byte(at.start), self.byte(at.end));
+        let ScalarPlace { start, range } = self.place(&scalar, begin, end);
+        let span = whole.behind(self.content.get(begin..start).unwrap_or_default());
         self.last = range.end;
         let Scalar {
             text,
@@ -240,7 +237,7 @@ impl Reader<'_> {
         } = scalar;
         let mut text = text.into_owned();
         // The parser adds a line break to the end of the file.
-        let is_last = self.byte(at.end) == self.content.len();
+        let is_last = end == self.content.len();
         if style == Style::Block && is_last && !self.content.ends_with(['\n', '\r']) {
             text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
         }
@@ -285,16 +282,16 @@ impl Reader<'_> {
     }
 
     /// Where a scalar is written.
-    fn place(&mut self, scalar: &Scalar<'_>, at: saphyr_parser::Span) -> ScalarPlace {
-        let (text, begin, end) = (self.content, self.byte(at.start), self.byte(at.end));
-        let count = usize::from(scalar.anchor != 0) + usize::from(scalar.tag.is_some());
-        let properties = Properties::read(text, begin, count);
+    fn place(&self, scalar: &Scalar<'_>, begin: usize, end: usize) -> ScalarPlace {
+        let text = self.content;
+        let properties = Properties::read(text, begin, scalar.anchor, scalar.tag.is_some());
+        let has_properties = properties.end > begin;
         let content = properties.content.min(end);
         let (start, range) = match scalar.style {
             Style::Plain if !scalar.text.is_empty() => (content, begin..end),
-            Style::Plain if count > 0 => (properties.end, begin..properties.end),
+            Style::Plain if has_properties => (properties.end, begin..properties.end),
             Style::Plain => {
-                let at = match self.open.last().map(|open| &open.parts) {
+                let at = match self.innermost() {
                     None => end,
                     Some(Parts::List(_)) => notation::behind_sign(text, self.last, '-'),
                     Some(Parts::Map { .. }) => notation::behind_sign(text, self.last, ':'),
@@ -306,7 +303,7 @@ impl Reader<'_> {
                 (content, begin..quoted.unwrap_or(end))
             }
             // The parser begins with the content, unless there are properties.
-            Style::Block if count > 0 => {
+            Style::Block if has_properties => {
                 let start = notation::block_content(text, content);
                 (start, notation::trimmed(text, content..end))
             }
@@ -369,8 +366,7 @@ impl Reader<'_> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_much(span, true));
         }
-        let count = usize::from(anchor != 0) + usize::from(tag.is_some());
-        let inside = Properties::read(self.content, start, count).content;
+        let inside = Properties::read(self.content, start, anchor, tag.is_some()).content;
         let content = self.content.get(inside..).unwrap_or_default();
         self.last = inside;
         self.open.push(Open {
@@ -411,10 +407,13 @@ impl Reader<'_> {
         self.attach(value)
     }
 
+    fn innermost(&self) -> Option<&Parts> {
+        self.open.last().map(|open| &open.parts)
+    }
+
     /// Whether the next thing is a key.
     fn awaits_key(&self) -> bool {
-        let innermost = self.open.last().map(|open| &open.parts);
-        matches!(innermost, Some(Parts::Map { key: None, .. }))
+        matches!(self.innermost(), Some(Parts::Map { key: None, .. }))
     }
 
     fn attach_key(&mut self, new: Key, is_merge: bool) -> Result<(), Mistake> {
@@ -499,25 +498,6 @@ impl Reader<'_> {
             column: small(start.col()).saturating_add(1),
             length: small(length),
         }
-    }
-}
-
-/// The rest of a span behind an anchor or a tag.
-fn behind(span: Span, skipped: &str) -> Span {
-    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let mut lines = skipped.split('\n').rev();
-    let last = small(lines.next().unwrap_or_default().chars().count());
-    match small(lines.count()) {
-        0 => Span {
-            column: span.column.saturating_add(last),
-            length: span.length.saturating_sub(last).max(1),
-            ..span
-        },
-        passed => Span {
-            line: span.line.saturating_add(passed),
-            column: last.saturating_add(1),
-            ..span
-        },
     }
 }
 
