@@ -31,6 +31,20 @@ edges:
   - { source: first, target: second, sourceHandle: "output:a", targetHandle: "input:a" }
 `;
 
+const LOOP = `name: two
+dialect: canvas
+nodes:
+  - id: again
+    type: loop
+    data:
+      maxIterations: 2
+      continueWhile: { output: step.a, operator: "==", value: 1 }
+      inlineWorkflow:
+        nodes: [{ id: step, type: function, data: { code: "return { a = 1 }", outputs: [{ name: a, type: number }] } }]
+        edges: []
+edges: []
+`;
+
 const AZURE = `definition:
   triggers: {}
   actions:
@@ -155,4 +169,29 @@ test('24: a node of a canvas is moved by mouse and by keys, and its place is kep
   }).toPass();
   expect((await moved()) % 20).toBe(0);
   await editor.right();
+});
+
+test('a node is added where its dialog says, though the graph came after the dialog', async ({ page, gallery }) => {
+  const editor = new Editor(page, gallery.url);
+  await editor.open();
+  await editor.write(LOOP);
+  await editor.right();
+  await editor.node('again').click({ position: { x: 40, y: 14 } });
+  let arrive: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => (arrive = resolve));
+  await page.route(/\/v1\/validate/, async (route) => {
+    await opened;
+    await route.continue();
+  });
+  await editor.panel.getByRole('button', { name: 'Open inside' }).click();
+  await editor.button(/^Add a$/).click();
+  const where = editor.dialog.getByLabel('Where');
+  await expect(where).toBeVisible();
+  arrive();
+  await expect(where.getByRole('option', { name: 'inside two' })).toHaveCount(0);
+  await expect(where).toHaveValue('inside again');
+  await editor.dialog.getByLabel('Name').fill('inner');
+  await editor.dialog.locator('[data-type="function"]').click();
+  await expect(editor.dialog).toHaveCount(0);
+  await expect(editor.node('again/inner')).toBeVisible();
 });
