@@ -137,9 +137,9 @@ pub enum Where {
 /// A text that was edited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Edited {
-    /// All of it.
+    /// All of it, with the byte order mark that came.
     pub text: String,
-    /// What changed from the text that came.
+    /// What changed from the text that came. Columns do not count a byte order mark.
     pub edits: Vec<TextEdit>,
     /// The path of the node that was added or renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,10 +164,11 @@ pub fn edit(bundle: &Bundle, dialect: Option<Dialect>, edits: &[Edit]) -> Result
     if let Some(mistake) = document.mistake().filter(|_| !was_wrong) {
         return Err(mistake);
     }
-    let text = document.text().to_owned();
+    let edits = difference(&before, document.text());
+    let file = document.bundle.files.into_iter().next();
     Ok(Edited {
-        edits: difference(&before, &text),
-        text,
+        text: file.map(|file| file.text).unwrap_or_default(),
+        edits,
         node,
     })
 }
@@ -366,11 +367,34 @@ fn keys(pointer: &str) -> Result<Vec<String>, String> {
         None => Err(format!(
             "`{pointer}` is not a valid JSON pointer: it begins with `/`"
         )),
-        Some(keys) => Ok(keys
-            .split('/')
-            .map(|key| key.replace("~1", "/").replace("~0", "~"))
-            .collect()),
+        Some(keys) => keys.split('/').map(|key| unescaped(pointer, key)).collect(),
     }
+}
+
+/// A key of a JSON pointer without its escapes (RFC 6901, 3 and 4).
+fn unescaped(pointer: &str, key: &str) -> Result<String, String> {
+    let mut parts = key.split('~');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (letter, rest) = match (part.strip_prefix('0'), part.strip_prefix('1')) {
+            (Some(rest), _) => ('~', rest),
+            (_, Some(rest)) => ('/', rest),
+            (None, None) => {
+                return Err(format!(
+                    "`{pointer}` is not a valid JSON pointer: write `~` as `~0`, and `/` in a key as `~1`"
+                ));
+            }
+        };
+        plain.push(letter);
+        plain.push_str(rest);
+    }
+    Ok(plain)
+}
+
+/// The index that a key of a JSON pointer is (RFC 6901, 4): digits, without a sign or leading zeros.
+fn index(key: &str) -> Option<usize> {
+    let is_plain = key == "0" || !key.starts_with(['0', '+']);
+    key.parse().ok().filter(|_| is_plain)
 }
 
 /// Sets what a pointer names; maps that are not there are made. `-` is behind the last item of a list.
@@ -385,7 +409,7 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), String> 
             Value::Array(items) => {
                 let index = match key.as_str() {
                     "-" => items.len(),
-                    key => key.parse().unwrap_or(usize::MAX),
+                    key => index(key).unwrap_or(usize::MAX),
                 };
                 if index == items.len() {
                     items.push(Value::Null);
@@ -408,13 +432,13 @@ fn remove(document: &mut Value, pointer: &str) -> bool {
     let Some(last) = keys.pop() else { return false };
     let parent = keys.iter().try_fold(document, |at, key| match at {
         Value::Object(members) => members.get_mut(key),
-        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+        Value::Array(items) => items.get_mut(index(key)?),
         _ => None,
     });
     match parent {
         Some(Value::Object(members)) => members.shift_remove(&last).is_some(),
-        Some(Value::Array(items)) => match last.parse::<usize>() {
-            Ok(index) if index < items.len() => {
+        Some(Value::Array(items)) => match index(&last) {
+            Some(index) if index < items.len() => {
                 items.remove(index);
                 true
             }

@@ -68,13 +68,25 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
         document.rename_key(&pointer, &key, name)?;
     }
     document.rename_key(&found.among, &found.name, name)?;
-    let old = regex::escape(&found.name);
+    let old_name = &found.name;
+    let old = regex::escape(old_name);
+    // What an action consists of is named after it: `batch.status` is a part of the operation `batch`.
+    let part = r"(?P<part>(?:\.[^'\x22]*)?)";
     let called = pattern(&format!(
-        r"(?i)\b(?P<reader>{READERS})(?P<open>\(\s*)'{old}'"
+        r"(?i)\b(?P<reader>{READERS})(?P<open>\(\s*)'{old}{part}'"
     ))?;
     let member = pattern(&format!(
-        r"(?i)\b(?P<root>actions|outputs|results)(?:\.{old}\b|\[(?P<quote>['\x22]){old}['\x22]\])"
+        r"(?i)\b(?P<root>actions|outputs|results)(?:\.{old}\b|\[(?P<quote>['\x22]){old}{part}['\x22]\])"
     ))?;
+    let others: Vec<String> = document
+        .nodes()
+        .iter()
+        .map(|node| node.name.to_lowercase())
+        .collect();
+    let is_another = |found: &Captures<'_>| {
+        let part = found.name("part").map_or("", |part| part.as_str());
+        !part.is_empty() && others.contains(&format!("{old_name}{part}").to_lowercase())
+    };
     let mut value = document.value.clone();
     let quoted = name.replace('\'', "''");
     let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -82,12 +94,18 @@ fn loom(document: &mut Document, found: &AuthoredNode, name: &str) -> Result<(),
         if !text.contains('@') && !text.contains("{{") {
             return;
         }
-        let new = called.replace_all(text, |found: &Captures<'_>| {
-            format!("{}{}'{quoted}'", &found["reader"], &found["open"])
+        let new = called.replace_all(text, |found: &Captures<'_>| match is_another(found) {
+            true => found[0].to_owned(),
+            false => format!(
+                "{}{}'{quoted}{}'",
+                &found["reader"], &found["open"], &found["part"]
+            ),
         });
         let new = member.replace_all(&new, |found: &Captures<'_>| match found.name("quote") {
+            _ if is_another(found) => found[0].to_owned(),
             None if plain => format!("{}.{name}", &found["root"]),
-            _ => format!("{}['{name}']", &found["root"]),
+            None => format!("{}['{name}']", &found["root"]),
+            Some(_) => format!("{}['{name}{}']", &found["root"], &found["part"]),
         });
         if new != text.as_str() {
             *text = new.into_owned();

@@ -297,6 +297,42 @@ fn an_edit_keeps_the_comments_of_other_entries() {
     );
 }
 
+#[test]
+fn an_operation_is_renamed_with_its_parts() {
+    let text = "actions:\n  batch: { type: operation, inputs: { uri: https://a.example/ } }\n  batch.copy: { type: compose, inputs: 1 }\n  last:\n    type: compose\n    inputs: \"{{ actions['batch.status'].outputs }} {{ actions['batch.copy'].outputs }}\"\n  next: { type: compose, inputs: \"@outputs('batch.start')\" }\n";
+    let renamed = edited(
+        text,
+        json!([{ "op": "rename", "node": "batch", "name": "job" }]),
+    );
+    let wanted = text
+        .replace("batch: {", "job: {")
+        .replace("'batch.start'", "'job.start'")
+        .replace("'batch.status'", "'job.status'");
+    assert_eq!(renamed.unwrap(), wanted);
+}
+
+#[test]
+fn a_byte_order_mark_stays() {
+    let text = "\u{feff}x-a: 1\nactions: { a: { type: compose, inputs: 1 } }\n";
+    let set = json!([{ "op": "set", "pointer": "/x-a", "value": 2 }]);
+    assert_eq!(edited(text, set).unwrap(), text.replace("x-a: 1", "x-a: 2"));
+}
+
+#[test]
+fn a_pointer_is_read_as_the_rfc_says() {
+    let text = "x-l: [1, 2]\nx~a: 1\nactions: { a: { type: compose, inputs: 1 } }\n";
+    let set = |pointer: &str| {
+        let set = json!([{ "op": "set", "pointer": pointer, "value": 3 }]);
+        edited(text, set)
+    };
+    assert_eq!(set("/x-l/1").unwrap(), text.replace("2]", "3]"));
+    assert_eq!(set("/x~0a").unwrap(), text.replace("a: 1", "a: 3"));
+    for wrong in ["/x-l/01", "/x-l/+1", "/x-l/-1", "/x~a", "/x~2a", "x-l"] {
+        let refused = set(wrong).unwrap_err();
+        assert!(refused.contains(wrong), "{wrong}: {refused}");
+    }
+}
+
 const DRAWN: &str = r#"nodes:
   - id: repeat   # the loop
     type: loop

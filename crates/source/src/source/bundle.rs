@@ -2,6 +2,9 @@
 
 use std::path::{Component, Path};
 
+/// What some editors put before a text.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// One file's name, as the user gave it, and text.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct SourceFile {
@@ -16,7 +19,7 @@ impl SourceFile {
     /// The text without a byte order mark: what lines and columns count in.
     #[must_use]
     pub fn content(&self) -> &str {
-        self.text.strip_prefix('\u{feff}').unwrap_or(&self.text)
+        self.text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.text)
     }
 }
 

@@ -2,6 +2,7 @@
 //! Protocol. And edits of a text by them.
 
 use super::Span;
+use super::bundle::BYTE_ORDER_MARK;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use utoipa::ToSchema;
@@ -157,9 +158,13 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The text with edits made, all of them by its places before; none where two of them overlap.
+/// The text with edits made, all of them by its places before; none where two of them overlap. A byte order mark
+/// stays, and is not counted.
 #[must_use]
 pub fn edited(text: &str, edits: &[TextEdit]) -> Option<String> {
+    if let Some(content) = text.strip_prefix(BYTE_ORDER_MARK) {
+        return Some(format!("{BYTE_ORDER_MARK}{}", edited(content, edits)?));
+    }
     let lines = Lines::new(text);
     let mut places: Vec<_> = edits
         .iter()
