@@ -21,6 +21,8 @@ pub enum Reference {
     Input(String),
     /// `iterationIndexes('loop')`, Jinja `loops.x`.
     Loop(String),
+    /// Jinja `loop.index`, `loops.x.index`: the member.
+    LoopMember(String),
     /// `items('foreach')`.
     Items(String),
     /// `parameters('x')`.

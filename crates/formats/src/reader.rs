@@ -573,6 +573,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
         | Reference::Scope(name)
         | Reference::Input(name)
         | Reference::Loop(name)
+        | Reference::LoopMember(name)
         | Reference::Items(name)
         | Reference::Parameter(name)
         | Reference::Secret(name)

@@ -385,3 +385,15 @@ fn scopes_nest_as_deep_as_a_file_may() {
     assert!(workflow.is_none());
     assert!(diagnostics.render(&bundle, false).contains("too-deep"));
 }
+
+/// The members that a template may read are those that a run has.
+#[test]
+fn every_member_of_a_loop_is_known_and_there() {
+    let place = crate::life::process::Place::new();
+    let text = "name: members\nactions:\n  each:\n    type: foreach\n    foreach: [7]\n    actions:\n      all:\n        type: compose\n        inputs: \"{{ [loop.index, loop.count, loop.result, loop.feedback, loop.item, loops.each.item, loop.started_at[:2]] | tojson }}\"\n";
+    let file = place.file("members.yaml", text);
+    let outputs = place.json(&["run", &file, "-o", "json"]);
+    let all = outputs["each"][0]["all"].as_str().unwrap();
+    let all: serde_json::Value = serde_json::from_str(all).unwrap();
+    assert_eq!(all, json!([0, 1, null, null, 7, 7, "20"]));
+}

@@ -20,6 +20,8 @@ pub(super) const ENVIRONMENT: &str = "env";
 pub(super) struct FreeVariable {
     name: Arc<str>,
     members: Option<Vec<String>>,
+    /// Of `loops`: the members of its members that are read.
+    inner: Vec<String>,
 }
 
 /// The names a template reads, from the paths the engine found.
@@ -28,10 +30,9 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
     sorted.sort();
     let mut free: Vec<FreeVariable> = Vec::new();
     for path in sorted {
-        let (name, member) = match path.split_once('.') {
-            Some((name, rest)) => (name, rest.split('.').next()),
-            None => (path.as_str(), None),
-        };
+        let mut parts = path.split('.');
+        let name = parts.next().unwrap_or_default();
+        let (member, inner) = (parts.next(), parts.next());
         if GLOBALS.contains(&name) {
             continue;
         }
@@ -41,6 +42,7 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
                 free.push(FreeVariable {
                     name: name.into(),
                     members: Some(Vec::new()),
+                    inner: Vec::new(),
                 });
                 let Some(root) = free.last_mut() else {
                     continue;
@@ -48,6 +50,9 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
                 root
             }
         };
+        if name == "loops" {
+            root.inner.extend(inner.map(str::to_owned));
+        }
         match (member, &mut root.members) {
             (Some(member), Some(members)) => {
                 if !members.iter().any(|known| known == member) {
@@ -93,11 +98,19 @@ impl FreeVariable {
                 let names = self.members.clone().unwrap_or_else(computed);
                 return names.into_iter().map(Reference::Environment).collect();
             }
-            name => return vec![Reference::Root(name.to_owned())],
+            name => {
+                let mut references = vec![Reference::Root(name.to_owned())];
+                if name == "loop" {
+                    let members = self.members.iter().flatten().cloned();
+                    references.extend(members.map(Reference::LoopMember));
+                }
+                return references;
+            }
         };
+        let inner = self.inner.iter().cloned().map(Reference::LoopMember);
         match &self.members {
-            Some(members) => members.iter().cloned().map(make).collect(),
-            None => vec![Reference::Anything],
+            Some(members) => members.iter().cloned().map(make).chain(inner).collect(),
+            None => [Reference::Anything].into_iter().chain(inner).collect(),
         }
     }
 

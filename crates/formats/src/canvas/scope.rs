@@ -72,6 +72,7 @@ impl Scope<'_> {
                 }
                 Reference::Scope(_)
                 | Reference::Loop(_)
+                | Reference::LoopMember(_)
                 | Reference::Items(_)
                 | Reference::Secret(_)
                 | Reference::Item

@@ -126,6 +126,7 @@ impl Loom<'_> {
                 names.contains(&name.to_lowercase())
             }
             Reference::Loop(_)
+            | Reference::LoopMember(_)
             | Reference::Items(_)
             | Reference::Item
             | Reference::Root(_)
@@ -191,6 +192,7 @@ impl Loom<'_> {
                 | Reference::Secret(_)
                 | Reference::Environment(_) => true,
                 Reference::Loop(_)
+                | Reference::LoopMember(_)
                 | Reference::Items(_)
                 | Reference::Item
                 | Reference::Root(_)

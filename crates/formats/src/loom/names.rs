@@ -20,6 +20,9 @@ pub(super) const LOOP_VARIABLES: [&str; 5] = [
     "loopFeedback",
 ];
 
+/// What Jinja sees of a loop: `loop.index`, `loops.outer.index`. `item` is of a foreach.
+const LOOP_MEMBERS: [&str; 6] = words! { index count result started_at feedback item };
+
 /// What Jinja sees at the top of a run.
 const ROOTS: [&str; 15] = words! {
     inputs variables state actions loop loops item workflow parameters trigger schedule env secrets result
@@ -136,6 +139,9 @@ impl Loom<'_> {
                 Reference::Root(name) => {
                     self.may_be_a_root(name, span, &variables, is_optional);
                 }
+                Reference::LoopMember(member) => {
+                    self.must_be_of_a_loop(member, span, is_optional);
+                }
                 Reference::Input(_)
                 | Reference::Item
                 | Reference::Secret(_)
@@ -167,6 +173,23 @@ impl Loom<'_> {
             }
         }
         variables
+    }
+
+    /// Jinja: what a loop has for its body and its condition.
+    fn must_be_of_a_loop(&mut self, member: &str, span: Span, is_optional: bool) {
+        if LOOP_MEMBERS.contains(&member) {
+            return;
+        }
+        let what = format!("`loop` has no member `{member}`");
+        let meant = loop_variable(member).and_then(|variable| variable.strip_prefix("loop"));
+        let meant = meant.map(|meant| format!("did you mean `{}`?", meant.to_lowercase()));
+        let hint = meant
+            .or_else(|| did_you_mean(member, LOOP_MEMBERS))
+            .unwrap_or_else(|| format!("its members are {}", LOOP_MEMBERS.join(", ")));
+        match is_optional {
+            true => self.warning("unknown-name", span, what, hint),
+            false => self.error("unknown-name", span, what, hint),
+        }
     }
 
     fn must_exist(
