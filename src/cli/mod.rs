@@ -55,6 +55,8 @@ mod workflow;
 
 use args::{Arguments, Command};
 use clap::FromArgMatches;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use exit::{Exit, Failure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use output::{Colour, Screen};
@@ -73,13 +75,13 @@ pub fn main() -> ExitCode {
     match complete::answer() {
         Ok(false) => {}
         Ok(true) => return Exit::Succeeded.into(),
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(error),
     }
     let parsed = args::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
     let mut arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(error),
     };
     // An empty variable counts as none.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
@@ -110,7 +112,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Prints what is wrong with the arguments, the help, or the version.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: clap::Error) -> ExitCode {
+    let error = suggest_url_flag(error);
     let text = error.to_string();
     if visible(&text) == text {
         error.exit();
@@ -118,6 +121,27 @@ fn refuse(error: &clap::Error) -> ExitCode {
     // An argument has characters that drive the terminal.
     Screen::new(Colour::Never, 0).say(text.trim_end());
     Exit::Usage.into()
+}
+
+/// Suggests `--url` for a URL that a command takes by this flag alone.
+fn suggest_url_flag(mut error: clap::Error) -> clap::Error {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.clone(),
+        _ => return error,
+    };
+    let is_url = argument.starts_with("http://") || argument.starts_with("https://");
+    let takes_flag = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().contains("--url"),
+        _ => false,
+    };
+    if error.kind() == ErrorKind::UnknownArgument && is_url && takes_flag {
+        let suggestion = StyledStr::from(format!("write `--url {argument}`"));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![suggestion]),
+        );
+    }
+    error
 }
 
 /// Puts the whole id in place of a prefix; false when no id begins so.

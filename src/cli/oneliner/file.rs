@@ -34,7 +34,12 @@ pub(in crate::cli) fn authored(is_line: bool, message: &str) -> String {
     message
         .replace(&format!("{LOOK}."), "")
         .replace(&format!("{STATUS}."), "")
+        .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
 }
+
+/// What `rows` of the action that stores a page is in the line.
+const ITEMS_MUST_BE_A_LIST: &str =
+    "`--items` must be the list of rows, for example body.items, and not a value of the type ";
 
 /// Diagnostics of the file, at their places in the expressions of the line. `given` has the flags with
 /// their expressions; what is elsewhere is shown in the file.
@@ -45,6 +50,8 @@ pub(super) fn render(
     colour: bool,
 ) -> TerminalText {
     let mut text = TerminalText::default();
+    // An expression of the line may be in several places of the file.
+    let mut shown = Vec::new();
     for one in diagnostics.sorted() {
         let file = bundle.file(one.span.file).map_or("", |file| &file.text);
         let row = usize::try_from(one.span.line).unwrap_or(usize::MAX);
@@ -65,6 +72,11 @@ pub(super) fn render(
             // The hint has the names that a file reads.
             one.hint = one.hint.filter(|_| one.code != "unknown-name");
             (one.span.file, one.span.line, one.span.column) = (0, 1, column);
+            let place = (flag, column, one.message.clone());
+            if shown.contains(&place) {
+                continue;
+            }
+            shown.push(place);
             single.push(one);
             text.push(&single.render(&Bundle::single(*flag, *expression), colour));
         } else {

@@ -376,7 +376,8 @@ async fn run_file(
         }) => {
             screen.say(shown(&diagnostics, &bundle));
             if !diagnostics.has("unknown-name") {
-                return Ok((Exit::Invalid, None));
+                // The file is ours: what is wrong is on the command line.
+                return Ok((Exit::Usage, None));
             }
             let names = file::OUTPUTS.join(", ");
             return Err(Failure::Usage(format!(

@@ -381,9 +381,9 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
     let missing = poll("body.done").left(4, &["`body.done` never appeared; `body`: it has a"]);
     assert!(!missing.err.contains("actions.look"), "{missing:?}");
     let place = " --> --until:1:11\n  |\n1 | body.done ==\n  |           ^^";
-    let unfinished = poll("body.done ==").left(3, &["unexpected end", place]);
+    let unfinished = poll("body.done ==").left(2, &["unexpected end", place]);
     assert!(!unfinished.err.contains("actions.look"), "{unfinished:?}");
-    poll("body.a | nofilter").left(3, &["unknown filter `nofilter`", "--until:1:10"]);
+    poll("body.a | nofilter").left(2, &["unknown filter `nofilter`", "--until:1:10"]);
     let unknown = poll("bodi.done").left(2, &["--until:1:1", "can read body, statusCode"]);
     assert!(!unknown.err.contains("templates read"), "{unknown:?}");
     let line = [
@@ -394,8 +394,24 @@ fn mistakes_in_an_expression_are_shown_in_the_flag() {
         "--next",
         "body.next |",
     ];
-    let next = folder.run(&line).left(3, &["unexpected end", "--next:1:"]);
+    let next = folder.run(&line).left(2, &["unexpected end", "--next:1:"]);
     assert!(!next.err.contains("actions.look"), "{next:?}");
+    // It is in several actions of the file.
+    let items = ["paginate", "http://127.0.0.1:1/", "--to", "f", "--items", "bodi.a"];
+    let items = folder.run(&items).left(2, &["nothing here is called `bodi`"]);
+    assert_eq!(items.err.matches("`bodi`").count(), 1, "{items:?}");
+    let url = ["poll", "http://127.0.0.1:1/", "--until", "body.done"];
+    folder.run(&url).left(2, &["tip: write `--url http://127.0.0.1:1/`"]);
+}
+
+#[test]
+fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
+    let folder = Folder::new();
+    let (base, _) = serve(|_| (200, vec![], json!({ "items": { "0": "a" }, "next": null })));
+    let mut line = vec!["paginate", &base];
+    line.extend(ITEMS);
+    let said = folder.run(&line).left(1, &["`--items` must be the list of rows", "body.items"]);
+    assert!(!said.err.contains("`rows`"), "{said:?}");
 }
 
 #[test]
