@@ -26,9 +26,14 @@ pub fn until(at: Timestamp, now: Timestamp) -> String {
     if at <= now {
         return String::from("now");
     }
-    // Rounded up, so that what is due in 400 ms is due in 1 s, not in 0.
-    let left = at.since(now).as_millis().div_ceil(1_000);
-    let left = Duration::from_secs(u64::try_from(left).unwrap_or(u64::MAX));
+    let left = at.since(now);
+    // Rounded up: what is due in a moment is not due now.
+    let step = match left.as_millis() {
+        0..1_000 => 100,
+        _ => 1_000,
+    };
+    let left = left.as_millis().div_ceil(step) * step;
+    let left = Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
     format!("in {}", self::duration(left))
 }
 
@@ -92,6 +97,8 @@ mod tests {
     fn times_are_relative_to_now() {
         let now = Timestamp(1_763_647_331_000);
         assert_eq!(until(Timestamp(now.0 + 7_100), now), "in 8s");
+        assert_eq!(until(Timestamp(now.0 + 310), now), "in 400ms");
+        assert_eq!(until(Timestamp(now.0 + 990), now), "in 1s");
         assert_eq!(until(now, now), "now");
         assert_eq!(ago(Timestamp(now.0 - 8_000), now), "8s ago");
         assert_eq!(date(now), "2025-11-20 14:02:11Z");
