@@ -9,7 +9,7 @@ use super::record::{LoopEnd, Output};
 use super::retry::{self, RaisedAt};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
 use super::transition::{FaultHandler, Next};
-use crate::program::{RetryPolicy, Scope, ScopeId, ScopeKind};
+use crate::program::{ActionId, RetryPolicy, Scope, ScopeId, ScopeKind};
 use std::time::Duration;
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status, fault_kind};
@@ -172,9 +172,18 @@ impl<'a> FaultHandler<'_, 'a> {
 
     /// The wait before an attempt is over.
     pub fn begin_attempt(&mut self, cursor: CursorId) -> MachineResult<Next> {
-        let (depth, frame) = self.read().top_frame(cursor)?;
-        let body = self.read().scope(frame.scope)?.body;
+        let read = self.read();
+        let (depth, frame) = read.top_frame(cursor)?;
+        let body = read.scope(frame.scope)?.body;
+        let records = read.run.records_of(cursor)?;
+        let failed = read.state(body)?.action;
+        let failed = failed.filter(|action| records.contains_key(action));
+        let owner = read.run.record_owner(cursor);
         self.count_attempt(cursor, depth_to_u32(depth))?;
+        // Entering the body forgets what is inside of it.
+        if let Some(ActionId(failed)) = failed {
+            self.forget(owner, (failed, failed + 1))?;
+        }
         self.movement().move_to(cursor, body)
     }
 

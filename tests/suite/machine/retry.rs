@@ -72,6 +72,29 @@ fn fixed_waits_are_all_the_same_and_attempts_are_counted() {
     assert_eq!(root.records.values().next().unwrap().attempts, 4);
 }
 
+/// In its second attempt as in its first, a block has not run yet.
+#[test]
+fn an_attempt_does_not_see_the_end_of_the_one_before() {
+    let text = "
+variables: { n: 0 }
+actions:
+  block:
+    type: scope
+    retry: { type: fixed, interval: PT1S, count: 1 }
+    actions:
+      read: { type: compose, inputs: \"{{ actions.block.status if variables.n > 0 else '-' }}\" }
+      next: { type: incrementVariable, name: n }
+      fail: { type: shell, run: x, retry: none }
+";
+    let played = Case::yaml(text).world(|_| fails("shell")).play();
+    assert!(
+        played.error().contains("`actions.block` has not run yet"),
+        "{}",
+        played.error()
+    );
+    assert_eq!(played.requests(), ["0 fail 1"]);
+}
+
 #[test]
 fn exponential_waits_double_with_some_jitter() {
     let played = retried("{ type: exponential, interval: PT2S, maxInterval: PT10S, count: 5 }")

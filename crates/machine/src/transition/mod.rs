@@ -139,6 +139,7 @@ handlers! {
             record_attempt(cursor: CursorId, depth: u32, fault: Fault, at: Timestamp, due_at: Timestamp)
                 = AttemptFailed { cursor, depth, fault, at, due_at };
             count_attempt(cursor: CursorId, depth: u32) = AttemptBegan { cursor, depth };
+            forget(owner: CursorId, actions: (u32, u32)) = Forgotten(owner, actions);
         }
         reports {
             report_retry(node_name: Name, attempt: u32, next_at: Timestamp, error: String)

@@ -85,6 +85,7 @@ impl Place<'_> {
             let line = format!("retry {} after {attempt} at {due}", step.name);
             self.run.note(line);
             self.sleep(wait).await?;
+            self.records.borrow_mut().remove(&step.name);
         }
         Ok(())
     }
