@@ -253,6 +253,7 @@ fn references() {
             Reference::State("x".into()),
             Reference::Action("a".into()),
             Reference::Loop("l".into()),
+            Reference::LoopMember("item".into()),
         ]
     );
 }
