@@ -1,7 +1,7 @@
-//! The formats of workflows: Loom with Logic Apps definitions, The Edge Agent, canvas.
+//! The formats of workflows: Loom, Logic Apps definitions, The Edge Agent, canvas.
 //!
-//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. This module detects
-//! the format of a file and reads the file in it.
+//! Each format knows its own types and lowers them to [`windlass_model::hir`]; none knows another. Loom and Logic Apps
+//! share [`actions`]. This module detects the format of a file and reads the file in it.
 //!
 //! It never opens a file, and knows no program and no machine.
 //!
@@ -21,6 +21,7 @@
     allow(dead_code, unused_imports)
 )]
 
+mod actions;
 mod append;
 mod arm;
 pub mod builder;
@@ -33,6 +34,7 @@ mod environment;
 pub mod fields;
 mod handlers;
 mod json_hint;
+mod logic_apps;
 mod loom;
 mod missing;
 pub mod reader;
@@ -188,7 +190,7 @@ fn collect_from_workflow(workflow: &Node, found: &mut Vec<Found>) {
 
 fn collect_of(dialect: Dialect, workflow: &Node, found: &mut Vec<Found>) {
     match dialect {
-        Dialect::Loom => loom::collect_workflows(workflow, found),
+        Dialect::Loom => actions::collect_workflows(workflow, found),
         #[cfg(feature = "tea")]
         Dialect::Tea => tea::collect_files(workflow, found),
         #[cfg(feature = "canvas")]
@@ -242,7 +244,7 @@ pub fn missing_inputs(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) ->
 pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for file in &bundle.files {
-        loom::settings_in(&file.text, &mut found);
+        actions::settings_in(&file.text, &mut found);
     }
     found
 }
@@ -277,7 +279,7 @@ pub fn read_sibling_object(file: &SourceFile) -> Result<Node, Diagnostic> {
 /// A file of connections without anything that may be secret: what each leads to.
 #[must_use]
 pub fn connections_only(node: &Node) -> String {
-    loom::connections_only(node).to_json()
+    actions::connections_only(node).to_json()
 }
 
 /// Those of these app settings that a file like local.settings.json has.
@@ -340,8 +342,11 @@ fn read_bundle(
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
             let siblings = sibling_files(bundle, &mut diagnostics);
-            let (workflow, found) =
-                loom::read(file, &node, &siblings, dialect, caps, &mut diagnostics);
+            let read = match dialect {
+                Dialect::Azure => logic_apps::read,
+                _ => loom::read,
+            };
+            let (workflow, found) = read(file, &node, &siblings, caps, &mut diagnostics);
             *wanted = found;
             Some(workflow)
         }

@@ -5,9 +5,10 @@ use super::json_hint::as_json;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_expression::{
-    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value,
+    Condition, ParseError, Reference, Syntax, Template, TemplateCache, Value, time_zone,
 };
 use windlass_model::hir::Script;
+use windlass_model::model::Name;
 use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
 use windlass_value::time::human_duration;
@@ -458,6 +459,17 @@ impl<'a> Reader<'a> {
                 is_optional: is_optional(text),
             });
         }
+    }
+
+    /// The name of a time zone.
+    pub fn time_zone(&mut self, entry: &Entry) -> Option<Name> {
+        let text = self.text(entry, "for example Europe/Berlin")?;
+        if time_zone(text).is_none() {
+            let what = format!("`{text}` is not a valid time zone");
+            let hint = "an IANA or Windows name, for example Europe/Berlin or UTC";
+            self.error("unknown-value", entry.value.span, what, hint);
+        }
+        Some(Name::from(text))
     }
 }
 

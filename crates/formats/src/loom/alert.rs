@@ -1,7 +1,8 @@
 //! `on_failure` and `on_finish` as an alert: an address alone, or `{webhook, format, text, body, headers}`.
 
 use super::Loom;
-use super::retry::alert_retry;
+use crate::actions::ActionReader;
+use crate::actions::alert_retry;
 use crate::builder;
 use windlass_expression::{Syntax, Template};
 use windlass_model::hir::{Block, Step, StepKind};
@@ -36,7 +37,7 @@ fn fixed(text: &str) -> Template {
     Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
 }
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     /// Whether the end of a run is an alert, not an action.
     pub(super) fn is_alert(node: &Node) -> bool {
         match &node.kind {

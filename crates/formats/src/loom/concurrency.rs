@@ -1,6 +1,7 @@
 //! `concurrency` of a file: which of its runs exclude each other.
 
 use super::Loom;
+use crate::actions::ActionReader;
 use crate::builder::step;
 use windlass_model::hir::{Block, Step, StepKind, Workflow};
 use windlass_model::model::{AwaitedSignal, Concurrency, ConcurrencyPolicy, Name, TURN_SIGNAL};
@@ -17,7 +18,7 @@ const POLICIES: [(&str, ConcurrencyPolicy); 3] = [
 /// The largest number of runs of a key.
 const MAX: i64 = 100_000;
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     /// `{key, policy, max}`, or the policy alone.
     pub(super) fn run_concurrency(&mut self, entry: &Entry) -> Option<Concurrency> {
         let wrong = |text: &str| format!("`{text}` is not a policy of `concurrency`");

@@ -1,6 +1,7 @@
 //! `triggers` of a Loom file: `webhook` and `folder`.
 
 use super::Loom;
+use crate::actions::ActionReader;
 use std::path::Path;
 use windlass_expression::is_secret_name;
 use windlass_model::model::{EventTriggers, Name, WatchedFolder, Webhook, WebhookSignature};
@@ -25,7 +26,7 @@ pub(crate) fn are_of_loom(triggers: &Node) -> bool {
         })
 }
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     pub(super) fn event_triggers(&mut self, entry: &Entry) -> EventTriggers {
         let mut found = EventTriggers::default();
         let Some(mut fields) = self.fields(&entry.value, "`triggers`", HINT) else {

@@ -2,6 +2,7 @@
 //! They are read as if the keys were next to `type`; what they give has more members.
 
 use super::Loom;
+use crate::actions::ActionReader;
 use crate::builder::{expression, object};
 use crate::reader::Reader;
 use windlass_expression::{Binding, Template};
@@ -18,11 +19,11 @@ const OWN: [&str; 11] = words! {
     operation while doUntil retry parallel actor activity ai shell appendFile waitForSignal
 };
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     /// The action with the keys of `inputs` next to its `type`; none for an action that is not in this form.
     pub(super) fn flat(&mut self, node: &Node) -> Option<Node> {
         let kind = node.get("type")?.as_str()?;
-        if self.azure() || !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
+        if !(is_one_of(kind, &LOOPS) || kind.eq_ignore_ascii_case("retry")) {
             return None;
         }
         let (own, under): (Vec<&Entry>, Vec<&Entry>) =

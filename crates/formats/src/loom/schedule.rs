@@ -1,12 +1,13 @@
 //! `schedule`: when a server automatically starts runs of a workflow that it stores.
 
 use super::Loom;
+use crate::actions::ActionReader;
 use windlass_model::model::{Missed, Overlap, Schedule, When, cron_mistake};
 use windlass_source::source::{Entry, Kind};
 
 const HINT: &str = "for example schedule: { cron: \"0 3 * * *\", timezone: Europe/Berlin }";
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     /// A cron pattern, or `{cron, timezone, overlap, missed}`.
     pub(super) fn schedule(&mut self, entry: &Entry) -> Option<Schedule> {
         if matches!(entry.value.kind, Kind::String(_)) {
@@ -27,7 +28,7 @@ impl Loom<'_> {
         let missed = fields.non_null(self, "missed");
         fields.finish(self);
         let pattern = cron.and_then(|cron| self.cron(cron));
-        let zone = zone.and_then(|zone| self.zone(zone));
+        let zone = zone.and_then(|zone| self.time_zone(zone));
         let overlap = overlap.and_then(|entry| self.word(entry, &Overlap::WORDS));
         let missed = missed.and_then(|entry| self.word(entry, &Missed::WORDS));
         Some(Schedule {

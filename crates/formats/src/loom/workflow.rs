@@ -2,13 +2,14 @@
 //! and handlers.
 
 use super::Loom;
-use super::settings::Settings;
+use crate::actions::Settings;
+use crate::actions::{ActionReader, places};
 use crate::builder;
 use crate::fields::Fields;
 use windlass_expression::{Template, Value};
-use windlass_model::hir::{Block, Outputs, Step, Workflow};
-use windlass_model::model::{FAILURE, Input, InputKind, Name, NamedSpan};
-use windlass_source::source::{Entry, Kind, Node, Span};
+use windlass_model::hir::{Outputs, Step, Workflow};
+use windlass_model::model::{Dialect, Input, InputKind, Name};
+use windlass_source::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
     ("any", InputKind::Any),
@@ -24,18 +25,14 @@ const KINDS: [(&str, InputKind); 11] = [
     ("object", InputKind::Object),
 ];
 
-impl Loom<'_> {
+impl ActionReader<'_, Loom> {
     pub(super) fn workflow(
         &mut self,
         node: &Node,
         settings: &Settings<'_>,
         stem: &str,
     ) -> Workflow {
-        let mut workflow = builder::workflow(stem, self.dialect, node.span);
-        if self.azure() {
-            self.definition(node, settings, &mut workflow);
-            return workflow;
-        }
+        let mut workflow = builder::workflow(stem, Dialect::Loom, node.span);
         let bare = node.get("type").is_some() && node.get("definition").is_none();
         if bare && (node.get("actions").is_none() || is_container(node)) {
             self.one_action(node, &mut workflow);
@@ -156,27 +153,6 @@ impl Loom<'_> {
         self.clean_up(first, workflow);
     }
 
-    /// What the actions leave to be done at the end; `first` is where the file says more of that.
-    pub(super) fn clean_up(&mut self, first: Option<Span>, workflow: &mut Workflow) {
-        let cleanup = std::mem::take(&mut self.cleanup);
-        let first = first.or(cleanup.first().map(|step| step.span));
-        workflow.cleanup = Block::Sequence(cleanup);
-        let Some(span) = first else { return };
-        let mut known = workflow.variables.iter().map(|(name, _)| name);
-        if known.any(|name| name.eq_ignore_ascii_case(FAILURE))
-            || self
-                .made
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(FAILURE))
-        {
-            let what = format!("the variable `{FAILURE}` says how the run failed");
-            let hint = "rename your own variable";
-            self.error("conflict", span, what, hint);
-        }
-        let none = Template::constant(Value::Null);
-        workflow.variables.push((Name::from(FAILURE), none));
-    }
-
     /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.
     fn scheduled_inputs(&mut self, inputs: &[Input]) {
         for input in inputs.iter().filter(|input| input.default.is_none()) {
@@ -250,21 +226,6 @@ impl Loom<'_> {
                 (Name::from(entry.key.as_str()), template)
             })
             .collect()
-    }
-}
-
-/// Where the members of a map are; of anything else, where it is.
-pub(super) fn places(entry: &Entry) -> Vec<NamedSpan> {
-    let place = |name: &str, span| NamedSpan {
-        name: Name::from(name),
-        span,
-    };
-    match entry.value.entries() {
-        Some(members) => {
-            let of = |member: &Entry| place(&member.key, member.key_span);
-            members.iter().map(of).collect()
-        }
-        None => vec![place("", entry.value.span)],
     }
 }
 

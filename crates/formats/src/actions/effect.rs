@@ -1,0 +1,189 @@
+//! Actions that reach outside (handlers, ai), and wait, compose and terminate. What an executor gets as inputs is
+//! decided here.
+
+use super::action_fields::{ActionFields, Body};
+use super::{ActionReader, Format};
+use crate::TERMINAL_STATUSES;
+use crate::builder::text;
+use crate::vocabulary::model::MODEL;
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{StepKind, Wait};
+use windlass_model::model::{RATE, Status};
+use windlass_source::source::{Entry, Kind};
+
+impl<F: Format> ActionReader<'_, F> {
+    /// `activity` and `actor`: the handler's name, and its input or all the other keys. The name
+    /// and `input` are allowed next to the type.
+    pub(super) fn handler(&mut self, act: &mut ActionFields<'_>, label: &str) -> Body {
+        let key = if label == "activity" {
+            "activityType"
+        } else {
+            "actorType"
+        };
+        let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
+        let timeout = act.fields.non_null(self, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let own = act.fields.get(key);
+        let input = act.fields.get("input");
+        let under = match own {
+            None => act.fields.required(self, "inputs", act.span, &hint),
+            Some(_) => act.fields.non_null(self, "inputs"),
+        };
+        let mut members = Vec::new();
+        if let Some(entry) = under {
+            let what = format!("`inputs` of `{}`", act.name);
+            if let Some(mut fields) = self.fields(&entry.value, &what, &hint) {
+                let kind = match own {
+                    None => fields.required(self, key, entry.key_span, &hint),
+                    Some(_) => fields.get(key),
+                };
+                kind.and_then(|kind| self.text(kind, &hint));
+                for (key, own) in [(key, own), ("input", input)] {
+                    if let (Some(_), Some(own)) = (fields.get(key), own) {
+                        let what = format!("`{key}` is in `inputs` and next to it");
+                        let hint = "remove one of the two";
+                        self.error("conflict", own.key_span, what, hint);
+                    }
+                }
+            }
+            members.extend(entry.value.entries().unwrap_or_default());
+        }
+        own.and_then(|kind| self.text(kind, &hint));
+        members.extend([own, input].into_iter().flatten());
+        let members = members
+            .into_iter()
+            .map(|entry| (text(&entry.key), self.template(&entry.value)));
+        let inputs = Template::object(members.collect());
+        Self::call(label, inputs, timeout).into()
+    }
+
+    pub(super) fn ai(&mut self, act: &mut ActionFields<'_>) -> Body {
+        let hint = "for example inputs: { prompt: \"…\" }";
+        let timeout = act.fields.non_null(self, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let mut inputs = self.inputs(act, hint);
+        let mut asks = false;
+        for key in MODEL.iter().map(|key| key.name) {
+            let entry = inputs.pass(act, self, key);
+            asks |= entry.is_some() && matches!(key, "prompt" | "messages");
+        }
+        // Next to the type it is that of the action.
+        inputs.pass_under(self, "timeout");
+        let fields = inputs.under.as_ref();
+        let slip = |key| {
+            act.fields.has_slip_of(key) || fields.is_some_and(|fields| fields.has_slip_of(key))
+        };
+        if !asks && !slip("prompt") && !slip("messages") {
+            self.missing_input(act, "prompt", "give `prompt` or `messages`");
+        }
+        let rate = inputs.get(act, self, RATE);
+        inputs.members.extend(self.rate_member(rate));
+        let inputs = inputs.finish(self);
+        let timeout = timeout.or_else(|| self.default_timeout());
+        Body {
+            retry: self.default_retry(act, true),
+            ..Self::call("ai", inputs, timeout).into()
+        }
+    }
+
+    pub(super) fn compose(&mut self, act: &mut ActionFields<'_>) -> StepKind {
+        let hint = "the value: for example inputs: \"@body('fetch').items\"";
+        match act.fields.get("inputs") {
+            Some(entry) => StepKind::Compose(self.template(&entry.value)),
+            None => {
+                act.fields.required(self, "inputs", act.span, hint);
+                StepKind::Nothing
+            }
+        }
+    }
+
+    pub(super) fn wait(&mut self, act: &mut ActionFields<'_>) -> StepKind {
+        let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
+        // `inputs: PT5S` says it all.
+        if let Some(entry) = act.fields.get("inputs")
+            && matches!(entry.value.kind, Kind::String(_) | Kind::Int(_))
+        {
+            return self.wait_for(entry);
+        }
+        let mut inputs = self.inputs(act, hint);
+        let interval = inputs.get(act, self, "interval");
+        let until = inputs.get(act, self, "until");
+        let count = inputs.get(act, self, "count");
+        let unit = inputs.get(act, self, "unit");
+        let kind = match (interval, until, count.or(unit)) {
+            (Some(entry), None, None) => self.wait_for(entry),
+            (None, Some(entry), None) => self.wait_until(entry),
+            (None, None, Some(_)) => match act.fields.get("inputs") {
+                Some(entry) => self.wait_for(entry),
+                None => {
+                    self.missing_input(act, "interval", hint);
+                    StepKind::Nothing
+                }
+            },
+            (None, None, None) => {
+                self.missing_input(act, "interval", hint);
+                StepKind::Nothing
+            }
+            _ => {
+                let what = "`wait` has either `interval` or `until`";
+                self.error("conflict", act.span, what, hint);
+                StepKind::Nothing
+            }
+        };
+        inputs.finish(self);
+        kind
+    }
+
+    fn wait_for(&mut self, entry: &Entry) -> StepKind {
+        if let Some(kind) = F::wait(self, entry) {
+            return kind;
+        }
+        self.duration(entry).map_or(StepKind::Nothing, |duration| {
+            StepKind::Wait(Wait::For(duration.template))
+        })
+    }
+
+    fn wait_until(&mut self, entry: &Entry) -> StepKind {
+        let node = entry
+            .value
+            .get_any_case("timestamp")
+            .unwrap_or(&entry.value);
+        let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that returns one";
+        if node.as_str().is_none() {
+            self.wrong_type(node, "`until`", "an instant", hint);
+            return StepKind::Nothing;
+        }
+        let template = self.template(node);
+        let known = template.as_constant().and_then(Value::as_str);
+        if known.is_some_and(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
+            let what = format!("`{}` is not a valid instant", known.unwrap_or_default());
+            self.error("bad-timestamp", node.span, what, hint);
+        }
+        StepKind::Wait(Wait::Until(template))
+    }
+
+    pub(super) fn terminate(&mut self, act: &mut ActionFields<'_>) -> StepKind {
+        let hint = "for example inputs: { runStatus: Failed, runError: { code: E1, message: no } }";
+        let mut inputs = self.inputs(act, hint);
+        let status = inputs.get(act, self, "runStatus");
+        let error = inputs
+            .get(act, self, "runError")
+            .map(|entry| self.template(&entry.value));
+        inputs.finish(self);
+        let status = match status {
+            Some(entry) => self.run_status(entry),
+            None => {
+                self.missing_input(act, "runStatus", hint);
+                Status::Failed
+            }
+        };
+        StepKind::Terminate { status, error }
+    }
+
+    fn run_status(&mut self, entry: &Entry) -> Status {
+        self.choice_as("unknown-status", entry, &TERMINAL_STATUSES, |text| {
+            format!("a run cannot end as `{text}`")
+        })
+        .unwrap_or(Status::Failed)
+    }
+}

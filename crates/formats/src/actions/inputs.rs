@@ -1,0 +1,131 @@
+//! The inputs of an action, and what actions of several types read of them.
+
+use super::action_fields::ActionFields;
+use super::{ActionReader, Format};
+use crate::builder::{call, text};
+use crate::fields::Fields;
+use windlass_expression::Template;
+use windlass_model::hir::{Call, StepKind};
+use windlass_source::source::{Entry, Kind};
+
+/// The inputs of an action: under `inputs` or, where the format allows it, next to the type.
+pub(crate) struct Inputs<'n> {
+    pub(super) under: Option<Fields<'n>>,
+    pub members: Vec<(Template, Template)>,
+}
+
+impl<'n> Inputs<'n> {
+    pub fn get<F: Format>(
+        &mut self,
+        act: &mut ActionFields<'n>,
+        actions: &mut ActionReader<'_, F>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let under = self.under.as_mut().and_then(|fields| fields.get(key));
+        if !F::CONVENTIONS.inputs_next_to_type {
+            return under;
+        }
+        let own = act.fields.get(key);
+        if let (Some(_), Some(own)) = (under, own) {
+            let what = format!("`{key}` is in `inputs` and next to it");
+            actions.error("conflict", own.key_span, what, "remove one of the two");
+        }
+        under.or(own)
+    }
+
+    /// Like `pass`, for a key that means something else next to the type.
+    pub(super) fn pass_under<F: Format>(
+        &mut self,
+        actions: &mut ActionReader<'_, F>,
+        key: &'static str,
+    ) {
+        let entry = self.under.as_mut().and_then(|fields| fields.get(key));
+        if let Some(entry) = entry {
+            let template = actions.template(&entry.value);
+            self.members.push((text(key), template));
+        }
+    }
+
+    /// Like `get`, for a value that is a template and goes to the executor as it is.
+    pub fn pass<F: Format>(
+        &mut self,
+        act: &mut ActionFields<'n>,
+        actions: &mut ActionReader<'_, F>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let entry = self.get(act, actions, key)?;
+        let template = actions.template(&entry.value);
+        self.members.push((text(key), template));
+        Some(entry)
+    }
+
+    pub fn finish<F: Format>(self, actions: &mut ActionReader<'_, F>) -> Template {
+        if let Some(fields) = self.under {
+            fields.finish(actions);
+        }
+        Template::object(self.members)
+    }
+}
+
+impl<F: Format> ActionReader<'_, F> {
+    pub(crate) fn inputs<'n>(&mut self, act: &mut ActionFields<'n>, hint: &str) -> Inputs<'n> {
+        let what = format!("`inputs` of `{}`", act.name);
+        let under = act
+            .fields
+            .non_null(self, "inputs")
+            .and_then(|entry| self.fields(&entry.value, &what, hint));
+        Inputs {
+            under,
+            members: Vec::new(),
+        }
+    }
+
+    pub(crate) fn missing_input(&mut self, act: &ActionFields<'_>, key: &str, hint: &str) {
+        let what = format!("`{}` needs `{key}`", act.name);
+        self.error("missing-key", act.span, what, hint);
+    }
+
+    pub(super) fn call(
+        executor: &str,
+        inputs: Template,
+        attempt_timeout: Option<Template>,
+    ) -> StepKind {
+        StepKind::Call(Call {
+            attempt_timeout,
+            ..call(executor, inputs)
+        })
+    }
+
+    /// `timeout` in the inputs or next to the type: how long one attempt may take.
+    pub(super) fn attempt_timeout<'n>(
+        &mut self,
+        act: &mut ActionFields<'n>,
+        inputs: &mut Inputs<'n>,
+    ) -> Option<Template> {
+        let entry = inputs.get(act, self, "timeout")?;
+        if matches!(entry.value.kind, Kind::Null) {
+            let hint = "durations look like 30s, 5m or PT30S";
+            self.wrong_type(&entry.value, "`timeout`", "a duration", hint);
+            return None;
+        }
+        Some(self.duration(entry)?.template)
+    }
+
+    /// `limit: {timeout}`: how long the whole action may take.
+    pub(crate) fn limit_timeout_of(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
+        let entry = act.fields.non_null(self, "limit")?;
+        let hint = "for example limit: { timeout: PT30S }";
+        let mut fields = self.fields(&entry.value, "`limit`", hint)?;
+        let timeout = fields.non_null(self, "timeout");
+        fields.finish(self);
+        Some(self.duration(timeout?)?.template)
+    }
+
+    /// `check: false`: the workflow reads the exit code and handles a failure.
+    pub(super) fn check_flag(&mut self, entry: &Entry, hint: &str) {
+        let flag = matches!(entry.value.kind, Kind::Bool(_));
+        if !flag && !self.is_computed(&entry.value) {
+            self.wrong_type(&entry.value, "`check`", "true or false", hint);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! After the whole file is read: do the names that its expressions mention exist?
+
+use super::{ActionReader, Format};
+use crate::environment;
+use crate::synonyms::loop_variable;
+use std::collections::BTreeSet;
+use windlass_expression::{Reference, of_callback};
+use windlass_model::hir::{EnvironmentRead, Workflow};
+use windlass_model::model::Name;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_source::source::{Node, Span};
+use windlass_value::words;
+
+/// The variables that every loop brings, in its body and condition.
+pub(super) const LOOP_VARIABLES: [&str; 5] = [
+    "loopIndex",
+    "loopCount",
+    "loopResult",
+    "loopStartTime",
+    "loopFeedback",
+];
+
+/// What Jinja sees of a loop: `loop.index`, `loops.outer.index`. `item` is of a foreach.
+const LOOP_MEMBERS: [&str; 6] = words! { index count result started_at feedback item };
+
+/// What Jinja sees at the top of a run.
+const ROOTS: [&str; 15] = words! {
+    inputs variables state actions loop loops item workflow parameters trigger schedule env secrets result
+    lastRun
+};
+
+impl<F: Format> ActionReader<'_, F> {
+    /// Checks everything that expressions mention; returns the environment variables that they read.
+    pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
+        let mentions = std::mem::take(&mut self.mentions);
+        let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
+        let inputs: Vec<Name> = workflow
+            .inputs
+            .iter()
+            .map(|input| input.name.clone())
+            .collect();
+        // Those that a definition always has are not the author's.
+        let parameters: Vec<Name> = workflow
+            .parameters
+            .iter()
+            .map(|(name, _)| name.clone())
+            .filter(|name| !name.starts_with('$'))
+            .collect();
+        let loops = self.loops.clone();
+        let variables = self.variables(workflow);
+        self.set = variables.iter().map(|name| name.to_lowercase()).collect();
+        let reads = environment::reads(self, &mentions, node);
+        if let Some(read) = reads.first()
+            && self.is_set("env")
+        {
+            let what = "`env` is the environment, and a variable of this file is called so too";
+            let hint = "rename the variable";
+            self.error("conflict", read.span, what, hint);
+        }
+        let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
+        for mention in mentions {
+            if !seen.insert((mention.span, mention.reference.clone())) {
+                continue;
+            }
+            let span = mention.span;
+            let is_optional = mention.is_optional || self.is_fragment;
+            match &mention.reference {
+                Reference::Action(name) | Reference::Scope(name) => {
+                    self.must_exist("unknown-action", "action", name, span, &actions);
+                }
+                Reference::Secret(name)
+                    if of_callback(name).is_some_and(|name| !name.is_empty()) =>
+                {
+                    let name = of_callback(name).unwrap_or_default();
+                    let signals: Vec<Name> = self.signals.keys().cloned().collect();
+                    // A signal is found by its exact name.
+                    if !signals.iter().any(|known| **known == *name) && has(&signals, name) {
+                        let what = format!("unknown signal `{name}`");
+                        self.error_with("unknown-signal", span, what, || {
+                            format!(
+                                "the names of signals have a case; known are: {}",
+                                some_of(&signals)
+                            )
+                        });
+                    }
+                    self.must_exist("unknown-signal", "signal", name, span, &signals);
+                }
+                Reference::Items(name) if has(&loops, name) && !has(&self.foreaches, name) => {
+                    let what = format!("`{name}` is not a foreach, so it has no items");
+                    let hint = format!("iterationIndexes('{name}') counts its iterations");
+                    self.error("not-a-foreach", span, what, hint);
+                }
+                Reference::Loop(name) | Reference::Items(name) => {
+                    self.must_exist("unknown-loop", "loop", name, span, &loops);
+                    if F::CONVENTIONS.refuses_early_reads && !mention.is_inside && has(&loops, name)
+                    {
+                        let what = format!("this is not inside of the loop `{name}`");
+                        let hint =
+                            format!("after it, outputs('{name}') has what its iterations gave");
+                        self.error("outside-loop", span, what, &hint);
+                    }
+                }
+                Reference::Input(name) if !inputs.is_empty() => {
+                    self.must_exist("unknown-input", "input", name, span, &inputs);
+                }
+                Reference::Parameter(name) if F::is_deployed_parameter(name) => {}
+                Reference::Parameter(name) => {
+                    if !has(&parameters, name) {
+                        F::lacks_parameter(self, name);
+                    }
+                    self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
+                }
+                Reference::Variable(name) => {
+                    self.may_be_set(name, span, &variables, is_optional);
+                }
+                Reference::State(name) if !workflow.state.is_empty() => {
+                    if !workflow.state.iter().any(|(known, _)| **known == **name) {
+                        self.unknown_state(name, span);
+                    }
+                }
+                Reference::State(name) => match F::CONVENTIONS.declares_variables {
+                    true => self.unknown_state(name, span),
+                    false => self.may_be_set(name, span, &variables, is_optional),
+                },
+                Reference::Item if !mention.is_inside && !self.is_fragment => {
+                    self.outside_of_foreach(span);
+                }
+                Reference::Root(name)
+                    if name == "item"
+                        && !mention.is_inside
+                        && !is_optional
+                        && !has(&variables, name) =>
+                {
+                    self.outside_of_foreach(span);
+                }
+                Reference::Root(name) => {
+                    self.may_be_a_root(name, span, &variables, is_optional);
+                }
+                Reference::LoopMember(member) => {
+                    self.must_be_of_a_loop(member, span, is_optional);
+                }
+                Reference::Input(_)
+                | Reference::Item
+                | Reference::Secret(_)
+                | Reference::Environment(_)
+                | Reference::Anything => {}
+            }
+        }
+        reads
+    }
+
+    fn outside_of_foreach(&mut self, span: Span) {
+        let what = "`item` is known only inside of a foreach, select, query or table";
+        let hint = "name the list: outputs('list')[0], or put the action into the foreach";
+        self.error("outside-loop", span, what, hint);
+    }
+
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.set.contains(&name.to_lowercase())
+    }
+
+    /// Everything that `variables()` could give.
+    fn variables(&self, workflow: &Workflow) -> Vec<Name> {
+        let declared = workflow.variables.iter().map(|(name, _)| name.clone());
+        let mut variables: Vec<Name> = declared.chain(self.made.iter().cloned()).collect();
+        for variable in LOOP_VARIABLES {
+            variables.push(Name::from(variable));
+            for name in &self.loops {
+                variables.push(Name::from(format!("{name}_{variable}")));
+            }
+        }
+        variables
+    }
+
+    /// Jinja: what a loop has for its body and its condition.
+    fn must_be_of_a_loop(&mut self, member: &str, span: Span, is_optional: bool) {
+        if LOOP_MEMBERS.contains(&member) {
+            return;
+        }
+        let what = format!("`loop` has no member `{member}`");
+        let meant = loop_variable(member).and_then(|variable| variable.strip_prefix("loop"));
+        let meant = meant.map(|meant| format!("did you mean `{}`?", meant.to_lowercase()));
+        let hint = meant
+            .or_else(|| did_you_mean(member, LOOP_MEMBERS))
+            .unwrap_or_else(|| format!("its members are {}", LOOP_MEMBERS.join(", ")));
+        match is_optional {
+            true => self.warning("unknown-name", span, what, hint),
+            false => self.error("unknown-name", span, what, hint),
+        }
+    }
+
+    fn must_exist(
+        &mut self,
+        code: &'static str,
+        what: &str,
+        name: &str,
+        span: Span,
+        known: &[Name],
+    ) {
+        if has(known, name) {
+            return;
+        }
+        let message = format!("unknown {what} `{name}`");
+        self.error_with(code, span, message, || {
+            did_you_mean(name, known).unwrap_or_else(|| {
+                if known.is_empty() {
+                    format!("this file has no {what}")
+                } else {
+                    format!("known are: {}", some_of(known))
+                }
+            })
+        });
+    }
+
+    /// Jinja: a name at the top that is none of ours and no variable.
+    fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
+        if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
+            return;
+        }
+        let message = format!("nothing here is called `{name}`");
+        let own = variables.iter().map(|name| &**name);
+        let near = match self.diagnostics.is_full() {
+            true => None,
+            false => did_you_mean(name, ROOTS.into_iter().chain(own)),
+        };
+        let hint = near.unwrap_or_else(|| {
+            format!("templates read {}, and variables by name", ROOTS.join(", "))
+        });
+        match optional {
+            true => self.warning("unknown-name", span, message, hint),
+            false => self.error("unknown-name", span, message, hint),
+        }
+    }
+
+    /// A variable that nothing can set is an error, unless the template asks first.
+    fn may_be_set(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
+        if has(known, name) {
+            return;
+        }
+        let near = match self.diagnostics.is_full() {
+            true => None,
+            false => did_you_mean(name, known),
+        };
+        if F::CONVENTIONS.declares_variables {
+            let message = format!("no InitializeVariable makes the variable `{name}`");
+            let hint = near.unwrap_or_else(|| String::from("initialize it before it is used"));
+            self.error("unknown-variable", span, message, hint);
+        } else {
+            let message = format!("nothing in this file sets the variable `{name}`");
+            let of_a_loop = loop_variable(name).filter(|_| !self.loops.is_empty());
+            let near = of_a_loop
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .or(near);
+            let hint = near.unwrap_or_else(|| {
+                String::from("set a value under `variables`, or set it with setVariable")
+            });
+            match optional {
+                true => self.warning("unset-variable", span, message, hint),
+                false => self.error("unset-variable", span, message, hint),
+            }
+        }
+    }
+}
+
+fn some_of(names: &[Name]) -> String {
+    let mut shown: Vec<&str> = names.iter().take(8).map(|name| &**name).collect();
+    if names.len() > shown.len() {
+        shown.push("…");
+    }
+    shown.join(", ")
+}
+
+fn has(known: &[Name], name: &str) -> bool {
+    known.iter().any(|known| known.eq_ignore_ascii_case(name))
+}

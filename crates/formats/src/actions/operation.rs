@@ -1,0 +1,432 @@
+//! `operation`: a request that starts a long operation, a loop that polls until it has ended, and a request for its
+//! result (docs/reference/loom.md). The loop is an ordinary one: `status` shows it, and a crash repeats no start.
+
+use super::action_fields::{ActionFields, Body};
+use super::loops::{requested_delay, server_delay};
+use super::request::HttpRequest;
+use super::retry::default_retry;
+use super::{ActionReader, Format};
+use crate::builder::{call, expression, looped, nothing, object, only, step, text, when};
+use crate::reader::Reader;
+use std::sync::Arc;
+use windlass_expression::{Binding, Condition, Template};
+use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workflow};
+use windlass_model::model::{Expect, Name, OnLimit, OnMissing, RATE, RetryOn, Sleep, Test};
+use windlass_source::source::{Entry, Kind};
+
+/// The maximum number of requests about an operation: its timeout ends it before.
+const POLLS: u64 = 1_000_000;
+
+/// The number of requests about an operation of which a 404 may say that it is not known yet.
+const EARLY_CHECKS: u32 = 3;
+
+/// The member `operation` of the last answer.
+const STATE: &str = "((last or start).get('operation') or {})";
+/// Where the last answer came from.
+const URL: &str = "(last or start).get('url')";
+/// Where the result is, if an answer names it.
+const RESULT: &str = "((last.get('operation') or {}).get('result') \
+                      or (start.get('operation') or {}).get('result') or none) if last else none";
+
+/// Whether an operation was started and has not ended: neither well, nor by an answer that says that it failed.
+const RUNS: &str = "start and start.status == 'Succeeded' and not (poll and poll.status == 'Succeeded') \
+                    and not (status and status.error and status.error.kind == 'operation')";
+
+/// The names of the actions that an `operation` consists of.
+struct Names {
+    start: Name,
+    wait: Name,
+    poll: Name,
+    status: Name,
+    fetch: Name,
+    result: Name,
+}
+
+impl Names {
+    fn of(operation: &Name) -> Self {
+        let made = |what: &str| part_of(operation, what);
+        Self {
+            start: made("start"),
+            wait: made("wait"),
+            poll: made("poll"),
+            status: made("status"),
+            fetch: made("fetch"),
+            result: made("result"),
+        }
+    }
+
+    fn all(&self) -> [&Name; 6] {
+        [
+            &self.start,
+            &self.wait,
+            &self.poll,
+            &self.status,
+            &self.fetch,
+            &self.result,
+        ]
+    }
+
+    /// The value of an expression that reads the output of the start as `start`, the last answer about the operation as
+    /// `last`, and that of the result as `fetched`; null as long as there is none.
+    fn read(&self, reader: &Reader<'_>, of: &str) -> Template {
+        self.read_with(
+            reader,
+            of,
+            Template::binding(Binding::Outputs(self.status.clone())),
+        )
+    }
+
+    /// The same in the loop, where the last answer is that of the iteration before.
+    fn read_in_loop(&self, reader: &Reader<'_>, of: &str) -> Template {
+        let previous = Binding::Previous(self.status.clone(), Some(self.poll.clone()));
+        self.read_with(reader, of, Template::binding(previous))
+    }
+
+    /// Whether a request about the operation that failed is repeated. Some servers know an operation only a little after
+    /// they have named it; later, a 404 says that it is gone.
+    fn repeat_condition(&self, reader: &Reader<'_>) -> Option<Condition> {
+        let names = [
+            (
+                Name::from("status"),
+                Template::binding(Binding::Record(self.status.clone())),
+            ),
+            (
+                Name::from("check"),
+                Template::binding(Binding::Iteration(self.poll.clone())),
+            ),
+        ];
+        let again = format!("status.error.code != '404' or check <= {EARLY_CHECKS}");
+        let scoped = Binding::Scoped(Arc::from(names), expression(reader, &again));
+        Condition::from_template(Template::binding(scoped)).ok()
+    }
+
+    fn read_with(&self, reader: &Reader<'_>, of: &str, last: Template) -> Template {
+        let output = |of: &Name| Template::binding(Binding::Outputs(of.clone()));
+        let names = [
+            (Name::from("start"), output(&self.start)),
+            (Name::from("last"), last),
+            (Name::from("fetched"), output(&self.result)),
+        ];
+        Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
+    }
+}
+
+/// The name of an action that is part of the action of an author.
+pub(crate) fn part_of(action: &Name, what: &str) -> Name {
+    Name::from(format!("{action}.{what}"))
+}
+
+impl<F: Format> ActionReader<'_, F> {
+    pub(super) fn operation(&mut self, act: &mut ActionFields<'_>) -> Body {
+        let names = Names::of(&act.name);
+        for name in names.all() {
+            self.declare(name, act.span);
+        }
+        let status = act.fields.non_null(self, "status");
+        let result = act.fields.non_null(self, "result");
+        let done = act.fields.non_null(self, "done");
+        let failed = act.fields.non_null(self, "failed");
+        let limit = act.fields.non_null(self, "limit");
+        let delay = act.fields.non_null(self, "delay");
+        let cancel = act.fields.non_null(self, "cancel");
+        let (count, timeout) = (self.max_polls(), self.timeout.clone());
+        let (count, timeout) = match limit {
+            Some(entry) => self.limit(entry, count, timeout),
+            None => (count, timeout),
+        };
+        let delay = match delay {
+            Some(entry) => self.delay(entry, &names.poll),
+            None => server_delay(&names.poll),
+        };
+        let HttpRequest {
+            members: first_inputs,
+            attempt_timeout,
+            retry,
+            output: _,
+        } = self.request(act, "POST");
+        // What the author says about the operation, its answers need not say.
+        let starts = match status {
+            Some(_) => Template::object(first_inputs.clone()),
+            None => with_step(Template::object(first_inputs.clone()), "start"),
+        };
+        let request = |inputs: Template| {
+            StepKind::Call(Call {
+                attempt_timeout: attempt_timeout.clone(),
+                ..call("http", inputs)
+            })
+        };
+        let mut start = step(names.start.clone(), "http", request(starts), act.span);
+        start.retry = retry;
+
+        if let Some(entry) = cancel {
+            let cancel = self.cancel_request(entry, &names, &first_inputs);
+            let asks = [&names.poll, &names.status];
+            self.cancel_at_end(act, &names.start, asks, request(cancel));
+            self.cancels.push((act.name.clone(), act.span));
+        }
+        let asks = match status {
+            Some(entry) => self.operation_request(entry, &first_inputs),
+            None => follow(
+                &first_inputs,
+                get(),
+                names.read_in_loop(self, &format!("{STATE}.get('address') or {URL}")),
+                names.read_in_loop(self, URL),
+            ),
+        };
+        let mut ask = step(
+            names.status.clone(),
+            "http",
+            request(match done {
+                Some(_) => with_step(asks, "check"),
+                None => with_step(asks, "status"),
+            }),
+            act.span,
+        );
+        ask.retry = Some(RetryPolicy {
+            on: vec![RetryOn::Transient, RetryOn::Code(404)],
+            when: names.repeat_condition(self),
+            ..default_retry(true, act.span)
+        });
+        let failed = failed.and_then(|entry| self.condition(entry));
+        ask.expect = failed.map(Expect::NotFailed);
+
+        let condition_text = match done {
+            Some(entry) => entry.value.as_str().unwrap_or_default().to_owned(),
+            None => String::from("the operation has ended"),
+        };
+        let is_done = done.and_then(|entry| self.condition(entry));
+        let test = match is_done {
+            Some(_) => Test::After,
+            None => Test::Before,
+        };
+        let ended =
+            Condition::from_template(names.read(self, &format!("{STATE}.get('done') == true")));
+        let ended = is_done.or(ended.ok()).unwrap_or_else(Condition::never);
+        let poll = Loop {
+            test,
+            condition_text,
+            timeout: Some(timeout),
+            delay,
+            on_missing: OnMissing::Wait,
+            on_limit: OnLimit::Fail,
+            on_timeout: OnLimit::Fail,
+            ..looped(ended, count, only(ask))
+        };
+
+        let mut steps = vec![start];
+        if let Some(wait) = requested_delay("outputs", &names.start) {
+            let wait = StepKind::Wait(Sleep::For(wait));
+            steps.push(step(names.wait.clone(), "wait", wait, act.span));
+        }
+        steps.push(step(
+            names.poll.clone(),
+            "until",
+            StepKind::Loop(Box::new(poll)),
+            act.span,
+        ));
+        steps.extend(self.operation_result(act, result, &names, &first_inputs, &request));
+        let part = |name: &str, of: &str| (text(name), names.read(self, of));
+        let output = vec![
+            part("statusCode", "(fetched or last or start).statusCode"),
+            part("headers", "(fetched or last or start).headers"),
+            part(
+                "body",
+                &format!(
+                    "fetched.body if fetched else {STATE}.get('response') or (last or start).body"
+                ),
+            ),
+        ];
+        Body {
+            output: Some(Template::object(output)),
+            ..StepKind::Block(Block::Sequence(steps)).into()
+        }
+    }
+
+    /// The number of requests about an operation that its timeout does not end.
+    pub(crate) fn max_polls(&self) -> Template {
+        let count = i64::try_from(self.max_count.min(POLLS)).unwrap_or(1);
+        Template::constant(count.into())
+    }
+
+    /// The inputs of a request about the operation, or its address alone. It counts against the rate of the action
+    /// unless it names another one.
+    fn operation_request(
+        &mut self,
+        entry: &Entry,
+        first_inputs: &[(Template, Template)],
+    ) -> Template {
+        let given = self.template(&entry.value);
+        let inputs = match &entry.value.kind {
+            Kind::Object(_) => given,
+            _ => object([("uri", given)]),
+        };
+        if let Some(own) = entry.value.get(RATE) {
+            let _ = self.rate_name(own);
+            return inputs;
+        }
+        let rate = first_inputs.iter().filter(|(key, _)| is_key(key, RATE));
+        inputs.with_members(rate.cloned().collect())
+    }
+
+    /// The request that cancels the operation. An address alone is at the server of the action.
+    fn cancel_request(
+        &mut self,
+        entry: &Entry,
+        names: &Names,
+        first_inputs: &[(Template, Template)],
+    ) -> Template {
+        let post = (text("method"), text("POST"));
+        match &entry.value.kind {
+            Kind::Object(_) => {
+                let inputs = self.operation_request(entry, first_inputs);
+                match entry.value.get("method") {
+                    Some(_) => inputs,
+                    None => inputs.with_members(vec![post]),
+                }
+            }
+            // Authors read it from the answer of the start.
+            _ => {
+                let base = names.read(self, "start.get('url')");
+                follow(first_inputs, post, self.template(&entry.value), base)
+            }
+        }
+    }
+
+    /// Sends a request at the end of the run, if something was started and has not ended: neither what waits for its end,
+    /// nor by an answer that says so.
+    pub(crate) fn cancel_at_end(
+        &mut self,
+        act: &ActionFields<'_>,
+        start: &Name,
+        [poll, status]: [&Name; 2],
+        request: StepKind,
+    ) {
+        let [cancel, cancels] = ["cancel", "cleanup"].map(|what| part_of(&act.name, what));
+        for name in [&cancel, &cancels] {
+            self.declare(name, act.span);
+        }
+        let record = |of: &Name| Template::binding(Binding::Record(of.clone()));
+        let records = [
+            (Name::from("start"), record(start)),
+            (Name::from("poll"), record(poll)),
+            (Name::from("status"), record(status)),
+        ];
+        let scoped = Binding::Scoped(Arc::from(records), expression(self, RUNS));
+        let runs = Condition::from_template(Template::binding(scoped));
+        let mut send = step(cancel, "http", request, act.span);
+        send.retry = Some(default_retry(true, act.span));
+        // Its failure is in its record, and changes nothing else.
+        send.catch = Some(nothing());
+        let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
+        self.cleanup.push(step(cancels, "if", kind, act.span));
+    }
+
+    /// Refuses `cancel` where the end of the run does not know which operations have not ended.
+    pub(super) fn check_cancels(&mut self, workflow: &Workflow) {
+        let cancels = std::mem::take(&mut self.cancels);
+        let [body, endings @ ..] = workflow.blocks();
+        let mut found = Vec::new();
+        find_repeated(body, None, &mut found);
+        for ending in endings {
+            find_repeated(ending, Some("`on_failure` and `on_finish`"), &mut found);
+        }
+        for (name, span) in cancels {
+            let place = found.iter().find(|(step, _)| **step == name);
+            let Some((_, place)) = place else { continue };
+            let what = format!("`cancel` of `{name}` does not work in {place}");
+            let hint = "it is sent at the end of the run, which knows one start of the operation: \
+                        put the operation outside, or in a workflow of its own";
+            self.error("not-supported", span, what, hint);
+        }
+    }
+
+    /// The request for the result, if there is an address for it.
+    fn operation_result(
+        &mut self,
+        act: &ActionFields<'_>,
+        entry: Option<&Entry>,
+        names: &Names,
+        first_inputs: &[(Template, Template)],
+        request: &dyn Fn(Template) -> StepKind,
+    ) -> Option<Step> {
+        let (inputs, is_there) = match entry {
+            Some(entry) if entry.value.as_str() == Some("none") => return None,
+            Some(entry) => (self.operation_request(entry, first_inputs), None),
+            None => {
+                let inputs = follow(
+                    first_inputs,
+                    get(),
+                    names.read(self, RESULT),
+                    names.read(self, URL),
+                );
+                let is_there = names.read(self, &format!("({RESULT}) is not none"));
+                (inputs, Some(is_there))
+            }
+        };
+        let inputs = with_step(inputs, "result");
+        let mut fetch = step(names.result.clone(), "http", request(inputs), act.span);
+        fetch.retry = Some(default_retry(true, act.span));
+        Some(match is_there {
+            None => fetch,
+            Some(is_there) => {
+                let condition = Condition::from_template(is_there);
+                let condition = condition.unwrap_or_else(|_| Condition::never());
+                let kind = when(condition, only(fetch));
+                step(names.fetch.clone(), "if", kind, act.span)
+            }
+        })
+    }
+}
+
+/// Inputs whose output says how far the operation is.
+fn with_step(inputs: Template, step: &str) -> Template {
+    inputs.with_members(vec![(text("operation"), text(step))])
+}
+
+/// Whether the name of a member is a key.
+fn is_key(name: &Template, key: &str) -> bool {
+    name.as_constant().and_then(|name| name.as_str()) == Some(key)
+}
+
+fn get() -> (Template, Template) {
+    (text("method"), text("GET"))
+}
+
+/// The steps in a block that are done more often than once, or apart from the others, and in what.
+pub(crate) fn find_repeated<'w>(
+    block: &'w Block,
+    place: Option<&'static str>,
+    found: &mut Vec<(&'w Name, &'static str)>,
+) {
+    for step in block.steps() {
+        let retried = step.retry.as_ref().map(|_| "a retry");
+        let around = match &step.kind {
+            StepKind::Loop(_) => Some("a loop"),
+            StepKind::ForEach(_) => Some("a foreach"),
+            StepKind::Parallel { isolated: true, .. } => Some("a branch with its own variables"),
+            _ => None,
+        };
+        let own = place.or(retried);
+        found.extend(own.map(|place| (&step.name, place)));
+        for inner in step.blocks() {
+            find_repeated(inner, own.or(around), found);
+        }
+    }
+}
+
+/// The inputs of a request to an address, with the credentials of the first request if it leads to the same server.
+fn follow(
+    first_inputs: &[(Template, Template)],
+    method: (Template, Template),
+    address: Template,
+    base: Template,
+) -> Template {
+    let copied = ["uri", "headers", "authentication", "tls", RATE];
+    let is_copied = |name: &Template| copied.iter().any(|key| is_key(name, key));
+    let copied = first_inputs.iter().filter(|(name, _)| is_copied(name));
+    let mut members: Vec<(Template, Template)> = copied.cloned().collect();
+    members.push(method);
+    members.push((text("page"), address));
+    members.push((text("page_base"), base));
+    Template::object(members)
+}

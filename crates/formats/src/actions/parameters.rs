@@ -1,0 +1,200 @@
+//! The parameters and outputs of a definition, also of a Loom file in its form.
+
+use super::settings::Settings;
+use super::{ActionReader, Format, places};
+use crate::arm::first_value;
+use windlass_expression::{Object, Template, Value};
+use windlass_model::hir::{Outputs, Workflow};
+use windlass_model::model::Name;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_source::source::{Entry, Kind, Node};
+
+/// The parameters that a deployment gives to every definition.
+pub(crate) const DEPLOYED_PARAMETERS: [&str; 2] = ["$connections", "$authentication"];
+
+fn is_secure(declared: &Entry) -> bool {
+    let kind = declared.value.get_any_case("type").and_then(Node::as_str);
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("secure"))
+}
+
+impl<F: Format> ActionReader<'_, F> {
+    /// `outputs: {name: {type, value}}`.
+    pub(crate) fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
+        let members: Vec<(Template, Template)> = entry
+            .value
+            .entries()
+            .unwrap_or_default()
+            .iter()
+            .map(|entry| {
+                let name = Template::constant(Value::text(entry.key.as_str()));
+                let value = entry.value.get_any_case("value").unwrap_or(&entry.value);
+                (name, self.template(value))
+            })
+            .collect();
+        if !members.is_empty() {
+            workflow.outputs = Outputs::Template(Template::object(members));
+            workflow.places.outputs = places(entry);
+        }
+    }
+
+    /// The value of every parameter: from a file, from next to the definition, or its default. In a
+    /// Standard app, the app's file declares parameters, too.
+    pub(crate) fn parameters(
+        &mut self,
+        declared: Option<&Entry>,
+        nearby: Option<&Node>,
+        settings: &Settings<'_>,
+        deployed: bool,
+    ) -> Vec<(Name, Value)> {
+        let entries = declared
+            .and_then(|entry| entry.value.entries())
+            .unwrap_or_default();
+        let mut found = Vec::new();
+        let mut secure: Vec<&Entry> = Vec::new();
+        for entry in entries {
+            let file = settings.parameter(&entry.key);
+            let given = nearby.and_then(|values| {
+                let value = values.get_any_case(&entry.key)?;
+                value.get_any_case("value")
+            });
+            let default = entry.value.get_any_case("defaultValue");
+            // What is given to a template are values of its own parameters.
+            let value = match deployed {
+                true => given.or(default).or(file),
+                false => file.or(given).or(default),
+            };
+            let Some(node) = value else {
+                self.without_value(entry);
+                // It is there all the same, for those that refer to it.
+                found.push((Name::from(entry.key.as_str()), Value::Null));
+                continue;
+            };
+            let node = self.with_settings(node, settings, true);
+            self.check_parameter(entry, &node);
+            if is_secure(entry) && !matches!(node.kind, Kind::Null) {
+                secure.push(entry);
+            }
+            let value = match is_secure(entry) {
+                true => node.to_value().secure(),
+                false => node.to_value(),
+            };
+            found.push((Name::from(entry.key.as_str()), value));
+        }
+        self.secure_values(&secure);
+        for given in DEPLOYED_PARAMETERS {
+            if !found
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(given))
+            {
+                found.push((Name::from(given), Value::object(Object::new())));
+            }
+        }
+        let is_declared = |name: &str| {
+            let mut entries = entries.iter();
+            entries.any(|entry| entry.key.eq_ignore_ascii_case(name))
+        };
+        for (values, _) in &settings.parameters {
+            for given in values.entries().unwrap_or_default() {
+                let known = found
+                    .iter()
+                    .any(|(name, _)| name.eq_ignore_ascii_case(&given.key));
+                if let Some(value) = given.value.get_any_case("value").filter(|_| !known) {
+                    let value = self.with_settings(value, settings, true);
+                    let value = match is_secure(given) {
+                        true => value.to_value().secure(),
+                        false => value.to_value(),
+                    };
+                    found.push((Name::from(given.key.as_str()), value));
+                }
+            }
+        }
+        let files = settings
+            .parameters
+            .iter()
+            .filter(|(_, strict)| *strict && !deployed);
+        for values in files.map(|(values, _)| *values).chain(nearby) {
+            for given in values.entries().unwrap_or_default() {
+                let own = ["$schema", "contentVersion"].contains(&given.key.as_str());
+                if !is_declared(&given.key) && !own {
+                    let what = format!("unknown parameter `{}` of the definition", given.key);
+                    let names = entries.iter().map(|entry| entry.key.as_str());
+                    let hint = did_you_mean(&given.key, names)
+                        .unwrap_or_else(|| String::from("the value is not used"));
+                    self.warning("unknown-parameter", given.key_span, what, hint);
+                } else if !own {
+                    self.check_member(given);
+                }
+            }
+        }
+        found
+    }
+
+    /// Warns once of values that are hidden, but stored with the file.
+    fn secure_values(&mut self, secure: &[&Entry]) {
+        let Some(first) = secure.first() else { return };
+        let names: Vec<String> = secure
+            .iter()
+            .map(|entry| format!("`{}`", entry.key))
+            .collect();
+        let (parameters, are, have) = match secure.len() {
+            1 => ("the parameter", "is", "has its value"),
+            _ => ("the parameters", "are", "has their values"),
+        };
+        let what = format!(
+            "{parameters} {} {are} hidden from every view, but the store contains the file that \
+             {have}",
+            names.join(", ")
+        );
+        let hint = "leave it out and write @secret('NAME') where it is used";
+        self.warning("secure-value", first.key_span, what, hint);
+    }
+
+    fn without_value(&mut self, declared: &Entry) {
+        // A deployment gives them, and connectors have handlers here.
+        if declared.key.eq_ignore_ascii_case("$connections")
+            || declared.key.eq_ignore_ascii_case("$authentication")
+        {
+            return;
+        }
+        let value = first_value(&declared.key, &declared.value);
+        self.wanted
+            .parameter(&mut self.reader, &declared.key, declared.key_span, value);
+    }
+
+    fn check_parameter(&mut self, declared: &Entry, value: &Node) {
+        let kind = declared.value.get_any_case("type").and_then(Node::as_str);
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        let (fits, wanted) = match (kind.as_str(), &value.kind) {
+            (_, Kind::Null) => (true, ""),
+            ("string" | "securestring", kind) => (matches!(kind, Kind::String(_)), "text"),
+            ("int", kind) => (matches!(kind, Kind::Int(_)), "a whole number"),
+            ("float", kind) => (matches!(kind, Kind::Int(_) | Kind::Float(_)), "a number"),
+            ("bool", kind) => (matches!(kind, Kind::Bool(_)), "true or false"),
+            ("array", kind) => (matches!(kind, Kind::Array(_)), "a list"),
+            ("object" | "secureobject", kind) => (matches!(kind, Kind::Object(_)), "a map"),
+            _ => (true, ""),
+        };
+        let what = format!("the parameter `{}`", declared.key);
+        if !fits {
+            let hint = "the value must be of the declared type";
+            self.wrong_type(value, &what, wanted, hint);
+        }
+        let Some(Kind::Array(allowed)) = declared
+            .value
+            .get_any_case("allowedValues")
+            .map(|node| &node.kind)
+        else {
+            return;
+        };
+        let given = value.to_value();
+        if !allowed.iter().any(|allowed| allowed.to_value() == given) {
+            let shown: Vec<String> = allowed
+                .iter()
+                .map(|node| node.to_value().to_json())
+                .collect();
+            let hint = format!("allowed are: {}", shown.join(", "));
+            let what = format!("{what} cannot be {}", given.to_json());
+            self.error("not-allowed", value.span, what, hint);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether an action reads one that runs after it, which never has anything to give, or at the same time,
+//! which may not have anything yet.
+
+use super::action_fields::OrderedStep;
+use super::lint::step_names;
+use super::{ActionReader, Format};
+use std::collections::BTreeMap;
+use windlass_expression::Reference;
+use windlass_model::hir::StepKind;
+use windlass_source::source::Span;
+
+impl<F: Format> ActionReader<'_, F> {
+    /// Reports it for the actions of one scope; `follows` says of two of them whether the first runs
+    /// after the second. Where the format does not refuse it, a template may check first.
+    pub(super) fn reads_out_of_order(
+        &mut self,
+        placed: &[OrderedStep],
+        follows: impl Fn(usize, usize) -> bool,
+    ) {
+        let mut inside = BTreeMap::new();
+        for (index, placed) in placed.iter().enumerate() {
+            inside.insert(placed.step.name.to_lowercase(), index);
+            for block in placed.step.blocks() {
+                step_names(block, &mut |name| {
+                    inside.insert(name, index);
+                });
+            }
+        }
+        let mut made: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, placed) in placed.iter().enumerate() {
+            if F::CONVENTIONS.declares_variables
+                && placed.step.label.eq_ignore_ascii_case("InitializeVariable")
+            {
+                let StepKind::Assign(assign) = &placed.step.kind else {
+                    continue;
+                };
+                for assignment in &assign.assignments {
+                    let makers = made.entry(assignment.variable.to_lowercase());
+                    makers.or_default().push(index);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        let mut selves = Vec::new();
+        for (index, own) in placed.iter().enumerate() {
+            for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
+                let (name, makers): (&String, &[usize]) = match &mention.reference {
+                    Reference::Action(name) | Reference::Scope(name) => {
+                        let read = inside.get(&name.to_lowercase());
+                        (name, read.map(std::slice::from_ref).unwrap_or_default())
+                    }
+                    Reference::Variable(name) | Reference::State(name) => {
+                        let makers = made.get(&name.to_lowercase());
+                        (name, makers.map(Vec::as_slice).unwrap_or_default())
+                    }
+                    _ => continue,
+                };
+                // What is inside of an action may read it.
+                let is_whole = own.step.blocks().is_empty();
+                if F::CONVENTIONS.refuses_early_reads
+                    && is_whole
+                    && matches!(mention.reference, Reference::Action(_))
+                    && name.eq_ignore_ascii_case(&own.step.name)
+                {
+                    selves.push((mention.span, own.step.name.clone()));
+                }
+                let ran = |read: &usize| *read == index || follows(index, *read);
+                if let Some(read) = makers.first()
+                    && !makers.iter().any(ran)
+                {
+                    let (own, later) = (&own.step.name, follows(*read, index));
+                    let before = placed.get(*read).map_or("", |read| &*read.step.name);
+                    found.push((mention.span, later, name.clone(), own.clone(), before));
+                }
+            }
+        }
+        for (span, name) in selves {
+            let what = format!("`{name}` reads itself, and has no outputs by then");
+            let hint = "read an action that runs before it";
+            self.error("self-reference", span, what, hint);
+        }
+        for (span, later, name, own, before) in found {
+            let (code, what, hint) = match later {
+                true => (
+                    "runs-later",
+                    format!("`{name}` runs after `{own}`, which reads it"),
+                    String::from("let the one that reads run later, or read another action"),
+                ),
+                false => (
+                    "not-ordered",
+                    format!("`{own}` reads `{name}`, which may not have run by then"),
+                    format!("for example runAfter: {{ {before}: [Succeeded] }}"),
+                ),
+            };
+            match F::CONVENTIONS.refuses_early_reads {
+                true => self.error(code, span, what, hint),
+                false => self.warning(code, span, what, hint),
+            }
+        }
+    }
+}
+
+/// Whether one action of a DAG runs after another; `before` are the predecessors of each.
+pub(super) fn follows(before: &[Vec<(usize, Span)>], later: usize, earlier: usize) -> bool {
+    let mut seen = vec![false; before.len()];
+    let mut open = vec![later];
+    while let Some(at) = open.pop() {
+        for (next, _) in before.get(at).into_iter().flatten() {
+            if *next == earlier {
+                return true;
+            }
+            if let Some(seen) = seen.get_mut(*next)
+                && !std::mem::replace(seen, true)
+            {
+                open.push(*next);
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,248 @@
+//! What lies next to a definition: values of parameters, connections and app settings of a Standard
+//! app, and which workflow of several is meant. Each file is known by its shape.
+
+use super::{ActionReader, Format};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expression::Value;
+use windlass_source::source::{Entry, Kind, Node, Span};
+
+/// How an app setting is read.
+const CALL: &str = "appsetting(";
+
+/// Which connections an action names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ConnectionKind {
+    /// `$connections`, `connectionReferences`, `managedApiConnections`.
+    Managed,
+    Function,
+    ServiceProvider,
+    ApiManagement,
+}
+
+/// The parts of a connections file, where the name of what is connected lies in each, and its kind.
+const CONNECTIONS: [(&str, &str, ConnectionKind); 4] = [
+    ("managedApiConnections", "api", ConnectionKind::Managed),
+    ("functionConnections", "function", ConnectionKind::Function),
+    (
+        "serviceProviderConnections",
+        "serviceProvider",
+        ConnectionKind::ServiceProvider,
+    ),
+    (
+        "apiManagementConnections",
+        "apiId",
+        ConnectionKind::ApiManagement,
+    ),
+];
+
+/// The files next to a definition; of each kind, the first one counts.
+#[derive(Default)]
+pub(crate) struct Settings<'n> {
+    /// Maps from parameters to `{value}`; with each, whether all of its names must be known.
+    pub parameters: Vec<(&'n Node, bool)>,
+    values: Vec<&'n Node>,
+    connections: Vec<&'n Node>,
+    /// Which of several workflows is meant.
+    pub workflow: Option<&'n str>,
+}
+
+impl<'n> Settings<'n> {
+    /// Sorts files by what they hold. `strict` says whether a file is for this definition alone.
+    pub fn of(files: impl IntoIterator<Item = (&'n Node, bool)>) -> Self {
+        let mut settings = Self::default();
+        for (node, strict) in files {
+            let is_connections = CONNECTIONS.iter().any(|(key, ..)| node.get(key).is_some());
+            if let Some(values) = node.get("Values") {
+                settings.values.push(values);
+            } else if is_connections {
+                settings.connections.push(node);
+            } else if let Some(name) = node.get("workflow").and_then(Node::as_str) {
+                settings.workflow = Some(name);
+            } else {
+                let values = node.get_any_case("parameters").unwrap_or(node);
+                settings.parameters.push((values, strict));
+            }
+        }
+        settings
+    }
+
+    /// The value of a parameter, wherever it is given.
+    pub fn parameter(&self, name: &str) -> Option<&'n Node> {
+        let mut files = self.parameters.iter();
+        files.find_map(|(values, _)| values.get_any_case(name)?.get_any_case("value"))
+    }
+
+    /// What each connection leads to, by the connection's name in lower case.
+    pub fn connected(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        for node in &self.connections {
+            for (part, inside, _) in CONNECTIONS {
+                let entries = node.get(part).and_then(Node::entries);
+                for entry in entries.unwrap_or_default() {
+                    let led = entry.value.get_any_case(inside);
+                    let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
+                    found.extend(id.map(|id| (entry.key.to_lowercase(), last(id))));
+                }
+            }
+        }
+        found
+    }
+
+    /// The names of the connections of each kind; none where no file of connections is there.
+    pub fn connections(&self) -> BTreeMap<ConnectionKind, BTreeSet<String>> {
+        let mut found = BTreeMap::new();
+        for node in &self.connections {
+            for (part, _, kind) in CONNECTIONS {
+                let entries = node.get(part).and_then(Node::entries).unwrap_or_default();
+                let entries = entries
+                    .iter()
+                    .filter(|entry| entry.value.entries().is_some());
+                let names = entries.map(|entry| entry.key.to_lowercase());
+                let known: &mut BTreeSet<String> = found.entry(kind).or_default();
+                known.extend(names);
+            }
+        }
+        found
+    }
+
+    fn setting(&self, name: &str) -> Option<&'n str> {
+        let mut values = self.values.iter();
+        values.find_map(|values| values.get_any_case(name)?.as_str())
+    }
+}
+
+/// A connections file with nothing but what each connection leads to.
+pub(crate) fn connections_only(node: &Node) -> Value {
+    let parts = CONNECTIONS.iter().filter_map(|(part, inside, _)| {
+        let entries = node.get(part)?.entries()?.iter();
+        let connections = entries.filter_map(|entry| {
+            // A connection without a value is none, and one that leads nowhere known is one all the same.
+            entry.value.entries()?;
+            let led = entry.value.get_any_case(inside);
+            let id = led.and_then(|led| led.get_any_case("id").unwrap_or(led).as_str());
+            let id = id.map(|id| Value::from_pairs([("id", Value::text(id))]));
+            let id = id.map(|id| (*inside, id));
+            Some((entry.key.as_str(), Value::from_pairs(id)))
+        });
+        Some((*part, Value::from_pairs(connections)))
+    });
+    Value::from_pairs(parts)
+}
+
+/// The last part of an id: `office365` of `/…/managedApis/office365`.
+pub(crate) fn last(id: &str) -> String {
+    let id = id.trim_end_matches(['/', ']', ')', '\'', '"']);
+    id.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// The app settings that a text reads.
+pub(crate) fn settings_in(text: &str, found: &mut BTreeSet<String>) {
+    let mut rest = text;
+    while let Some((_, call)) = split_call(rest) {
+        if let Some((name, _)) = argument(call) {
+            found.insert(name.to_owned());
+        }
+        rest = call;
+    }
+}
+
+/// The text before a call, and the text after its opening bracket.
+fn split_call(text: &str) -> Option<(&str, &str)> {
+    let at = text.to_ascii_lowercase().find(CALL)?;
+    Some((text.get(..at)?, text.get(at + CALL.len()..)?))
+}
+
+/// The name in the brackets, and the text after them.
+fn argument(call: &str) -> Option<(&str, &str)> {
+    let (name, rest) = call.trim_start().strip_prefix('\'')?.split_once('\'')?;
+    Some((name, rest.trim_start().strip_prefix(')')?))
+}
+
+impl<F: Format> ActionReader<'_, F> {
+    /// The same tree with the values of app settings: in a definition as texts of an expression,
+    /// in a plain value (`bare`) as they are.
+    pub(crate) fn with_settings(
+        &mut self,
+        node: &Node,
+        settings: &Settings<'_>,
+        bare: bool,
+    ) -> Node {
+        let kind = match &node.kind {
+            Kind::String(text) if split_call(&text.text).is_some() => {
+                let text = text.text.clone();
+                return self.text_with_settings(&text, node.span, settings, bare);
+            }
+            Kind::Array(items) => {
+                let items = items
+                    .iter()
+                    .map(|item| self.with_settings(item, settings, bare));
+                Kind::Array(items.collect())
+            }
+            Kind::Object(entries) => {
+                let entries = entries.iter().map(|entry| Entry {
+                    key: entry.key.clone(),
+                    key_span: entry.key_span,
+                    value: self.with_settings(&entry.value, settings, bare),
+                });
+                Kind::Object(entries.collect())
+            }
+            other => other.clone(),
+        };
+        Node {
+            span: node.span,
+            kind,
+        }
+    }
+
+    fn text_with_settings(
+        &mut self,
+        text: &str,
+        span: Span,
+        settings: &Settings<'_>,
+        bare: bool,
+    ) -> Node {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, call)) = split_call(rest) {
+            let Some((name, mut after)) = argument(call) else {
+                break;
+            };
+            let value = settings.setting(name).unwrap_or_else(|| {
+                self.missing_setting(name, span);
+                ""
+            });
+            let whole = before.strip_suffix("@{").zip(after.strip_prefix('}'));
+            let start = out.is_empty() && before == "@" && after.is_empty();
+            match (bare, whole) {
+                (true, Some((before, behind))) => {
+                    out.push_str(before);
+                    out.push_str(value);
+                    after = behind;
+                }
+                (true, None) if start => out.push_str(value),
+                _ => {
+                    out.push_str(before);
+                    out.push_str(&format!("'{}'", value.replace('\'', "''")));
+                }
+            }
+            rest = after;
+        }
+        out.push_str(rest);
+        Node::made(Value::text(out), span)
+    }
+
+    fn missing_setting(&mut self, name: &str, span: Span) {
+        if self.wanted.settings.contains_key(name) {
+            return;
+        }
+        self.wanted
+            .settings
+            .insert(name.to_owned(), Value::text(name));
+        let what = format!("the app setting `{name}` has no value");
+        let hint = format!(
+            "set it in local.settings.json, in a file of --app-settings, or allow it from the \
+             environment with --allow-env {name}"
+        );
+        self.error("missing-setting", span, what, hint);
+    }
+}

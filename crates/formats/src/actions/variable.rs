@@ -1,0 +1,179 @@
+//! The actions that set variables. Their keys are under `inputs` or, where the format allows it, next to the type.
+
+use super::action_fields::ActionFields;
+use super::state::names_its_value;
+use super::{ActionReader, Format};
+use windlass_expression::{Template, Value};
+use windlass_model::hir::{Assign, Assignment, StepKind};
+use windlass_model::model::{AssignOp, InputKind, Name};
+use windlass_source::source::{Entry, Kind, Node};
+
+/// The types of the reference's "Initialize variable"; a float may be whole.
+const TYPES: [(&str, InputKind); 7] = [
+    ("string", InputKind::String),
+    ("integer", InputKind::Integer),
+    ("float", InputKind::Number),
+    ("boolean", InputKind::Boolean),
+    ("bool", InputKind::Boolean),
+    ("array", InputKind::Array),
+    ("object", InputKind::Object),
+];
+
+/// Whether `name` of an action without a key is the name of its variable.
+pub(super) fn names_its_variable(node: &Node) -> bool {
+    let kind = node.get_any_case("type").and_then(Node::as_str);
+    kind.is_some_and(|kind| {
+        kind.to_ascii_lowercase().ends_with("variable") || names_its_value(kind)
+    })
+}
+
+const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";
+
+/// What a variable of a definition holds before it is given a value: an array is empty.
+fn unset(declared: Option<&Entry>) -> Value {
+    let declared = declared.and_then(|entry| entry.value.as_str());
+    match declared.is_some_and(|text| text.eq_ignore_ascii_case("array")) {
+        true => Value::array(Vec::new()),
+        false => Value::Null,
+    }
+}
+
+impl<F: Format> ActionReader<'_, F> {
+    pub(super) fn variable(&mut self, act: &mut ActionFields<'_>, label: &str) -> StepKind {
+        let op = match label {
+            "incrementVariable" => AssignOp::Increment,
+            "decrementVariable" => AssignOp::Decrement,
+            "appendToArrayVariable" => AssignOp::AppendToArray,
+            "appendToStringVariable" => AssignOp::AppendToString,
+            _ => AssignOp::Set,
+        };
+        let hint = match (F::CONVENTIONS.inputs_next_to_type, label) {
+            (true, _) => format!("for example {{ type: {label}, name: status, value: done }}"),
+            (false, "initializeVariable") => String::from(VARIABLES),
+            (false, _) => String::from("for example inputs: { name: status, value: done }"),
+        };
+        let under = act.fields.non_null(self, "inputs");
+        if let Some(entry) = under
+            && label == "initializeVariable"
+            && (entry.value.get_any_case("variables").is_some()
+                || !F::CONVENTIONS.inputs_next_to_type
+                    && entry.value.get_any_case("name").is_none())
+        {
+            return self.initialize(act, &entry.value);
+        }
+        let what = format!("`inputs` of `{}`", act.name);
+        let mut inputs = under.and_then(|entry| self.fields(&entry.value, &what, &hint));
+        let fields = match &mut inputs {
+            Some(fields) => fields,
+            None if under.is_some() => return StepKind::Nothing,
+            None => &mut act.fields,
+        };
+        let variable = fields.required(self, "name", act.span, &hint);
+        let variable = variable.and_then(|entry| Some((self.text(entry, &hint)?, entry)));
+        let value = fields.get("value");
+        let default = match op {
+            AssignOp::Increment | AssignOp::Decrement => Some(Value::Int(1)),
+            _ if label == "initializeVariable" => Some(Value::Null),
+            _ => None,
+        };
+        let template = match (value, default) {
+            (Some(entry), _) => Some(self.template(&entry.value)),
+            (None, Some(default)) => Some(Template::constant(default)),
+            (None, None) => {
+                fields.required(self, "value", act.span, &hint);
+                None
+            }
+        };
+        let declared = match label {
+            "initializeVariable" => fields.get("type"),
+            _ => None,
+        };
+        if let (Some((variable, _)), Some(declared)) = (variable, declared) {
+            self.typed(variable, declared);
+        }
+        if let Some(fields) = inputs {
+            fields.finish(self);
+        }
+        let (Some((variable, entry)), Some(value)) = (variable, template) else {
+            return StepKind::Nothing;
+        };
+        let name = Name::from(variable);
+        match label {
+            "initializeVariable" => F::makes_variable(self, &name, entry.value.span),
+            _ => F::sets_variable(self, &name, label, &value, entry.value.span),
+        }
+        StepKind::Assign(Assign {
+            assignments: vec![Assignment {
+                variable: name,
+                op,
+                value,
+                span: entry.value.span,
+            }],
+            output: None,
+        })
+    }
+
+    /// The declared type, where the format has any: from then on the variable accepts nothing else.
+    fn typed(&mut self, variable: &str, declared: &Entry) -> Option<InputKind> {
+        let kind = self.choice_as("unknown-type", declared, &TYPES, |text| {
+            format!("no variable has the type `{text}`")
+        });
+        let kind = kind.filter(|_| F::CONVENTIONS.declares_variables)?;
+        self.types.push((Name::from(variable), kind));
+        Some(kind)
+    }
+
+    /// `inputs: {variables: [{name, type, value}]}`.
+    fn initialize(&mut self, act: &ActionFields<'_>, inputs: &Node) -> StepKind {
+        let hint = VARIABLES;
+        let mut assignments = Vec::new();
+        let list = inputs.get_any_case("variables");
+        let items = match list.map(|node| (&node.kind, node)) {
+            Some((Kind::Array(items), _)) => items.as_slice(),
+            Some((_, node)) => {
+                self.wrong_type(node, "`variables`", "a list", hint);
+                &[]
+            }
+            None => &[],
+        };
+        for item in items {
+            let Some(mut fields) = self.fields(item, "a variable", hint) else {
+                continue;
+            };
+            let name = fields.required(self, "name", item.span, hint);
+            let name = name.and_then(|entry| self.text(entry, hint));
+            let declared = fields.get("type");
+            fields.allow(&["description"]);
+            let given = fields.get("value");
+            let value = match given {
+                Some(entry) => self.template(&entry.value),
+                None => Template::constant(unset(declared)),
+            };
+            fields.finish(self);
+            let Some(name) = name else { continue };
+            let kind = declared.and_then(|declared| self.typed(name, declared));
+            if let (Some(given), Some(kind), Some(value)) = (given, kind, value.as_constant())
+                && !(value.is_null() || kind.accepts(&value.revealed()))
+            {
+                let what = format!("the value of `{name}`");
+                let hint = "its `type` says so, and the variable accepts nothing else";
+                self.wrong_type(&given.value, &what, kind.described(), hint);
+            }
+            F::makes_variable(self, name, item.span);
+            assignments.push(Assignment {
+                variable: Name::from(name),
+                op: AssignOp::Set,
+                value,
+                span: item.span,
+            });
+        }
+        if assignments.is_empty() {
+            let what = format!("`{}` initializes nothing", act.name);
+            self.error("empty-body", act.span, what, hint);
+        }
+        StepKind::Assign(Assign {
+            assignments,
+            output: None,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! The asynchronous pattern of Logic Apps definitions: a 202 with a `Location` starts a long operation, and a loop asks
+//! there until the answer is another one (Logic Apps reference, "Asynchronous request-response pattern"). All of it is
+//! one action for its author, whose output is the last answer.
+
+use super::LogicApps;
+use crate::actions::ActionReader;
+use crate::actions::HttpRequest;
+use crate::actions::part_of;
+use crate::actions::{ActionFields, option};
+use crate::builder::{call, expression, looped, only, step, text};
+use std::sync::Arc;
+use windlass_expression::{Binding, Condition, Template, Value};
+use windlass_model::hir::{Block, Call, FollowUp, Loop, StepKind};
+use windlass_model::model::{ASYNC_PATTERN, Expect, Name, OnLimit, Sleep};
+
+/// The maximum time of an operation whose action has no `limit.timeout`.
+const TIMEOUT: &str = "P1D";
+
+impl ActionReader<'_, LogicApps> {
+    /// What follows the request of the step `name`, to which its inputs are added; none where the definition switches it off.
+    pub(super) fn asynchronous(
+        &mut self,
+        act: &mut ActionFields<'_>,
+        name: &Name,
+        request: &mut HttpRequest,
+        expect: Option<Expect>,
+    ) -> Option<Box<FollowUp>> {
+        if option(act, "DisableAsyncPattern") {
+            return None;
+        }
+        let answer = || Template::binding(Binding::Outputs(name.clone()));
+        let operation = || answer().part("operation");
+        let [wait, poll] = ["wait", "poll"].map(|what| part_of(name, what));
+        for part in [&wait, &poll] {
+            self.declare(part, act.span);
+        }
+
+        let follow = |value: Template| (text(ASYNC_PATTERN), value);
+        let mut about = request.members.clone();
+        about.push(follow(operation().part("address")));
+        let start = Template::constant(Value::Bool(true));
+        request.members.push(follow(start));
+
+        let runs = "answer is mapping and answer.operation is mapping";
+        let names = [(Name::from("answer"), answer())];
+        let runs = Template::binding(Binding::Scoped(Arc::from(names), expression(self, runs)));
+        let runs = Condition::from_template(runs).unwrap_or_else(|_| Condition::never());
+
+        let sleep = StepKind::Wait(Sleep::For(operation().part("wait")));
+        let mut sleep = step(wait, "wait", sleep, act.span);
+        sleep.anonymous = true;
+        let ask = StepKind::Call(Call {
+            attempt_timeout: request.attempt_timeout.clone(),
+            ..call("http", Template::object(about))
+        });
+        let mut ask = step(name.clone(), "http", ask, act.span);
+        ask.is_repeat = true;
+        ask.expect = expect;
+        ask.retry.clone_from(&request.retry);
+        let body = Block::Sequence(vec![sleep, ask]);
+        let asks = Loop {
+            condition_text: String::from("the operation has ended"),
+            timeout: Some(text(TIMEOUT)),
+            on_limit: OnLimit::Fail,
+            on_timeout: OnLimit::Fail,
+            ..looped(runs.clone().negated(), self.max_polls(), body)
+        };
+        let mut asks = step(poll, "until", StepKind::Loop(Box::new(asks)), act.span);
+        asks.anonymous = true;
+        let block = only(asks);
+        Some(Box::new(FollowUp { when: runs, block }))
+    }
+}

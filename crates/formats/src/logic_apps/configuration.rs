@@ -1,0 +1,78 @@
+//! `operationOptions` and `runtimeConfiguration` of an action.
+
+use super::LogicApps;
+use crate::actions::{ActionReader, member};
+use windlass_model::model::Name;
+use windlass_source::diagnostic::did_you_mean;
+use windlass_source::source::Entry;
+use windlass_value::words;
+
+/// What `operationOptions` may name.
+const OPTIONS: [&str; 11] = words! {
+    Asynchronous DisableAsyncPattern DisableAutomaticDecompression EnableSchemaValidation
+    FailWhenLimitsReached IncludeAuthorizationHeadersInOutputs OptimizedForHighThroughput Sequential
+    SingleInstance SuppressWorkflowHeaders SuppressWorkflowHeadersOnResponse
+};
+const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
+
+impl ActionReader<'_, LogicApps> {
+    /// A misspelt key would change how the action runs without a word.
+    pub(super) fn known_configuration(&mut self, configuration: Option<&Entry>) {
+        let Some(entry) = configuration else { return };
+        let known = [
+            "concurrency",
+            "contentTransfer",
+            "paginationPolicy",
+            "secureData",
+            "staticResult",
+        ];
+        let data = member(entry, "secureData").map(|data| (data, &["properties"][..]));
+        for (part, known) in [(entry, &known[..])].into_iter().chain(data) {
+            let what = format!("`{}`", part.key);
+            if part.value.entries().is_some()
+                && let Some(mut fields) = self.fields(&part.value, &what, SECURE_DATA)
+            {
+                fields.allow(known);
+                fields.finish(self);
+            }
+        }
+    }
+
+    pub(super) fn known_options(&mut self, options: Option<&Entry>) {
+        let Some(entry) = options else { return };
+        let given = entry.value.as_str().unwrap_or_default().split(',');
+        for word in given.map(str::trim).filter(|word| !word.is_empty()) {
+            if !OPTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                let what = format!("unknown operation option `{word}`");
+                let hint = did_you_mean(word, OPTIONS)
+                    .unwrap_or_else(|| format!("it is ignored; known are: {}", OPTIONS.join(", ")));
+                self.warning("unknown-value", entry.value.span, what, hint);
+            }
+        }
+    }
+
+    /// `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.
+    pub(super) fn secure_data(&mut self, configuration: Option<&Entry>, name: &Name) {
+        let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) else {
+            return;
+        };
+        match member(data, "properties") {
+            Some(properties) => self.secures(properties, name, SECURE_DATA),
+            None => {
+                let what = "`secureData` does not say what is secure";
+                self.error("missing-key", data.key_span, what, SECURE_DATA);
+            }
+        }
+    }
+
+    /// Azure reads the further pages of a connector automatically; here they would be missing without a
+    /// message.
+    pub(super) fn pagination(&mut self, configuration: Option<&Entry>) {
+        if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
+            let what = "`paginationPolicy` is not supported here: the handler returns all rows, or one \
+                 page";
+            let hint = "let its handler follow the links, or put it into an Until that does";
+            self.warning("not-supported", policy.key_span, what, hint);
+        }
+    }
+}

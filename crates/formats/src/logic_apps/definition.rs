@@ -1,0 +1,169 @@
+//! What only Logic Apps definitions have: their wrappers, parameters and triggers
+//! (docs/reference/azure.md).
+
+use super::LogicApps;
+use super::trigger::before_all;
+use crate::actions::ActionReader;
+use crate::actions::{ConnectionKind, Settings, last};
+use crate::arm::{self, workflow_resource};
+use windlass_model::hir::{Block, Workflow};
+use windlass_model::model::Name;
+use windlass_source::source::Node;
+
+/// A definition with the values of its parameters next to it.
+struct DefinitionParts<'n> {
+    definition: &'n Node,
+    values: Option<&'n Node>,
+    /// What its connections lead to, as Power Automate exports it.
+    references: Option<&'n Node>,
+    name: Option<&'n str>,
+    /// What people call it.
+    title: Option<&'n str>,
+    location: Option<&'n str>,
+}
+
+impl ActionReader<'_, LogicApps> {
+    /// Reads a definition in any of its wrappers, with what lies next to it.
+    pub(super) fn definition(
+        &mut self,
+        node: &Node,
+        settings: &Settings<'_>,
+        workflow: &mut Workflow,
+    ) {
+        self.format.connected = settings.connected();
+        self.format.connections = settings.connections();
+        for (values, _) in &settings.parameters {
+            for given in values.entries().unwrap_or_default() {
+                if let Some(reference) = given.value.get_any_case("reference") {
+                    let what = format!(
+                        "`{}` is a secret of a key vault, which is not read",
+                        given.key
+                    );
+                    let hint = "set its value in another file with --parameters, or write @secret('NAME') \
+                         where it is used";
+                    self.warning("not-supported", reference.span, what, hint);
+                }
+            }
+        }
+        if node.get("resources").is_none() {
+            return self.unwrapped(node, settings, false, workflow);
+        }
+        let given: Vec<&Node> = settings.parameters.iter().map(|(node, _)| *node).collect();
+        if let Some(resource) = arm::workflow(
+            &mut self.reader,
+            &mut self.wanted,
+            node,
+            &given,
+            settings.workflow,
+        ) {
+            self.unwrapped(&resource, settings, true, workflow);
+        }
+    }
+
+    fn unwrapped(
+        &mut self,
+        node: &Node,
+        settings: &Settings<'_>,
+        deployed: bool,
+        workflow: &mut Workflow,
+    ) {
+        let found = find(node);
+        if let Some(name) = found.name {
+            workflow.name = Name::from(name);
+        }
+        self.connect(&found);
+        let with_settings = self.with_settings(found.definition, settings, false);
+        let found = DefinitionParts {
+            definition: &with_settings,
+            ..found
+        };
+        let what = "the definition";
+        let hint = "a map with `$schema`, `triggers` and `actions`";
+        let definition = found.definition;
+        let Some(mut fields) = self.fields(definition, what, hint) else {
+            return;
+        };
+        fields.allow(&[
+            "$schema",
+            "contentVersion",
+            "staticResults",
+            "description",
+            "metadata",
+            "dialect",
+            "name",
+            "kind",
+        ]);
+        let declared = fields.get("parameters");
+        workflow.parameters = self.parameters(declared, found.values, settings, deployed);
+        let mut guard = None;
+        if let Some(entry) = fields.get("triggers") {
+            let name = &*workflow.name;
+            let title = found.title.unwrap_or(name);
+            let resource = workflow_resource(name, title, found.location);
+            guard = self.trigger(entry, resource, workflow);
+        }
+        // A definition may do nothing.
+        workflow.body = match fields.get("actions") {
+            Some(entry) => self.actions(entry),
+            None => Block::Dag(Vec::new()),
+        };
+        self.clean_up(None, workflow);
+        if let Some(guard) = guard {
+            before_all(guard, &mut workflow.body);
+        }
+        if let Some(entry) = fields.get("outputs") {
+            self.definition_outputs(entry, workflow);
+        }
+        fields.finish(self);
+    }
+
+    /// Records the targets of the connections next to a definition.
+    fn connect(&mut self, found: &DefinitionParts<'_>) {
+        let connections = found.values.and_then(|values| {
+            let connections = values.get_any_case("$connections")?;
+            connections.get_any_case("value")
+        });
+        for connections in [connections, found.references].into_iter().flatten() {
+            let entries = connections.entries().unwrap_or_default();
+            if !entries.is_empty() {
+                let known = self
+                    .format
+                    .connections
+                    .entry(ConnectionKind::Managed)
+                    .or_default();
+                known.extend(entries.iter().map(|entry| entry.key.to_lowercase()));
+            }
+            for entry in connections.entries().unwrap_or_default() {
+                let api = entry.value.get_any_case("api");
+                let id = entry.value.get_any_case("id").and_then(Node::as_str);
+                let name = api.and_then(|api| api.get_any_case("name")?.as_str());
+                let led = id.map(last).or_else(|| name.map(str::to_owned));
+                let led = led.map(|led| (entry.key.to_lowercase(), led));
+                self.format.connected.extend(led);
+            }
+        }
+    }
+}
+
+/// The definition in its wrapper: bare, `{definition, …}`, or `{properties: {definition, …}}`.
+fn find(node: &Node) -> DefinitionParts<'_> {
+    let inner = node.get("properties").unwrap_or(node);
+    match inner.get("definition") {
+        Some(definition) => DefinitionParts {
+            definition,
+            values: inner.get_any_case("parameters"),
+            references: inner.get_any_case("connectionReferences"),
+            name: node.get("name").and_then(Node::as_str),
+            title: inner.get("displayName").and_then(Node::as_str),
+            location: node.get("location").and_then(Node::as_str),
+        },
+        None => DefinitionParts {
+            definition: node,
+            values: None,
+            references: None,
+            name: None,
+            title: None,
+            location: None,
+        },
+    }
+}

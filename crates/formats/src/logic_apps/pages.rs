@@ -1,0 +1,160 @@
+//! The pagination policy of an Http action in Logic Apps ("Get more data, items, or records by using
+//! pagination"): it follows the link to the next page until it has as many rows as were requested,
+//! and returns them all. It becomes a loop, so that no page is read twice after a crash.
+
+use super::LogicApps;
+use crate::actions::ActionReader;
+use crate::actions::HttpRequest;
+use crate::actions::part_of;
+use crate::actions::{ActionFields, Body, member};
+use crate::builder::{call, expression, looped, page_base, step, text};
+use crate::reader::Reader;
+use std::sync::Arc;
+use windlass_expression::{Binding, Condition, Template, Value};
+use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
+use windlass_model::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
+use windlass_value::time::format_duration;
+
+/// Maximum number of pages; with more, it fails.
+const PAGES: u64 = 100_000;
+
+/// Where the link to the next page is in a body.
+const LINKS: [&str; 2] = ["nextLink", "@odata.nextLink"];
+
+impl ActionReader<'_, LogicApps> {
+    /// How many rows an action wants, when it has a pagination policy.
+    pub(super) fn wanted_rows(&mut self, act: &mut ActionFields<'_>) -> Option<Template> {
+        let configuration = act.fields.get("runtimeConfiguration")?;
+        let policy = member(configuration, "paginationPolicy")?;
+        let hint = "for example paginationPolicy: { minimumItemCount: 1000 }";
+        let mut fields = self.fields(&policy.value, "`paginationPolicy`", hint)?;
+        let wanted = fields.required(self, "minimumItemCount", policy.key_span, hint);
+        fields.finish(self);
+        let node = &wanted?.value;
+        match self.whole(node) {
+            Some(count @ 1..) => Some(Template::constant(count.into())),
+            None if self.is_computed(node) => Some(self.template(node)),
+            _ => {
+                self.wrong_type(node, "`minimumItemCount`", "a whole number from 1", hint);
+                None
+            }
+        }
+    }
+
+    pub(super) fn paged(
+        &mut self,
+        act: &mut ActionFields<'_>,
+        wanted: Template,
+        mut request: HttpRequest,
+        timeout: Option<Template>,
+    ) -> Body {
+        let [page, count] = ["page", "rows"].map(|what| part_of(&act.name, what));
+        for name in [&page, &count] {
+            self.declare(name, act.span);
+        }
+        // What is made of a secure value is secure, too.
+        for secure in self.secure.iter_mut().filter(|one| one.step == act.name) {
+            secure.step = page.clone();
+        }
+        let action = act.name.clone();
+        let before = |of: &Name| {
+            let of = Binding::Previous(of.clone(), Some(action.clone()));
+            Template::binding(of)
+        };
+        let outputs = || Template::binding(Binding::Outputs(page.clone()));
+        let next = link(self, &before(&page));
+        // Pages after the first are requested with GET.
+        let later = [
+            (text("method"), text("GET")),
+            (text("body"), Template::constant(Value::Null)),
+        ];
+        let follow_up = self.asynchronous(act, &page, &mut request, Some(Expect::Json));
+        for (key, value) in &mut request.members {
+            if let Some((_, later)) = later.iter().find(|(changed, _)| changed == key) {
+                let first = Binding::First(act.name.clone(), value.clone(), later.clone());
+                *value = Template::binding(first);
+            }
+        }
+        request.members.push((text("page"), next.clone()));
+        request.members.push(page_base(page.clone()));
+        request.members.push((text("parse"), text("json")));
+        let inputs = Template::object(request.members);
+        let asking = StepKind::Call(Call {
+            attempt_timeout: request.attempt_timeout,
+            ..call("http", inputs)
+        });
+        let mut asking = step(page.clone(), "http", asking, act.span);
+        asking.retry = request.retry;
+        // Else the page of a proxy would be a last one without rows.
+        asking.expect = Some(Expect::Json);
+        asking.follow_up = follow_up;
+        let rows = outputs().part("body").part("value");
+        let so_far = [("before", before(&count)), ("rows", rows.clone())];
+        let so_far = scoped(
+            self,
+            so_far,
+            "(before or 0) + (rows | length if rows is sequence and rows is not string else 0)",
+        );
+        let counting = step(
+            count.clone(),
+            "compose",
+            StepKind::Compose(so_far),
+            act.span,
+        );
+        let ends = [
+            ("link", link(self, &outputs())),
+            ("rows", Template::binding(Binding::Outputs(count))),
+            ("wanted", wanted),
+        ];
+        let ends = Condition::from_template(scoped(self, ends, "not link or rows >= wanted"));
+        let keep = |name: &str, take, value| Keep {
+            name: Name::from(name),
+            take,
+            of: page.clone(),
+            value,
+        };
+        let most = Template::constant(i64::try_from(self.max_count.min(PAGES)).unwrap_or(1).into());
+        let body = Block::Sequence(vec![asking, counting]);
+        let spec = Loop {
+            condition_text: String::from("no link to a next page, or a full page of rows"),
+            timeout: Some(text(&format_duration(self.max_timeout))),
+            on_limit: OnLimit::Fail,
+            on_timeout: OnLimit::Fail,
+            keep: vec![
+                keep("first", Take::First, outputs()),
+                keep("rows", Take::All, rows),
+            ],
+            pages: Some(Pages {
+                token: next,
+                on_repeat: OnRepeat::Fail,
+            }),
+            ..looped(ends.unwrap_or_else(|_| Condition::never()), most, body)
+        };
+        let collected = Template::binding(Binding::Root(Name::from("result"))).part("kept");
+        Body {
+            timeout,
+            output: Some(Template::binding(Binding::Paged(
+                collected,
+                LINKS.map(Name::from),
+            ))),
+            ..StepKind::Loop(Box::new(spec)).into()
+        }
+    }
+}
+
+/// The link to the next page; null without one.
+fn link(reader: &Reader<'_>, response: &Template) -> Template {
+    let body = response.clone().part("body");
+    let [plain, odata] = LINKS.map(|name| body.clone().part(name));
+    scoped(
+        reader,
+        [("plain", plain), ("odata", odata)],
+        "plain or odata or none",
+    )
+}
+
+/// The value of an expression with names of its own.
+fn scoped<const N: usize>(reader: &Reader<'_>, names: [(&str, Template); N], of: &str) -> Template {
+    let names = names.map(|(name, value)| (Name::from(name), value));
+    Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
+}

@@ -1,0 +1,146 @@
+//! The trigger of a Logic Apps definition: what a run gets from it, when it fires automatically, and the
+//! conditions without which it would not have fired.
+
+use super::LogicApps;
+use super::recurrence::HINT as RECURRENCE;
+use crate::actions::ActionReader;
+use crate::actions::{member, names_option};
+use crate::builder::{nothing, object, only, step, text};
+use windlass_expression::Value;
+use windlass_model::hir::{After, Block, DagStep, Step, StepKind, Workflow};
+use windlass_model::model::{Missed, Name, Overlap, Schedule, Status, Trigger, When};
+use windlass_source::source::Entry;
+
+/// The code of a run that ends because a condition of its trigger does not hold.
+const CODE: &str = "TriggerConditionNotMet";
+
+/// Puts a step before all others.
+pub(super) fn before_all(guard: Step, body: &mut Block) {
+    let Block::Dag(steps) = body else { return };
+    for first in steps.iter_mut().filter(|one| one.after.is_empty()) {
+        first.after.push(After {
+            name: guard.name.clone(),
+            statuses: vec![Status::Succeeded],
+            span: guard.span,
+        });
+    }
+    steps.insert(
+        0,
+        DagStep {
+            step: guard,
+            after: Vec::new(),
+        },
+    );
+}
+
+impl ActionReader<'_, LogicApps> {
+    /// The first trigger; a run begins as if it had fired. Returns the steps that end a run that it would
+    /// not have started.
+    pub(super) fn trigger(
+        &mut self,
+        entry: &Entry,
+        resource: Value,
+        workflow: &mut Workflow,
+    ) -> Option<Step> {
+        let hint = "for example triggers: { manual: { type: Request, kind: Http } }";
+        let entries = self.map(entry, hint);
+        let names = entries.iter().map(|entry| Name::from(entry.key.as_str()));
+        self.format.triggers = names.collect();
+        if let Some(second) = entries.get(1) {
+            let what = "only the first trigger starts runs";
+            let hint = "the input is taken as what the first trigger delivers";
+            self.warning("second-trigger", second.key_span, what, hint);
+        }
+        let first = entries.first()?;
+        let what = format!("the trigger `{}`", first.key);
+        let mut fields = self.fields(&first.value, &what, hint)?;
+        let label = fields.get("type").and_then(|entry| self.text(entry, hint));
+        self.format.answers = label.map(|label| label.eq_ignore_ascii_case("Request"));
+        if label.is_none() {
+            let what = format!("{what} has no type");
+            let hint = "the run's input is taken as what it delivers";
+            self.warning("missing-key", first.key_span, what, hint);
+        }
+        if let Some(split) = fields.get("splitOn") {
+            let what = "`splitOn` starts a run for each item in Azure; here one run gets the whole \
+                        body, and no others are started";
+            let hint = "put the actions into a Foreach over the list, or start a run for each item";
+            self.warning("not-supported", split.key_span, what, hint);
+        }
+        let conditions = fields.get("conditions");
+        let guard = conditions.and_then(|entry| self.guard(entry, &first.key));
+        let options = fields.get("operationOptions");
+        self.known_options(options);
+        if let Some(entry) = options
+            && names_option(options, "EnableSchemaValidation")
+        {
+            let what = "`EnableSchemaValidation` does nothing here: every input is a run";
+            let hint = "begin with a ParseJson of `@triggerBody()` that has the same schema";
+            self.warning("not-supported", entry.key_span, what, hint);
+        }
+        if let Some(configuration) = fields.get("runtimeConfiguration")
+            && let Some(data) = member(configuration, "secureData")
+        {
+            let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
+                        the store";
+            let hint =
+                "declare a parameter of type `securestring` for values that must stay hidden";
+            self.warning("not-supported", data.key_span, what, hint);
+        }
+        let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
+        let recurrence = match is_recurrence {
+            true => fields.required(self, "recurrence", first.key_span, RECURRENCE),
+            false => None,
+        };
+        let recurrence = recurrence.and_then(|entry| {
+            let computed = self.computed_recurrence(entry, &workflow.parameters)?;
+            self.recurrence(&computed)
+        });
+        workflow.schedule = recurrence.map(|recurrence| Schedule {
+            when: When::Recurrence(recurrence),
+            overlap: Overlap::Skip,
+            missed: Missed::Skip,
+        });
+        workflow.trigger = Some(Trigger {
+            name: Name::from(first.key.as_str()),
+            workflow: resource,
+        });
+        guard
+    }
+
+    /// A step that cancels the run unless all conditions of a trigger hold.
+    fn guard(&mut self, entry: &Entry, trigger: &str) -> Option<Step> {
+        let hint =
+            "for example conditions: [{ expression: \"@equals(triggerBody()?['state'], 'new')\" }]";
+        let name = Name::from(format!("{trigger}.conditions"));
+        let mut checks = Vec::new();
+        for item in self.list(entry, hint)? {
+            let mut fields = self.fields(item, "a condition", hint)?;
+            let expression = fields.required(self, "expression", item.span, hint)?;
+            fields.finish(self);
+            let condition = self.condition(expression)?;
+            let shown = expression.value.as_str().unwrap_or("the expression");
+            let message = format!("the trigger `{trigger}` does not fire: {shown} does not hold");
+            let error = object([("code", text(CODE)), ("message", text(&message))]);
+            let cancel = StepKind::Terminate {
+                status: Status::Cancelled,
+                error: Some(error),
+            };
+            let check = Name::from(format!("{name}.{}", checks.len() + 1));
+            let ending = Name::from(format!("{check}.else"));
+            self.declare(&check, item.span);
+            self.declare(&ending, item.span);
+            let check_kind = StepKind::If {
+                arms: vec![(condition, nothing())],
+                otherwise: only(step(ending, "terminate", cancel, item.span)),
+            };
+            checks.push(step(check, "if", check_kind, item.span));
+        }
+        if checks.is_empty() {
+            return None;
+        }
+        self.declare(&name, entry.key_span);
+        let checks = StepKind::Block(Block::Sequence(checks));
+        Some(step(name, "scope", checks, entry.key_span))
+    }
+}
