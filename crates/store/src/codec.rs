@@ -1,49 +1,48 @@
-//! The bytes of a record: a version, its size in pieces, the encoded value, and a checksum over
-//! the key and all of it (docs/internals/store-format.md draws them). Decoding never panics, never trusts
-//! a length and never nests without bound. This file never touches a database.
+//! The bytes of a record: a version, the number of further pieces, the encoded value, and a checksum over the key and
+//! all of these (docs/internals/store-format.md draws them). Decoding never panics, never trusts a length and never
+//! nests without a limit. This file never touches a database.
 
 use bincode::config::{self, Configuration};
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use std::ops::Range;
 
-/// The version that this engine writes, the first byte of every record. Older versions keep
-/// their decoders.
+/// The version that this engine writes, the first byte of every record. Decoders of older versions remain.
 pub const VERSION: u8 = 1;
-/// The longest value under one key. The database writes a leaf of up to 20 keys at once and
-/// puts what is longer than 128 KiB into a file of its own, whose directory entry it never
-/// syncs: 20 values and keys must stay below that.
+/// Maximum size in bytes of the value under one key. sled writes a leaf of up to 20 keys at once. If the leaf has more
+/// than 128 KiB, sled puts it into a file of its own and never syncs that file's directory entry. So 20 keys with their
+/// values must stay below 128 KiB.
 pub const MAX_VALUE: usize = 5_600;
-/// Version and number of further pieces.
+/// Size in bytes of the version and the number of further pieces.
 const HEAD: usize = 3;
-/// In the first of several pieces: a checksum over the whole value, so that no piece of an
-/// earlier value is taken for one of this.
+/// Size in bytes of the checksum over the whole value, in the first of several pieces. It prevents that a piece of an
+/// earlier value is taken for a piece of this one.
 const WHOLE: usize = 4;
-/// The checksum.
+/// Size in bytes of the checksum over the key and the piece.
 const TAIL: usize = 4;
-/// How long a value may be to fit under one key.
+/// Maximum size in bytes of a value that fits under one key.
 pub const MAX_SINGLE: usize = MAX_VALUE - HEAD - TAIL;
-/// How much of a longer value one piece holds.
+/// Maximum size in bytes of one piece of a longer value.
 pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
 
 const CONFIG: Configuration = config::standard();
 
-/// Why bytes are no record.
+/// Why bytes are not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
-    /// Not as long as a record is.
+    /// Shorter than any record.
     #[error("it is cut short")]
     Short,
-    /// The checksum does not match: other bytes than were written, or under another key.
+    /// The checksum does not match: the bytes differ from what was written, or are under another key.
     #[error("its checksum does not match")]
     Checksum,
     /// A version that this engine does not know.
     #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
     Version(u8),
-    /// Its pieces are of different values.
+    /// The record's pieces are of different values.
     #[error("its pieces are not of one value")]
     Mixed,
-    /// A piece is not there.
+    /// A piece is missing.
     #[error("its piece {0} is missing")]
     Piece(u32),
     /// The bytes do not decode.
@@ -54,14 +53,14 @@ pub enum BadRecord {
     Trailing(usize),
 }
 
-/// Begins a record at the end of `out`; gives where it starts.
+/// Begins a record at the end of `out`. Returns the record's offset in `out`.
 pub fn open(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[VERSION, 0, 0]);
     start
 }
 
-/// Begins the first of several pieces: says how many follow, and the whole value's checksum.
+/// Begins the first of several pieces. It has the number of further pieces, and the whole value's checksum.
 pub fn open_first(out: &mut Vec<u8>, further: u16, whole_crc: u32) -> usize {
     let start = out.len();
     out.push(VERSION);
@@ -70,8 +69,8 @@ pub fn open_first(out: &mut Vec<u8>, further: u16, whole_crc: u32) -> usize {
     start
 }
 
-/// Ends the record or piece that begins at `start` and whose key lies at `key` in the same
-/// buffer, with its checksum; gives that.
+/// Appends the checksum that ends a record or piece, and returns it. `start` is the offset of the piece, and `key` the
+/// range of its key, both in `out`.
 pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize) -> u32 {
     let key = out.get(key).unwrap_or_default();
     let crc = checksum(key, out.get(start..).unwrap_or_default());
@@ -79,16 +78,16 @@ pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize) -> u32 {
     crc
 }
 
-/// What is under one key, checked.
+/// A checked record or piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where the value's bytes are.
+    /// Range of the value's bytes in the stored bytes.
     pub body: Range<usize>,
-    /// How many further pieces follow, and the whole value's checksum.
+    /// The number of further pieces, and the whole value's checksum; none for a single piece.
     pub further: Option<(u16, u32)>,
 }
 
-/// Checks what is under one key.
+/// Checks the bytes under one key.
 pub fn check(key: &[u8], stored: &[u8]) -> Result<Piece, BadRecord> {
     let (rest, crc) = stored.split_last_chunk().ok_or(BadRecord::Short)?;
     if checksum(key, rest) != u32::from_le_bytes(*crc) {
@@ -120,14 +119,14 @@ pub fn check_whole(whole: &[u8], crc: u32) -> Result<(), BadRecord> {
     }
 }
 
-/// The checksum of the record or piece under a key: its last bytes.
+/// Returns the checksum at the end of a record or piece.
 pub fn crc_of(stored: &[u8]) -> u32 {
     stored
         .split_last_chunk()
         .map_or(0, |(_, crc)| u32::from_le_bytes(*crc))
 }
 
-/// What a row that is only a key counts for.
+/// Returns the checksum of a row that has only a key.
 pub fn crc_of_key(key: &[u8]) -> u32 {
     crc32fast::hash(key)
 }
@@ -150,7 +149,7 @@ pub fn encode_all<T: Encode>(out: &mut Vec<u8>, values: &[T]) -> Result<(), Enco
     values.iter().try_for_each(|value| encode(out, value))
 }
 
-/// Reads one value that takes all the bytes.
+/// Decodes one value from all of the bytes.
 pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, BadRecord> {
     let (value, used) = decode_first(bytes)?;
     match bytes.len() - used {
@@ -159,7 +158,7 @@ pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, BadRecord> {
     }
 }
 
-/// Reads a list of values that takes all the bytes.
+/// Decodes a list of values from all of the bytes.
 pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
     let mut at = 0;
     let values = decode_next(bytes, &mut at)?;
@@ -169,8 +168,8 @@ pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
     }
 }
 
-/// Reads the list of values at `at`, and moves it behind them. The count is not trusted: a value
-/// that is not there fails on its first missing byte.
+/// Decodes the list of values at `at`, and moves `at` after the list. The stored count is not trusted: if a value is
+/// missing, decoding fails at its first missing byte.
 pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>, BadRecord> {
     let rest = |at: usize| bytes.get(at..).unwrap_or_default();
     let (count, used): (u64, usize) = decode_first(rest(*at))?;
@@ -184,10 +183,10 @@ pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>
     Ok(values)
 }
 
-/// Reads the value that the bytes begin with; returns how long it is.
+/// Decodes the value at the start of the bytes. Also returns the value's encoded length in bytes.
 ///
-/// The limit bounds what a bad length can make the decoder reserve. A container's element can
-/// take a few hundred times more memory than bytes, hence the steps.
+/// A limit bounds the memory that a wrong length can make the decoder reserve. The element of a container can need a
+/// few hundred times more memory than encoded bytes, so the limit grows with the record in steps.
 pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
     const MIB: usize = 1 << 20;
     let result = match bytes.len() {

@@ -1,6 +1,6 @@
-//! What a commit writes: its record in the journal, a snapshot when it brings one, the index its
-//! run is in, and the run's head. All that makes it a commit goes into one atomic batch; the further pieces of a long
-//! one are stored before that.
+//! What a commit writes: its record in the journal, its snapshot if it has one, the run's key in an index, and the
+//! run's header. All of this is in one atomic batch, except the further pieces of a long commit: these are stored
+//! before.
 
 use super::Receipt;
 use super::codec;
@@ -20,33 +20,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
-/// A map with room for at most this many heads is not shrunk.
+/// A map with capacity for at most this many headers is not shrunk.
 const MANY_HEADS: usize = 4_096;
 
-/// What the one who writes remembers between groups.
+/// What the writing thread remembers between groups.
 #[derive(Default)]
 pub struct Writer {
-    /// What the next group writes.
+    /// The writes of the next group.
     pub batch: WriteBatch,
-    /// As it will be after that.
+    /// The root after the next group.
     pub root: Root,
-    /// The positions of the journals of runs that are in flight. A run that sleeps, rests or has
-    /// ended costs nothing here from the next group on. Boxed, because a table has room for more than it holds.
+    /// Headers of runs that are in flight. Those of runs that are not runnable are removed when the next group begins.
+    /// Boxed, because a hash table reserves space for more entries than it has.
     pub heads: HashMap<Name, Box<KnownHeader>>,
-    /// Those in the batch that are not in flight any more.
+    /// The runs in the batch that are not in flight any more.
     leaving: Vec<Name>,
     /// The runs that the batch changes.
     pub touched: Vec<Name>,
-    /// The last mark that was synced, as far as it is stored.
+    /// The last synced mark that is stored.
     marked: u64,
-    /// Programs that are stored.
+    /// Programs that are known to be stored.
     pub programs: HashSet<ProgramHash>,
-    /// Who stores pieces of a run's next commit: one at a time, so that all are of one value.
+    /// Tokens of commits that store pieces, by run: one per run at a time, so that all pieces are of one value.
     pieces: HashMap<Name, u64>,
 }
 
 impl Writer {
-    /// A writer that continues after `root`.
+    /// Creates a writer that continues after `root`.
     pub fn new(root: Root) -> Self {
         Self {
             root,
@@ -54,7 +54,7 @@ impl Writer {
         }
     }
 
-    /// The first records of a store.
+    /// Puts the first records of a new store into the batch.
     pub fn put_meta(&mut self, meta: &impl Encode, padding: &[Vec<u8>]) -> Result<(), StoreError> {
         let key = |key: &mut Vec<u8>| keys::single(key, Family::Meta);
         self.batch
@@ -64,7 +64,7 @@ impl Writer {
         self.put_root()
     }
 
-    /// Numbers the group in the batch; the mark that was synced last is `marked`.
+    /// Assigns the next number to the group in the batch. `marked` is the last synced mark.
     pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
         self.root.group = self.root.group.saturating_add(1);
         self.put_root()?;
@@ -86,7 +86,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets what is known of a run: it changes without a commit.
+    /// Removes what is known of a run, because the run changes without a commit.
     pub fn forget(&mut self, run: &str) {
         self.heads.remove(run);
         self.pieces.remove(run);
@@ -99,20 +99,20 @@ impl Writer {
         self.heads.insert(run.clone(), head);
     }
 
-    /// Begins a group: those that the last one left at rest are forgotten.
+    /// Begins a group. Removes the headers of runs that were not runnable after the last group.
     pub fn begin(&mut self) {
         self.batch.clear();
         for run in self.leaving.drain(..) {
             self.heads.remove(&run);
         }
-        // A map does not release the room that many runs needed.
+        // A map does not automatically release the memory that it needed for many runs.
         if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
             self.heads.shrink_to(self.heads.len() * 2);
         }
     }
 }
 
-/// One commit on its way into a batch.
+/// One commit while it is put into a batch.
 pub(super) struct Entry<'a> {
     pub run: &'a Name,
     pub batch: &'a mut WriteBatch,
@@ -131,7 +131,7 @@ impl Entry<'_> {
             .map_err(|error| rejected(self.run, &error))
     }
 
-    /// Moves the run from the index it is in to the one of `placement`.
+    /// Moves the run from its index to the index of `placement`.
     pub fn place(&mut self, placement: Option<Placement>) {
         if self.head.placement == placement {
             return;
@@ -156,7 +156,7 @@ impl Entry<'_> {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Stages one commit, or nothing of it when it is refused.
+    /// Puts one commit into the batch, or nothing of it if it is refused.
     pub(super) fn put_commit(
         &self,
         writer: &mut Writer,
@@ -165,7 +165,7 @@ impl<K: Kv> RowReader<K> {
     ) -> Result<Committed, StoreError> {
         let run = &commit.header.id;
         check_id(run)?;
-        // Taken out: what fails on the way is read again.
+        // Taken out of the map: if a later step fails, the next commit reads the header from the store.
         let head = match writer.heads.remove(run) {
             Some(head) => head,
             None => Box::new(self.head(run)?),
@@ -223,7 +223,7 @@ impl<K: Kv> RowReader<K> {
         }
         let committed = self.put_journal(entry, commit, encoded, token)?;
         entry.place(Some(commit.header.placement));
-        // Spread over the runs, so that a group of runs in step is not compacted all at once.
+        // The turn differs between runs, so that runs that commit in step are not all compacted in the same group.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
         let turn = commit.header.revision.wrapping_add(turn);
         if turn.is_multiple_of(self.retention.compact_every.max(1)) {
@@ -251,8 +251,8 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The commit's record, and with a snapshot the whole state instead of the last one. `token` is of who stored pieces
-    /// of the run last.
+    /// Puts the commit's record and, if there is one, its snapshot in place of the last one. `token` identifies the
+    /// commit that stored pieces of the run last.
     fn put_journal(
         &self,
         entry: &mut Entry<'_>,
@@ -326,7 +326,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The position of a run's journal, read from the store.
+    /// Reads a run's header from the store; the default header if the run is not stored.
     pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
         let Some((stored, crc)) = self.stored_header(run)? else {
             return Ok(KnownHeader::default());
@@ -334,7 +334,7 @@ impl<K: Kv> RowReader<K> {
         Ok(KnownHeader::of(&stored, crc))
     }
 
-    /// The checksum of the record under a key, if there is one.
+    /// Returns the checksum of the record under a key, if there is one.
     pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
@@ -344,15 +344,15 @@ impl<K: Kv> RowReader<K> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Stores the further pieces of what is long in a commit, in groups of their own, so that other commits do not wait
-    /// for all of it. They are read with the commit's own group, which has the first pieces and the header.
+    /// Stores the further pieces of a long commit in groups of their own, so that other commits do not wait for all of
+    /// it. A reader uses these pieces only with the commit's own group, which has the first pieces and the header.
     pub(super) fn write_pieces(
         &self,
         commit: &Commit,
         encoded: &mut EncodedCommit,
     ) -> Result<(), StoreError> {
         let (run, revision) = (&commit.header.id, commit.header.revision);
-        // No header would lead to the pieces of a run that has none yet, should its first commit not follow.
+        // Before its first commit a run has no header. If the commit failed, nothing would lead to its pieces.
         if revision < 2 || !encoded.is_long() || check_id(run).is_err() {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Stores the further pieces of a value; none when it has none, or they are not all there.
+    /// Stores a value's further pieces. Returns `None` if the value has only one piece, or if the claim has ended.
     fn write_pieces_of(
         &self,
         commit: &Commit,
@@ -399,7 +399,7 @@ impl<K: Kv> Rows<K> {
                 return Ok(None);
             }
             writer.begin();
-            // Of two groups, one is applied while the other is synced.
+            // Half of the limit: one group is applied while the other is synced.
             pieces.put_next(&mut writer.batch, K::MAX_UNSYNCED.min(MAX_GROUP) / 2);
             self.make_durable(writer, || ())?;
         }
@@ -407,11 +407,12 @@ impl<K: Kv> Rows<K> {
         written.map(Some).map_err(|error| rejected(run, &error))
     }
 
-    /// Claims the keys of a commit's pieces until the run's next commit. Returns how many events the run has before;
-    /// none when someone else has the claim, or this is not the run's next commit: it is stored whole then, or refused.
+    /// Claims the keys of a commit's pieces until the run's next commit. Returns the run's number of events so far.
+    /// `None` if another commit has the claim (then this one is stored in one group), or if this is not the run's next
+    /// commit.
     fn claim_pieces(&self, commit: &Commit, token: u64) -> Result<Option<u64>, StoreError> {
         let run = &commit.header.id;
-        // Held for both: what was committed before is applied.
+        // Locked for the read and the claim, so that all earlier commits are applied.
         let mut writer = self.next_writer();
         let head = self.reader.head(run)?;
         let is_next = head.revision.checked_add(1) == Some(commit.header.revision);
@@ -423,7 +424,7 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// The key a placement has in an index; false when it is in none.
+/// Appends the key of a placement in its index. Returns false if the placement is in no index.
 pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool {
     match placement {
         Placement::Runnable => keys::runnable(key, run),
@@ -433,17 +434,17 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
-/// The next token of who stores pieces.
+/// The next token for a commit that stores pieces.
 static TOKENS: AtomicU64 = AtomicU64::new(0);
 
-/// About how many bytes of pieces are stored at a time.
+/// Approximate number of bytes of pieces that are stored at a time.
 const MAX_GROUP: usize = 512 << 10;
 
-/// About how many bytes of keys and headers a commit adds to its record.
+/// Approximate number of bytes of keys and headers that a commit has in addition to its record.
 const COMMIT_OVERHEAD: usize = 512;
 
-/// What the first commits of a group write, as far as it does not depend on others: at least one, and no more than have
-/// about `bytes` bytes. `next`: the first one, when it is encoded; then the one after the last, if it is.
+/// Encodes the first commits of a group: at least one, and further ones up to about `bytes` bytes. `next` passes on a
+/// commit that is encoded already: first this group's first commit, afterwards the one after the last that is returned.
 pub(super) fn encode_group(
     group: &[Commit],
     bytes: usize,
@@ -454,7 +455,7 @@ pub(super) fn encode_group(
         let one = next.take().map_or_else(|| encode_commit(commit), Ok);
         let is_long = one.as_ref().is_ok_and(EncodedCommit::is_long);
         if is_long && !encoded.is_empty() {
-            // Those before it do not wait for its pieces.
+            // The commits before a long one do not wait for its pieces.
             *next = one.ok();
             break;
         }

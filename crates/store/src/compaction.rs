@@ -1,5 +1,5 @@
-//! What is removed: rows beyond the retention, runs that are deleted, programs that no run pins.
-//! Nothing that a run needs to continue is ever removed here while the run exists.
+//! Removes rows beyond the retention, deleted runs, and programs that no run pins. While a run exists, no row that the
+//! run needs to continue is removed.
 
 use super::archive::Chunks;
 use super::commit::{Entry, Writer};
@@ -18,7 +18,7 @@ use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 
 impl<K: Kv> RowReader<K> {
-    /// The removal of all rows of a run in a family.
+    /// Puts the removal of all rows of a run in a family into the batch.
     pub(super) fn remove_family(
         &self,
         batch: &mut WriteBatch,
@@ -30,7 +30,7 @@ impl<K: Kv> RowReader<K> {
         self.remove_under(batch, &prefix)
     }
 
-    /// The removal of all rows whose keys begin so.
+    /// Puts the removal of all rows whose keys begin with `prefix` into the batch.
     pub(super) fn remove_under(
         &self,
         batch: &mut WriteBatch,
@@ -39,7 +39,7 @@ impl<K: Kv> RowReader<K> {
         self.remove_range(batch, prefixed(prefix))
     }
 
-    /// The removal of all rows in a range.
+    /// Puts the removal of all rows in a range into the batch.
     pub(super) fn remove_range(
         &self,
         batch: &mut WriteBatch,
@@ -52,19 +52,19 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The removal of the records of the first commits: those that the last snapshot made
-    /// unnecessary and whose events may go. What is retained of them, and of those before, is
-    /// rewritten; that is not done before they have as many bytes as it has.
+    /// Removes the records of a run's oldest commits: those before its last snapshot whose events are beyond the
+    /// retention. What remains of these commits is added to the retained rows. As this rewrites all retained rows, it
+    /// waits until the removed records have at least as many bytes.
     pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
-        // The record of this very commit is not there yet.
+        // The record of the commit in progress is not in the store yet.
         let last = entry.head.snapshot.min(entry.head.revision);
         let may_go = bounds.events.saturating_sub(keep.events);
         let (mut bytes, mut lines) = (0, Vec::new());
         let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
         let all = (bounds.first, last);
         self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
-            // What is packed together goes together.
+            // Records that are packed in one row are removed together.
             let stays = row.last().is_none_or(|(_, (_, line))| line.events > may_go);
             if stays || end > last {
                 return ControlFlow::Break(());
@@ -110,7 +110,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// What is retained of these commits and of those before them.
+    /// Merges the rows that remain of removed commits into the rows that were retained before.
     fn merged(
         &self,
         entry: &Entry<'_>,
@@ -127,7 +127,7 @@ impl<K: Kv> RowReader<K> {
         }
         let keep = self.retention;
         let mut newest = NewestRows::new(keep.iterations);
-        // Rows up to this one are in the records of later commits.
+        // Later commits have the rows of a loop up to this iteration.
         let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
         let enough =
             |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
@@ -144,7 +144,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// The removal of everything a run has.
+    /// Puts the removal of all rows of a run into the batch.
     pub(super) fn remove_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         writer.forget(run);
         let readable = match self.head(run) {
@@ -175,8 +175,8 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The place of a run with an unreadable head in the indexes is not known, nor what its head
-    /// counted for: looks for it, and counts what is left.
+    /// Removes a run whose header cannot be read. The run's key in an index and its share of the checksum are unknown.
+    /// So all index rows are searched, and the checksum is computed again from the remaining rows.
     fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         for family in [Family::Due, Family::Runnable] {
             for row in self.rows(prefixed(&[family.byte()])) {
@@ -193,7 +193,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The removal of the programs that no run pins.
+    /// Puts the removal of programs that no run pins into the batch. Returns the number of programs.
     pub(super) fn remove_unpinned(&self, writer: &mut Writer) -> Result<u64, StoreError> {
         let mut pinned = HashSet::new();
         for row in self.records(prefixed(&[Family::Header.byte()])) {

@@ -1,19 +1,19 @@
-//! Makes the body of a commit's record smaller with LZ4: the answer of a request is in it twice, as a
-//! change and as what its iteration shows. No byte that is read back is trusted.
+//! Compresses the body of a commit's record with LZ4. The result of a request is often in the body twice: in a change
+//! and in the row of its iteration. Decompression does not trust the stored bytes.
 
 use super::codec::{self, BadRecord};
 use bincode::error::EncodeError;
 
-/// Shorter bodies are left as they are.
+/// Shorter bodies, in bytes, are not compressed.
 const WORTH: usize = 512;
-/// A byte of a compressed body expands to this many at most.
+/// Maximum number of bytes that one compressed byte can expand to.
 const MOST: usize = 255;
 
-/// How a body is written. Format 1 had the ways 0 to 2.
+/// The first byte of a body: plain or compressed. Format 1 used the values 0 to 2.
 const PLAIN: u8 = 3;
 const LZ4: u8 = 4;
 
-/// Appends a body: how it is written, how long it is when it is compressed, and its bytes.
+/// Appends a body: its first byte, its uncompressed length in bytes if it is compressed, and its bytes.
 pub fn write(out: &mut Vec<u8>, body: &[u8]) -> Result<(), EncodeError> {
     if body.len() >= WORTH {
         let compressed = lz4_flex::block::compress(body);
@@ -28,13 +28,13 @@ pub fn write(out: &mut Vec<u8>, body: &[u8]) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Appends a body as it is.
+/// Appends a body without compression.
 pub fn write_plain(out: &mut Vec<u8>, body: &[u8]) {
     out.push(PLAIN);
     out.extend_from_slice(body);
 }
 
-/// The body that was written so.
+/// Reads a body that [`write`] or [`write_plain`] appended.
 pub fn read(bytes: &[u8]) -> Result<Vec<u8>, BadRecord> {
     match bytes.split_first() {
         Some((&PLAIN, body)) => Ok(body.to_vec()),

@@ -1,7 +1,7 @@
-//! Copies of a store: a backup, a store that is restored, and one without the room that rows left
-//! which are gone. A copy is a store of its own: made next to its place, read again, and put there when
-//! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
-//! that was at one moment, at the beginning. No commit waits for it.
+//! Copies of a store: a backup, a restored store, and a compacted store without the space of deleted rows. A copy is an
+//! independent store. It is created next to its final path, moved there when all of it is durable. It is read
+//! in full before it replaces another store. Other threads may write to the copied store meanwhile, and no commit waits
+//! for the copy. The copy has the rows of one moment: when the copying began.
 
 use super::creation_lock::{lock, locked};
 use super::directory::{
@@ -28,24 +28,24 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How often the lock of a closed database is tried: it may be released late on a busy machine.
+/// Maximum number of attempts to lock a closed database: on a busy machine its lock may be released late.
 const MAX_ATTEMPTS: u32 = 1_000;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A batch with more than this is applied.
+/// A batch with more bytes than this is applied.
 const FULL: usize = 1 << 20;
 
-/// A copy is made durable in steps of this many bytes: the disk syncs commits meanwhile.
+/// A copy is made durable in steps of this many bytes, so that the disk can sync commits in between.
 const STEP: usize = 4 << 20;
 
-/// Maximum number of bytes read from one iterator: an open one keeps the database from being opened again.
+/// Maximum number of bytes read from one iterator. While an iterator is open, the database cannot be opened again.
 const SLICE: usize = 256 << 10;
 
-/// Rows on their way to a copy.
+/// Writes rows into a copy, in batches.
 struct Copy<'a, T: Kv> {
     into: &'a T,
     batch: WriteBatch,
-    /// How many bytes are in the copy, and not durable.
+    /// Number of bytes in the copy that are not durable yet.
     unsynced: usize,
 }
 
@@ -65,14 +65,14 @@ impl<T: Kv> Copy<'_, T> {
     }
 }
 
-/// Whether a row is copied: the copy has a mark and padding of its own.
+/// Returns true if a row is copied. A copy has its own mark and padding.
 fn is_copied(key: &[u8]) -> bool {
     let family = key.first().and_then(|byte| Family::of(*byte));
     !matches!(family, Some(Family::Marked | Family::Padding))
 }
 
 impl<K: Kv> Rows<K> {
-    /// Copies all rows as they are now. Others write meanwhile, and do not wait for it.
+    /// Copies all rows as they are now. Other threads may write meanwhile, and do not wait for the copy.
     pub(super) fn copy_into<T: Kv>(&self, into: &T) -> Result<(), StoreError> {
         let (snapshot, group) = {
             let _reading = self.reader.reading();
@@ -103,7 +103,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// The first rows of a range, and the key of the last one; none: these are all.
+    /// Reads the first rows of a range. Also returns the key of the last row; none if these are all rows.
     fn slice(&self, range: &Range) -> Result<(CopiedRows, Option<Vec<u8>>), StoreError> {
         let (mut found, mut bytes) = (CopiedRows::new(), 0);
         for row in self.reader.rows(range.clone()) {
@@ -118,7 +118,7 @@ impl<K: Kv> Rows<K> {
         Ok((found, None))
     }
 
-    /// The same rows in memory, where nothing can change them.
+    /// Copies all rows into memory, where nothing can change them.
     #[cfg(feature = "fjall")]
     pub(super) fn in_memory(&self) -> Result<MemoryStore, StoreError> {
         let rows = self.reader.rows(prefixed(&[])).map(|row| {
@@ -133,7 +133,7 @@ impl<K: Kv> Rows<K> {
         )
     }
 
-    /// As [`Store::backup`], with what `copy` puts into the new database.
+    /// Does what [`Store::backup`] does; `copy` writes the rows into the new database.
     pub(super) fn copy_to<D: Disk>(
         &self,
         dir: &Path,
@@ -151,7 +151,7 @@ impl<K: Kv> Rows<K> {
             File::open(dir)?.sync_all()
         };
         if let Err(error) = put() {
-            // Not in its place, where another one may be meanwhile.
+            // Remove the copy only at its temporary path: another store may be at the final path meanwhile.
             let _ = fs::remove_dir_all(&fresh);
             return Err(StoreError::Io(error));
         }
@@ -160,13 +160,13 @@ impl<K: Kv> Rows<K> {
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
         {
-            // It is not what was to be copied, and must not be used as that.
+            // The copy differs from its source and must not be used.
             let _ = fs::remove_dir_all(&path);
         }
         found
     }
 
-    /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
+    /// Writes a copy to a temporary path in the state directory. Every row of the copy is durable in its source, too.
     fn copy_to_sibling<D: Disk>(
         &self,
         dir: &Path,
@@ -178,7 +178,7 @@ impl<K: Kv> Rows<K> {
         let copied = D::raw(&fresh).and_then(|db| {
             copy(self, &db)?;
             db.finish(&fresh).map_err(StoreError::Io)?;
-            // What can be read may still be on its way to the disk.
+            // Rows that were read may not be durable yet.
             self.wait_durable(epoch)
         });
         if copied.is_err() {
@@ -188,7 +188,7 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// Opens a store that this process has just closed: threads of the database may have its lock for a moment.
+/// Opens a store that this process has just closed. Threads of the database may still hold its lock for a moment.
 fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     for _ in 0..MAX_ATTEMPTS {
         match D::open_store(dir, StoreOptions::default()) {
@@ -199,8 +199,8 @@ fn reopen_copy<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
     D::open_store(dir, StoreOptions::default())
 }
 
-/// Rewrites the store of a state directory that no process owns, without the space of deleted rows.
-/// Returns its bytes before and after.
+/// Rewrites the store of a state directory that no process owns, without the space of deleted rows. Returns its
+/// size before and after, in bytes.
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;
@@ -214,21 +214,21 @@ pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     Ok((before, size(&path)?))
 }
 
-/// A store that another database keeps now.
+/// The result of moving a store to another database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversionSummary {
-    /// How many records were compared.
+    /// Number of records that were compared.
     pub records: u64,
-    /// Where the store is as it was before.
+    /// The path of the unchanged old store.
     pub old: PathBuf,
 }
 
-/// Puts a copy that another database keeps in the place of a store that no process owns. Every record of
-/// both is compared before that. The old one stays next to it. None when it uses that database already.
+/// Moves a store that no process owns to another database. Before the copy replaces the store, every record of both is
+/// compared. The old store remains next to the new one. Returns `None` if the store uses the database already.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it cannot be read in full, [`StoreError::Io`] when there is no room for
-/// both: the store is as it was then.
+/// [`StoreError::Corrupt`] if the store cannot be read in full. [`StoreError::Io`] if the disk has not enough space for
+/// both. In both cases the store is unchanged.
 pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<ConversionSummary>, StoreError> {
     let from = StoreKind::at(&dir.join(DIRECTORY));
     if from == to {
@@ -264,7 +264,7 @@ fn convert_to<F: Disk, T: Disk>(
     Ok(ConversionSummary { records, old })
 }
 
-/// Compares all rows of two stores; returns how many each has.
+/// Compares all rows of two stores. Returns the number of rows.
 fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
         of.reader.rows(prefixed(&[])).filter(|row| match row {
@@ -292,7 +292,7 @@ fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     }
 }
 
-/// Puts a copy of a store, which is made next to it and read in full, in its place: `put` gets both.
+/// Copies a store next to its path, reads the copy in full, and calls `put` with the path and the copy's path.
 pub(super) fn replace<D: Disk>(
     dir: &Path,
     store: Rows<D>,
@@ -308,23 +308,23 @@ pub(super) fn replace<D: Disk>(
         }
         let copied = read_watermark(&fresh)?;
         drop(store);
-        // A process that was faster may have written to it.
+        // Another process may have written to the store since it was closed.
         let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
         if read_watermark(&path)? != copied {
             return Err(locked(&dir.display().to_string()));
         }
         put(&path, &fresh).map_err(StoreError::Io)
     });
-    // What cannot be removed is removed by the next process.
+    // If the removal fails, the next process removes the folder.
     let _ = fs::remove_dir_all(&staging);
     replaced
 }
 
-/// Puts the store of one state directory, copied, into another one. One that is there already stays
-/// next to it; returns where.
+/// Copies the store of one state directory into another one. If that one has a store already, the existing store
+/// remains next to the new one; returns its new path.
 ///
 /// # Errors
-/// When the one cannot be opened or read in full, or a process owns the other.
+/// If the source cannot be opened or read in full, or if a process owns the store that is replaced.
 pub fn restore(
     from: &dyn Store,
     dir: &Path,
@@ -334,12 +334,12 @@ pub fn restore(
         return Ok((from.backup(dir)?, None));
     }
     check_not_symlink(&path).map_err(StoreError::Io)?;
-    // It may be anything, as long as no process owns it.
+    // The existing store may be damaged, but no process may own it.
     let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
         lock => lock.ok(),
     };
-    // In a state directory of its own it is read again before it is in its place.
+    // Copy into a state directory of its own, so that the copy is read again before it replaces the store.
     let staging = fresh_store_path(dir);
     let _ = fs::remove_dir_all(&staging);
     let restored = from.backup(&staging).and_then(|found| {
@@ -354,7 +354,7 @@ pub fn restore(
     restored
 }
 
-/// How many bytes the files of a database take on the disk.
+/// Returns the size of a database's files on the disk, in bytes.
 fn size(path: &Path) -> Result<u64, StoreError> {
     use std::os::unix::fs::MetadataExt;
     let mut all = 0;

@@ -1,5 +1,5 @@
-//! How a store comes to be: made in its place, and known as unfinished until all of it is durable. This
-//! file never opens the database.
+//! Creates a store so that an unfinished store is recognised until all of it is durable. This file never opens the
+//! database.
 
 use super::StoreError;
 use super::directory::{create_directories, file, fresh_store_path, sweep};
@@ -12,26 +12,26 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file in the directory of a store that is not finished, locked by the process that makes it. A
-/// store that has it never acknowledged anything.
+/// The name of a file in the directory of an unfinished store, locked by the process that creates the store. A store
+/// with this file has never acknowledged anything.
 pub(super) const CREATING: &str = "making";
 
-/// Why a store without anything that a database keeps is damaged.
+/// Why a store without any file of a database is damaged.
 pub(super) const NO_LOG: &str = "its log `store/db` and `store/fjall` are missing";
 
-/// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
-/// so it is known by a file that is there before anything else is, and goes when all is durable.
+/// The lock on a store that this process creates. After a power cut, an unfinished store looks like a damaged one. So
+/// the file [`CREATING`] is created before all others, and removed when all of the store is durable.
 pub(super) struct CreationLock {
     path: PathBuf,
     lock: Flock<File>,
 }
 
 impl CreationLock {
-    /// Begins a store, or takes over one whose maker is gone; none when there is one.
+    /// Begins a store, or continues one whose process has ended. Returns `None` if there is a finished store.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let fresh = fresh_store_path(dir);
         let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
-        // Also when there is one: a start that was killed while another made it left its own.
+        // Also if there is a store: a process that was killed while it began a store may have left a directory.
         sweep(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
@@ -49,13 +49,13 @@ impl CreationLock {
         Ok(making)
     }
 
-    /// Puts an empty one in its place; none when another process was faster.
+    /// Creates an empty store in its place. Returns `None` if another process was faster.
     fn begin(fresh: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
         let move_in = || -> io::Result<Flock<File>> {
             create_directories(fresh)?;
             let file = File::create(fresh.join(CREATING))?;
             let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
-            // The directory is nowhere without it, also after a power cut.
+            // The directory is moved only with this file in it, so it has the file after a power cut, too.
             File::open(fresh)?.sync_all()?;
             std::fs::rename(fresh, path)?;
             Ok(lock)
@@ -69,7 +69,7 @@ impl CreationLock {
         }
     }
 
-    /// One that a process left; none when it is finished.
+    /// Locks an unfinished store that another process left. Returns `None` if the store is finished.
     fn lock_left_behind(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let file = match file(path, CREATING) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -80,13 +80,13 @@ impl CreationLock {
             Errno::EWOULDBLOCK => locked(name),
             errno => StoreError::Io(errno.into()),
         })?;
-        // Its maker may have finished it in this moment.
+        // Another process may have finished the store just before the lock was taken.
         let there = lock.metadata().map_err(StoreError::Io)?.nlink() > 0;
         let path = path.to_owned();
         Ok(there.then_some(Self { path, lock }))
     }
 
-    /// Removes what a process that is gone had made so far.
+    /// Removes the files that an ended process had created.
     fn clear(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -102,7 +102,7 @@ impl CreationLock {
         Ok(())
     }
 
-    /// Nothing is acknowledged before this.
+    /// Marks the store as finished. Nothing is acknowledged before this.
     pub fn done(self) -> io::Result<()> {
         std::fs::remove_file(self.path.join(CREATING))?;
         File::open(&self.path)?.sync_all()?;
@@ -111,7 +111,7 @@ impl CreationLock {
     }
 }
 
-/// Whether there is nothing, or an empty folder.
+/// Returns true if the path does not exist, or is an empty folder.
 fn is_vacant(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -119,14 +119,14 @@ fn is_vacant(path: &Path) -> bool {
     }
 }
 
-/// The error of a store that another process has.
+/// Returns the error of a store that another process has locked.
 pub(super) fn locked(name: &str) -> StoreError {
     StoreError::Locked {
         path: name.to_owned(),
     }
 }
 
-/// The lock that the database takes, or one that keeps it away.
+/// Locks the file that the database locks. `how` may be a shared lock, which only excludes an owner.
 pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
     let kind = StoreKind::at(path);
     let name = kind.lock_file();

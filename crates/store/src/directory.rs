@@ -1,5 +1,5 @@
-//! Where stores lie in a state directory: how their directories are made, put in the place of another,
-//! and removed when they were never finished. It knows no database.
+//! The directories of stores in a state directory: creates them, exchanges them, and removes unfinished ones. This file
+//! does not depend on a database.
 
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -14,21 +14,19 @@ use std::path::{Path, PathBuf};
 /// The directory of the database inside the state directory.
 pub(super) const DIRECTORY: &str = "store";
 
-/// Only the user that makes a directory of a store may use it.
+/// The mode of a store's directories: only the user that creates them has access.
 const PRIVATE: u32 = 0o700;
 
-/// What the directory of a new store is called before it is put in its place, before the number of
-/// the process.
+/// Prefix of a new store's directory before it is moved to its final path. The process id follows.
 const FRESH: &str = "store.new-";
 
-/// Where this process makes a store that is to be put into a state directory. What is left of one by a
-/// process that is gone is removed by the next one that opens the store there.
+/// Returns the path where this process creates a store for a state directory. If the process ends before the store is
+/// finished, the next process that opens the store there removes the directory.
 pub(super) fn fresh_store_path(dir: &Path) -> PathBuf {
     dir.join(format!("{FRESH}{}", Pid::this()))
 }
 
-/// Creates the directories that are missing on the way to `path`, for this user alone; gives those it
-/// created.
+/// Creates the missing directories of `path`, for this user only. Returns the directories that it created.
 pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<PathBuf> = path
         .ancestors()
@@ -40,8 +38,8 @@ pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Gives access to the files of a database to those with access to its directory, and to no one else: the database
-/// makes files as the process makes all of them.
+/// Restricts the files of a database to users with access to its directory: the database creates files with the default
+/// mode of the process.
 pub(super) fn keep_private(path: &Path) -> io::Result<()> {
     let most = fs::metadata(path)?.mode();
     for entry in fs::read_dir(path)? {
@@ -57,7 +55,7 @@ pub(super) fn keep_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes stores that were never finished: this process's, and those of processes that are gone.
+/// Removes unfinished stores of this process and of processes that have ended.
 pub(super) fn sweep(dir: &Path, own: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -66,13 +64,13 @@ pub(super) fn sweep(dir: &Path, own: &Path) {
             continue;
         };
         if path == own || !Path::new("/proc").join(process).exists() {
-            // What cannot be removed does no harm.
+            // If the removal fails, the remaining directory does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }
 }
 
-/// Puts each of two directories in the place of the other, in one step.
+/// Exchanges two directories in one step.
 pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| match errno {
         Errno::INVAL => io::Error::new(
@@ -83,7 +81,7 @@ pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     })
 }
 
-/// Refuses a store that is a link: another one cannot be put where it leads to.
+/// Refuses a store that is a symbolic link: its target cannot be exchanged with another directory.
 pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path)?.is_symlink() {
         false => Ok(()),
@@ -97,26 +95,26 @@ pub(super) fn check_not_symlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The first path in a directory with this name and a number where nothing is.
+/// Returns the first path in a directory with this name and a number that does not exist.
 pub(super) fn free_numbered_path(dir: &Path, name: &str) -> PathBuf {
     let mut paths = (1_u32..).map(|number| dir.join(format!("{name}-{number}")));
     let free = paths.find(|path| !path.exists());
     free.unwrap_or_else(|| dir.join(name))
 }
 
-/// Puts a new store in the place of another, in one step, and that one to `old`, where nothing is. The
-/// old one never lies where a later process takes it for a store that was not finished.
+/// Moves a new store to `path` in one step, and the old store to `old`, where nothing is. The old store is never at a
+/// path where a later process would remove it as an unfinished store.
 pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     fs::rename(fresh, old)?;
     if let Err(error) = swap(path, old) {
-        // The new one again: it goes with what was made for it.
+        // Move the new store back: it is removed together with its temporary directory.
         let _ = fs::rename(old, fresh);
         return Err(error);
     }
     File::open(dir)?.sync_all()
 }
 
-/// A file in a directory, to be read and written.
+/// Opens a file in a directory for reading and writing.
 pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -124,7 +122,7 @@ pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
         .open(path.join(name))
 }
 
-/// Every file in a directory and in those below it.
+/// Lists all files in a directory and its subdirectories.
 #[cfg(feature = "fjall")]
 pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -138,7 +136,7 @@ pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// How many bytes of a file may be other than zero: room that was set aside behind them is not read.
+/// Returns the length of a file without the unwritten space that was reserved at its end, in bytes.
 #[cfg(feature = "fjall")]
 pub(super) fn written_bytes(file: &File) -> io::Result<u64> {
     let mut end = 0;
@@ -151,7 +149,7 @@ pub(super) fn written_bytes(file: &File) -> io::Result<u64> {
     }
 }
 
-/// Makes all that lies in a directory durable, with its name there.
+/// Makes all files in a directory durable, and their names.
 pub(super) fn sync_files(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -163,8 +161,8 @@ pub(super) fn sync_files(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Makes the names durable that lead to a new store: its directory, the one around it, which may be as
-/// young from a start that was cut, and those that were `created` for it.
+/// Makes the names durable that lead to a new store: its directory, the parent directory, and the `created` ones. The
+/// parent may be new as well, from an earlier start that was interrupted.
 pub(super) fn sync_names(path: &Path, created: &[PathBuf]) -> io::Result<()> {
     let young = path.ancestors().take(2);
     for directory in young.chain(created.iter().map(PathBuf::as_path)) {
@@ -174,13 +172,13 @@ pub(super) fn sync_names(path: &Path, created: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the system read a file from the disk again. What a failed sync was to write stays in memory as
-/// if it were written: it can be read, the next sync succeeds, and it is gone with the next power cut.
+/// Makes the system read a file from the disk again. After a failed sync, the system holds the unwritten data in memory
+/// as if it were written. It can be read, and the next sync succeeds, but a power cut loses it.
 pub(super) fn forget_cached(path: &Path) {
-    // macOS takes no such advice.
+    // macOS does not have `fadvise`.
     #[cfg(not(target_vendor = "apple"))]
     if let Ok(file) = File::open(path) {
-        // Advice: where it is not taken, there is nothing better to be done.
+        // Only advice: if the system ignores it, nothing else can be done.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     }
     #[cfg(target_vendor = "apple")]

@@ -1,5 +1,4 @@
-//! Stores on disk, whichever database keeps them: what a database does in addition to [`Kv`], and which
-//! database is used.
+//! Stores on disk with any database: what a database does in addition to [`Kv`], and the choice of the database.
 
 use super::directory::sync_files;
 use super::integrity::IntegrityReport;
@@ -16,16 +15,15 @@ use std::sync::Arc;
 /// Options of a store on disk.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreOptions {
-    /// How much of the database may stay in memory, in bytes.
+    /// Size of the database's cache, in bytes.
     pub cache_bytes: u64,
-    /// How many rows are stored.
+    /// How many rows are retained.
     pub retention: Retention,
 }
 
-/// As much of the database as is worth keeping in memory: pages that are written again and again. The
-/// system keeps the rest of the files, and a thousand loops are no slower with this than with all of
-/// it. sled counts a page as it is on disk, which is less than what it takes in memory, and looks
-/// only now and then whether there are too many.
+/// The default size of the cache, in bytes. The cache is useful only for pages that are written again and again, as the
+/// system caches the files. With a cache of the whole database, a thousand loops are not faster. sled counts a page by
+/// its size on disk, which is smaller than its size in memory, and checks the limit only now and then.
 const CACHE: u64 = 8 << 20;
 
 impl Default for StoreOptions {
@@ -37,40 +35,40 @@ impl Default for StoreOptions {
     }
 }
 
-/// The rows of a damaged database that can be read, and what cannot.
+/// The rows of a damaged database that can be read, and a report of what cannot be read.
 pub type ReadableRows = (BTreeMap<Vec<u8>, Vec<u8>>, IntegrityReport);
 
 /// A database on disk.
 pub trait Disk: Kv + Sized {
-    /// The store in a state directory, which is made when it is not there.
+    /// Opens the store in a state directory, or creates it there.
     fn open_store(dir: &Path, options: StoreOptions) -> Result<Rows<Self>, StoreError>;
 
-    /// The database in a directory, whatever is in it, for a copy: nothing knows of it yet.
+    /// Opens or creates a database without checking its content, for a copy that is not in use yet.
     fn raw(path: &Path) -> Result<Self, StoreError>;
 
-    /// Closes it and makes all of its files durable.
+    /// Closes the database and makes all of its files durable.
     fn finish(self, path: &Path) -> io::Result<()> {
         drop(self);
         sync_files(path)
     }
 
-    /// The rows of the damaged one in a directory, which stays as it is, and what cannot be read.
+    /// Reads the rows of a damaged database without changing it. Also reports what cannot be read.
     fn readable(path: &Path) -> Result<ReadableRows, StoreError>;
 }
 
-/// What a store on disk reports about itself, in addition to its runs.
+/// The functions of a store on disk in addition to those of [`Store`].
 pub trait DiskStore: Store {
-    /// Reads everything.
+    /// Reads everything. What cannot be read is in the report.
     ///
     /// # Errors
-    /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
+    /// [`StoreError::Failed`] if a write failed before.
     fn check(&self) -> Result<IntegrityReport, StoreError>;
 
-    /// Reports the rows in the order of their keys: all, or those of a run.
+    /// Passes the rows to `sink` in the order of their keys: all rows, or those of a run. If a record cannot be read,
+    /// its row has the reason.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
-    /// read is in its row.
+    /// [`StoreError::Corrupt`] if the database cannot read further rows.
     fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError>;
 }
 
@@ -84,7 +82,7 @@ impl<K: Kv> DiskStore for Rows<K> {
     }
 }
 
-/// Does something with the type of a database.
+/// Evaluates an expression with the database type of a [`StoreKind`].
 macro_rules! with_database {
     ($kind:expr, $dir:expr, $database:ident => $call:expr) => {
         match $kind {
@@ -104,7 +102,7 @@ macro_rules! with_database {
 }
 pub(super) use with_database;
 
-/// The error of a store whose database this build does not have.
+/// Returns the error of a store whose database this build does not support.
 #[cfg(not(feature = "fjall"))]
 pub(super) fn unsupported_backend(dir: &Path) -> StoreError {
     StoreError::Foreign {
@@ -115,15 +113,15 @@ pub(super) fn unsupported_backend(dir: &Path) -> StoreError {
     }
 }
 
-/// Opens the store in a state directory, or makes it there, of the kind that is wanted or else of sled.
+/// Opens the store in a state directory, or creates it there. A new store uses the `wanted` database, by default sled.
 ///
 /// # Errors
-/// As [`super::SledStore::open`]; [`StoreError::OtherKind`] when it is not of the kind that is wanted.
+/// The errors of [`super::SledStore::open`]. [`StoreError::OtherKind`] if the store does not use the `wanted` database.
 pub fn open(dir: &Path, wanted: Option<StoreKind>) -> Result<Arc<dyn DiskStore>, StoreError> {
     open_with(dir, wanted, StoreOptions::default())
 }
 
-/// The same with options.
+/// Does the same as [`open`], with options.
 pub fn open_with(
     dir: &Path,
     wanted: Option<StoreKind>,
@@ -140,7 +138,7 @@ pub fn open_with(
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// As [`open`], when it can neither be opened nor be read without that.
+/// The errors of [`open`], if the store can neither be opened nor be read without opening it.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match StoreKind::of(dir).unwrap_or_default() {
         StoreKind::Sled => super::sled::open_for_inspection(dir),
@@ -151,7 +149,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// What is wrong with the place, and not with the disk.
+/// Converts an error of the path, such as a missing permission, from an error of the disk.
 pub(super) fn not_opened_error(error: StoreError, name: &str) -> StoreError {
     use io::ErrorKind as Kind;
     match error {

@@ -1,39 +1,39 @@
-//! Which runs changed: for one who keeps something that is made from their heads. Nothing is
-//! remembered before that one asks, nor when it asks too seldom.
+//! The runs that changed, for a reader that caches data from their headers. Nothing is recorded before the first read.
+//! If too many runs change between two reads, recording stops until the next read.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_model::model::Name;
 
-/// With more runs than this, all of them are read again.
+/// If more runs than this change, the reader has to read all of them again.
 const MANY: usize = 65_536;
 
-/// Called when there is something to ask for.
+/// Called when a run has changed since the last read.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// The runs that changed.
+/// The recorded changes of runs.
 #[derive(Default)]
 pub struct Feed {
-    /// Whether changes are remembered.
+    /// Whether changes are recorded.
     on: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// None: which ones is not known.
+    /// The runs that changed; none if this is not known.
     runs: Option<HashSet<Name>>,
     wake: Option<Wake>,
 }
 
 impl Feed {
-    /// From now on this is called when the first run changes after a [`Feed::take`].
+    /// Sets the function that is called at the first change of a run after each [`Feed::take`].
     pub fn on_change(&self, wake: Wake) {
         self.state().wake = Some(wake);
     }
 
-    /// Reports that these runs changed; a reader already sees the change.
+    /// Records that these runs changed. Readers of the store must already see the changes.
     pub fn changed(&self, names: impl Iterator<Item = Name>) {
         if !self.on.load(Ordering::Relaxed) {
             return;
@@ -52,14 +52,14 @@ impl Feed {
         wake(state, some);
     }
 
-    /// Any run may have changed.
+    /// Records that any run may have changed.
     pub fn forget(&self) {
         let mut state = self.state();
         let known = state.runs.take().is_some();
         wake(state, known);
     }
 
-    /// Those that changed since the last call; none when that is not known.
+    /// Returns the runs that changed since the last call; none if this is not known.
     pub fn take(&self) -> Option<Vec<Name>> {
         let mut state = self.state();
         self.on.store(true, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Feed {
     }
 }
 
-/// Calls the one who waits, without the lock.
+/// Releases the lock, then calls the function of the waiting reader.
 fn wake(state: MutexGuard<'_, State>, there_is: bool) {
     let wake = state.wake.clone().filter(|_| there_is);
     drop(state);

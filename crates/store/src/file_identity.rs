@@ -1,5 +1,5 @@
-//! Whether an open store is still where it was opened. A file that was deleted, or over which another
-//! file system was mounted, takes writes and syncs as before, and no one ever finds them again.
+//! Checks whether an open store is still at the path where it was opened. If its file was deleted or hidden by a mount,
+//! writes and syncs still succeed, but their data is lost.
 
 use super::kv::KvError;
 use std::fs::File;
@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use windlass_inode::Inode;
 
-/// Files, and where they were opened.
+/// The identities of open files, with the paths where they were opened.
 pub(super) struct FileIdentity(Vec<(PathBuf, Inode)>);
 
 impl FileIdentity {
-    /// Of files in a directory, by their names.
+    /// Records the identities of files in a directory. Each file has its name.
     pub fn of(path: &Path, files: &[(&str, &File)]) -> io::Result<Self> {
         let one = |(name, file): &(&str, &File)| -> io::Result<_> {
             Ok((path.join(name), Inode::of(file)?))
@@ -19,7 +19,7 @@ impl FileIdentity {
         files.iter().map(one).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Fails when something else is in the place of one, or nothing.
+    /// Fails if another file or nothing is at one of the paths.
     pub fn check(&self) -> Result<(), KvError> {
         let away = |(path, inode): &&(PathBuf, Inode)| Inode::at(path).ok() != Some(*inode);
         match self.0.iter().find(away) {

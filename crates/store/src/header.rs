@@ -1,44 +1,44 @@
-//! A run's header as it is stored, and as the writer remembers it: the position of its journal, and the
-//! bounds by which a reader knows that the run's other rows are those that were written.
+//! A run's header as it is stored, and as the writer caches it: the position of the run's journal, and the bounds by
+//! which a reader checks the run's other rows.
 //!
-//! A database that loses a piece of its log shows older rows, each whole in itself. So every row is
-//! checked by another (docs/internals/store-format.md): records of commits by their numbers, retained rows by a
-//! checksum in the header, headers and indexes by a checksum in the store's root, and the root by the
-//! number of the last acknowledged group, which lies next to the database.
+//! A database that lost a piece of its log shows older rows, each of which is valid. So every row is checked by another
+//! one (docs/internals/store-format.md). The numbers of records check the journal, and a checksum in the header checks
+//! the retained rows. A checksum in the store's root checks headers and indexes, and the number of the last
+//! acknowledged group, in a file next to the database, checks the root.
 
 use super::rows::corrupt;
 use super::{Placement, RunHeader, StoreError};
 use bincode::{Decode, Encode};
 
-/// By what the other rows of a run are checked.
+/// What the other rows of a run are checked by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Bounds {
-    /// The sequence number of its last event.
+    /// The sequence number of the run's last event.
     pub events: u64,
-    /// Events up to this one were let go.
+    /// Events up to this sequence number were removed.
     pub trimmed: u64,
-    /// The revision of the first commit whose record is there.
+    /// The revision of the first commit whose record is stored.
     pub first: u64,
-    /// The checksum of the rows retained of those before it.
+    /// The checksum of the rows retained of earlier commits.
     pub retained: u32,
-    /// How many bytes those have; 0: there are none.
+    /// Size in bytes of these retained rows; 0 if nothing is retained.
     pub retained_bytes: u64,
 }
 
-/// A header as it is stored.
+/// A run's header as it is stored.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct StoredHeader {
-    /// What the caller gave.
+    /// The header of the last commit.
     pub header: RunHeader,
-    /// What the store adds.
+    /// The bounds that the store adds.
     pub bounds: Bounds,
 }
 
 impl StoredHeader {
-    /// The revisions whose records are there, up to `last` or the newest.
+    /// Returns the first and the last revision of the stored records, up to `last` or the newest revision.
     ///
     /// # Errors
-    /// When those up to `last` were pruned.
+    /// If all records up to `last` were removed.
     pub fn revisions_to(&self, last: Option<u64>) -> Result<(u64, u64), StoreError> {
         let (first, newest) = (self.bounds.first, self.header.revision);
         let last = last.unwrap_or(newest);
@@ -50,50 +50,50 @@ impl StoredHeader {
     }
 }
 
-/// What lies under the key `g`: by what headers and indexes are checked.
+/// The value under the key `g`, by which headers and indexes are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Root {
-    /// The number of the last group.
+    /// The number of the last committed group.
     pub group: u64,
-    /// The checksums of all workflows, their state, heads and index rows, added up.
+    /// The sum of the checksums of all workflows, their state, run headers and index rows.
     pub checksum: u64,
 }
 
 impl Root {
-    /// Counts a row in.
+    /// Adds a row's checksum.
     pub fn add(&mut self, crc: u32) {
         self.checksum = self.checksum.wrapping_add(u64::from(crc));
     }
 
-    /// Counts a row out.
+    /// Subtracts a row's checksum.
     pub fn drop(&mut self, crc: u32) {
         self.checksum = self.checksum.wrapping_sub(u64::from(crc));
     }
 }
 
-/// A header as the writer remembers it.
+/// A run's header as the writer caches it.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHeader {
     /// The last revision; 0 when the run is not stored.
     pub revision: u64,
     /// The revision of the last snapshot.
     pub snapshot: u64,
-    /// Which index it is in; none when the run is not stored.
+    /// The index that has the run; none if the run is not stored.
     pub placement: Option<Placement>,
-    /// The checksum of its row; none when the run is not stored.
+    /// The checksum of the header's row; none if the run is not stored.
     pub crc: Option<u32>,
-    /// By what its other rows are checked.
+    /// What the run's other rows are checked by.
     pub bounds: Bounds,
-    /// The group that moved it last, as far as it is remembered.
+    /// The number of the group with the run's last commit; 0 if the header was read from the store.
     pub group: u64,
     newest: Vec<(Box<str>, u64)>,
 }
 
 impl KnownHeader {
-    /// Maximum number of loops in a header.
+    /// Maximum number of loops whose last iteration is remembered.
     const MAX_NEWEST: usize = 16;
 
-    /// What is remembered of a stored header whose row has this checksum.
+    /// Creates the cached header of a stored header whose row has this checksum.
     pub fn of(stored: &StoredHeader, crc: u32) -> Self {
         Self {
             revision: stored.header.revision,
@@ -120,7 +120,7 @@ impl KnownHeader {
         self.newest.push((path.into(), iteration));
     }
 
-    /// The last iteration of a loop that has a row, as far as it is remembered.
+    /// Returns the last iteration of a loop that has a row, if it is remembered.
     pub fn newest(&self, path: &str) -> Option<u64> {
         let mut known = self.newest.iter();
         known.find(|(known, _)| **known == *path).map(|of| of.1)

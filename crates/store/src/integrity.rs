@@ -1,5 +1,5 @@
-//! Reads everything that a store holds, and says what cannot be read and whose it is. It never
-//! changes a store.
+//! Reads everything in a store, and reports what cannot be read and which run it belongs to. This file never changes a
+//! store.
 
 use super::codec;
 use super::keys::{self, Family};
@@ -12,22 +12,22 @@ use super::{
 use std::collections::BTreeSet;
 use windlass_model::model::Name;
 
-/// What a store holds.
+/// The result of an integrity check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntegrityReport {
     /// Number of runs that can be read in full.
     pub whole: u64,
-    /// What cannot be read.
+    /// The parts of the store that cannot be read.
     pub issues: Vec<Issue>,
 }
 
-/// Something that cannot be read.
+/// A part of the store that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issue {
-    /// The run that it belongs to; none: it does not belong to a single run.
+    /// The run that the part belongs to; none if it does not belong to a single run.
     pub run: Option<Name>,
     pub what: &'static str,
-    /// Why it cannot be read.
+    /// Why the part cannot be read.
     pub error: String,
 }
 
@@ -42,10 +42,10 @@ impl IntegrityReport {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Reads everything.
+    /// Reads everything. What cannot be read is in the report.
     ///
     /// # Errors
-    /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
+    /// [`StoreError::Failed`] if a write failed before.
     pub fn check(&self) -> Result<IntegrityReport, StoreError> {
         self.check_writable()?;
         let mut found = IntegrityReport::default();
@@ -62,7 +62,7 @@ impl<K: Kv> Rows<K> {
             let parsed = keys::parse(key);
             let run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
             let run = run.map(Name::from);
-            // Pieces of a commit that did not follow belong to no run, or to one with other rows.
+            // Pieces of a commit that was not stored afterwards do not prove that their run exists.
             let is_first = parsed.as_ref().is_some_and(|parsed| parsed.piece == 0);
             let bare = parsed
                 .as_ref()
@@ -112,7 +112,7 @@ impl<K: Kv> Rows<K> {
         found.whole += u64::from(found.issues.len() == before);
     }
 
-    /// What belongs to no run.
+    /// Reads the rows that do not belong to a run.
     fn check_shared(&self, found: &mut IntegrityReport) {
         for (family, what) in [
             (Family::Program, "a program"),
@@ -131,7 +131,7 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Reads a record of a family that belongs to no run.
+    /// Reads a record of a family whose rows do not belong to a run.
     pub(super) fn check_named(
         &self,
         family: Family,
@@ -155,7 +155,7 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// A program that a repair found lost is known to be: the run's label says so, until it is there again.
+    /// Reads a run's program. If a repair has lost it, the run's label says so, and a missing program is not an issue.
     fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
         let known = header.labels.contains_key(QUARANTINE_LABEL);
         let key = |key: &mut Vec<u8>| keys::program(key, header.program);

@@ -1,8 +1,7 @@
-//! A run's journal: one record a commit, with what the commit changed and what it reports.
-//! The same records are what a run is loaded from, what its history is read from, and where the
-//! rows of its loops and iterations lie. A row of the store has the record of one commit, or those of
-//! several, packed. This file decodes them; `journal_walk` reads their rows, `commit` writes them, `pack` packs them,
-//! and `compaction` removes the oldest.
+//! A run's journal has one record for each commit: the commit's changes, and what the commit reports. Loading a run
+//! and reading its history use the same records, which also contain the rows of loops and iterations. A row of the
+//! store has the record of one commit, or the packed records of several. This file encodes and decodes records.
+//! `journal_walk` reads their rows, `commit` writes them, `pack` packs them, and `compaction` removes the oldest.
 
 use super::archive::{Chunks, reported_facts};
 use super::codec::{self, BadRecord};
@@ -24,24 +23,24 @@ use windlass_value::time::Timestamp;
 /// What one commit reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// The sequence number of the last event so far.
+    /// The sequence number of the last event up to this commit.
     pub events: u64,
     /// The loops that changed.
     pub loops: Vec<LoopState>,
     /// The iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// What the history reports.
+    /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
 }
 
-/// What is stored of commits that were let go.
+/// What remains stored of commits whose records were removed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetainedRows {
     /// The last row of each loop.
     pub loops: Vec<LoopState>,
-    /// The last iterations, in the order they ended.
+    /// The last iterations, in the order in which they ended.
     pub iterations: Vec<IterationRow>,
-    /// The rows of all iterations.
+    /// The archive's rows of all iterations.
     pub ended: Chunks,
 }
 
@@ -50,7 +49,7 @@ impl RetainedRows {
         self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
     }
 
-    /// Appends it. The list of archived rows is left out when it is empty, as in older records.
+    /// Appends the encoded rows. An empty list of archive rows is left out, as in records of earlier versions.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         codec::encode_all(out, &self.loops)?;
         codec::encode_all(out, &self.iterations)?;
@@ -73,38 +72,38 @@ impl RetainedRows {
     }
 }
 
-/// The parts of a commit's record.
+/// The decompressed body of a commit's record, in two parts.
 struct SplitRecord {
-    /// What it reports, then its changes.
+    /// The length of the report, the report, then the changes.
     whole: Vec<u8>,
-    /// Where the changes begin.
+    /// Offset of the changes in `whole`, in bytes.
     changes: usize,
 }
 
-/// A commit with more bytes is long. The engine gives those to a thread of their own.
+/// A commit with more bytes than this is long. The engine commits long ones on a thread of their own.
 const LONG: usize = 256 << 10;
 
-/// How many bytes say how long the part before the changes is.
+/// Size in bytes of the number at the start of a body: the length of the report.
 const LENGTH: usize = 4;
 
-/// What of a commit is encoded before its turn: other commits do not wait for it.
+/// A commit's parts that are encoded before the writer is locked, so that other commits do not wait for that.
 pub(super) struct EncodedCommit {
-    /// Its record, without the number of its events.
+    /// The commit's record, without the number of its events.
     record: Vec<u8>,
-    /// How many bytes the body of the record has before it is compressed.
+    /// Size in bytes of the record's body before compression.
     body_bytes: u64,
     pub snapshot: Option<Vec<u8>>,
-    /// What of it is stored.
+    /// The parts that are already stored.
     pub written: Option<WrittenCommit>,
 }
 
-/// The part of a long commit that is stored before its turn.
+/// The pieces of a long commit that are stored before the commit's own group.
 pub(super) struct WrittenCommit {
-    /// Who wrote it: [`Writer::pieces`](super::commit::Writer).
+    /// Identifies the commit that stored the pieces, in [`Writer::pieces`](super::commit::Writer).
     pub token: u64,
-    /// The number of the last event before the commit.
+    /// The sequence number of the last event before the commit.
     pub events: u64,
-    /// None: it has no further pieces, or they are not all there.
+    /// None if the record has only one piece, or if its further pieces are not all stored.
     pub record: Option<WrittenPieces>,
     pub snapshot: Option<WrittenPieces>,
 }
@@ -125,22 +124,22 @@ impl EncodedCommit {
         })
     }
 
-    /// How many bytes it has.
+    /// Returns the size of record and snapshot, in bytes.
     pub fn bytes(&self) -> usize {
         self.record.len() + self.snapshot.as_ref().map_or(0, Vec::len)
     }
 
-    /// Whether it is stored in several groups.
+    /// Returns true if the further pieces are stored in groups of their own, except for a run's first commit.
     pub fn is_long(&self) -> bool {
         self.bytes() > LONG
     }
 
-    /// How many bytes its body has before it is compressed.
+    /// Returns the size in bytes of the record's body before compression.
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Appends the record.
+    /// Appends the record, which begins with `events`, the sequence number of the commit's last event.
     pub fn write_record(&self, out: &mut Vec<u8>, events: u64) -> Result<(), EncodeError> {
         codec::encode(out, &events)?;
         out.extend_from_slice(&self.record);
@@ -148,7 +147,7 @@ impl EncodedCommit {
     }
 }
 
-/// Appends the record of a commit without the number of its events; returns how many bytes its body has.
+/// Appends a commit's record without the number of its events. Returns the body's size in bytes before compression.
 fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     let mut report = Vec::new();
     codec::encode(&mut report, &(commit.loops.len() as u64))?;
@@ -161,13 +160,13 @@ fn encode(out: &mut Vec<u8>, commit: &Commit) -> Result<u64, EncodeError> {
     }
     codec::encode_all(&mut report, &commit.iterations)?;
     codec::encode_all(&mut report, &commit.history)?;
-    // A snapshot has them too, but not what was before them: reports go back over it.
+    // Changes are stored even with a snapshot, which has only their results: reports read back past a snapshot.
     let mut changes = Vec::new();
     codec::encode_all(&mut changes, &commit.changes)?;
     write_body(out, &report, &changes)
 }
 
-/// Appends the body of a record with these parts; returns how many bytes it has before it is compressed.
+/// Appends a record's body with these two parts. Returns the body's size in bytes before compression.
 fn write_body(out: &mut Vec<u8>, report: &[u8], changes: &[u8]) -> Result<u64, EncodeError> {
     let length = u32::try_from(report.len())
         .map_err(|_| EncodeError::Other("a commit has more data than a record can hold"))?;
@@ -182,7 +181,7 @@ impl SplitRecord {
         let rest = bytes.get(used..).unwrap_or_default();
         let whole = compress::read(rest)?;
         let length = whole.first_chunk().ok_or(BadRecord::Short)?;
-        // Where there is less than it says, nothing is read.
+        // If the body is shorter than the length says, both parts are empty.
         let changes = LENGTH + u32::from_le_bytes(*length) as usize;
         Ok(Self { whole, changes })
     }
@@ -196,25 +195,25 @@ impl SplitRecord {
     }
 }
 
-/// How many bytes a body has when it is not compressed, and its changes.
+/// Decodes a record's changes. Also returns the size in bytes of its body before compression.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = SplitRecord::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;
     Ok((parts.whole.len() as u64, changes))
 }
 
-/// The loops that a commit changed.
+/// Decodes the loops that a commit changed.
 fn loops(bytes: &[u8]) -> Result<Vec<LoopState>, BadRecord> {
     codec::decode_next(SplitRecord::read(bytes)?.report_bytes(), &mut 0)
 }
 
-/// The sequence number of the last event up to a commit.
+/// Decodes the sequence number of the last event up to a commit.
 pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
     codec::decode_first(bytes).map(|(events, _)| events)
 }
 
 impl Line {
-    /// What a commit's record reports.
+    /// Decodes what a commit's record reports.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
         let parts = SplitRecord::read(bytes)?;
         let (report, mut at) = (parts.report_bytes(), 0);
@@ -230,13 +229,13 @@ impl Line {
         }
     }
 
-    /// The sequence number of the last event before this commit.
+    /// Returns the sequence number of the last event before this commit.
     pub fn events_before(&self) -> u64 {
         self.events.saturating_sub(self.history.len() as u64)
     }
 }
 
-/// Keeps the newest rows: the first ones that it receives, this many of each loop, none twice.
+/// Selects the newest rows of each loop. It must receive the rows from the newest to the oldest.
 pub struct NewestRows {
     keep: usize,
     seen: HashSet<(String, u64)>,
@@ -244,7 +243,7 @@ pub struct NewestRows {
 }
 
 impl NewestRows {
-    /// Maximum number of rows of each loop.
+    /// Selects at most `keep` rows of each loop.
     pub fn new(keep: usize) -> Self {
         Self {
             keep,
@@ -253,7 +252,7 @@ impl NewestRows {
         }
     }
 
-    /// Whether this one, older than those before it, is among them.
+    /// Returns true if the row is one of its loop's newest, and no row of the same iteration was selected before.
     pub fn takes(&mut self, row: &IterationRow) -> bool {
         let path = LoopPath::new(&row.path);
         if self
@@ -263,7 +262,7 @@ impl NewestRows {
         {
             return false;
         }
-        // A loop that a graph enters again ends the same iterations again.
+        // If a graph enters a loop again, the loop ends iterations with the same numbers again.
         if !self.seen.insert((row.path.clone(), row.iteration)) {
             return false;
         }
@@ -277,23 +276,23 @@ impl NewestRows {
 pub struct LastStatus {
     pub iteration: u64,
     pub status: Status,
-    /// Whether an action of it failed.
+    /// Whether an action of the iteration failed.
     pub has_failure: bool,
 }
 
-/// Rows of loops by their paths; the newest of those that ended are stored.
+/// Rows of loops, by path.
 #[derive(Default)]
 pub struct LoopRows(BTreeMap<LoopPath, LoopState>);
 
 impl LoopRows {
-    /// Later rows take the place of earlier ones.
+    /// Adds rows. A later row of a loop replaces an earlier one.
     pub fn put(&mut self, rows: Vec<LoopState>) {
         let rows = rows.into_iter();
         self.0
             .extend(rows.map(|row| (LoopPath::new(&row.path), row)));
     }
 
-    /// All that still run, and of each loop the last `keep` that ended.
+    /// Returns the rows of all loops that still run, and for each loop the last `keep` rows that ended.
     pub fn retained(self, keep: usize) -> Vec<LoopState> {
         let mut ended: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut rows: Vec<LoopState> = Vec::with_capacity(self.0.len());
@@ -313,7 +312,7 @@ impl LoopRows {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// What is stored of commits that were let go.
+    /// Reads what remains stored of commits whose records were removed.
     pub(super) fn retained_rows(
         &self,
         run: &str,
@@ -332,7 +331,7 @@ impl<K: Kv> RowReader<K> {
             .ok_or_else(wrong)
     }
 
-    /// The row of every loop as of a commit, by default the newest, in the order of their paths.
+    /// Returns the row of every loop after commit `last`, or after the newest commit, ordered by path.
     pub(super) fn loop_rows(
         &self,
         run: &str,
@@ -349,7 +348,7 @@ impl<K: Kv> RowReader<K> {
         Ok(rows.retained(self.retention.ended_loops))
     }
 
-    /// The last iterations as of a commit, by default the newest; the oldest first.
+    /// Returns the last iterations up to commit `last`, or up to the newest commit, the oldest first.
     pub(super) fn iteration_rows(
         &self,
         run: &str,
@@ -384,8 +383,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it; the
-    /// newest first.
+    /// Returns how the iterations `wanted` of a loop ended, the newest first. Reads only the last `commits` commits.
     pub(super) fn statuses_back(
         &self,
         run: &str,
@@ -425,7 +423,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Events after `after`, with their numbers.
+    /// Returns at most `limit` events after `after`, with their sequence numbers.
     pub(super) fn events(
         &self,
         run: &str,
@@ -439,7 +437,7 @@ impl<K: Kv> RowReader<K> {
         if after >= bounds.events || limit == 0 {
             return Ok(found);
         }
-        // The first commit with an event after it.
+        // Find the first commit with an event after `after`.
         let (mut low, mut high) = (bounds.first, last);
         while low < high {
             let middle = low + (high - low) / 2;

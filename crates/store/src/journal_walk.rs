@@ -1,4 +1,4 @@
-//! Reads the rows of a journal. Commits wait while rows are copied, and not while they are decoded.
+//! Reads the rows of a journal. Commits wait while rows are copied, but not while they are decoded.
 
 use super::RunHeader;
 use super::StoreError;
@@ -13,49 +13,49 @@ use std::ops::{Bound, ControlFlow};
 use windlass_machine::{Change, HistoryEvent, RunState};
 use windlass_value::time::Timestamp;
 
-/// The first key behind all records of a run.
+/// Returns the first key after all records of a run.
 fn end_of_journal(run: &str) -> Vec<u8> {
     let mut prefix = Vec::new();
     keys::of_run(&mut prefix, Family::Changes, run);
     keys::after(&prefix)
 }
 
-/// The rows of a journal from the one that has the record of a revision, or of the next one that is there.
+/// Returns the range of a journal's rows from the row with the record of a revision, or with the next stored record.
 fn journal_from(run: &str, revision: u64) -> Range {
     let mut from = Vec::new();
     keys::numbered_row(&mut from, Family::Changes, run, revision);
     (Bound::Included(from), Bound::Excluded(end_of_journal(run)))
 }
 
-/// Which way a journal is read.
+/// The direction in which a journal is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// From its beginning.
+    /// From the beginning.
     OldestFirst,
-    /// From its end.
+    /// From the end.
     NewestFirst,
 }
 
-/// How many bytes of a journal are copied at first before they are decoded, and the maximum. Commits wait for the
-/// copying, not for the decoding.
+/// Number of bytes of a journal that are copied at first before they are decoded, and the maximum of later copies.
+/// Commits wait for the copying, but not for the decoding.
 const FIRST_SLICE: usize = 16 << 10;
 const MAX_SLICE: usize = 1 << 20;
 
-/// What was read of a row.
+/// The decoded records of a row.
 struct ReadRow<T> {
-    /// The revision of its last record.
+    /// The revision of the row's last record.
     end: u64,
-    /// Its records that were not read yet, with their revisions.
+    /// The records of the row that were not read before, with their revisions.
     records: Vec<(u64, T)>,
 }
 
-/// How far a journal was read: each record of some revisions must be there.
+/// The position of a walk over a journal. Every record of the walk's revisions must be stored.
 struct JournalWalk<'a> {
     run: &'a str,
     first: u64,
     last: u64,
     order: Order,
-    /// The revision of the next record.
+    /// The revision of the record that must be read next.
     expected: u64,
 }
 
@@ -82,7 +82,7 @@ impl<'a> JournalWalk<'a> {
         missing_changes(self.run, self.expected)
     }
 
-    /// Reads the next row. None: all of its records were read before.
+    /// Reads the next row. Returns `None` if all records of the row were read before.
     fn read_row<T>(
         &mut self,
         row: &Record,
@@ -94,7 +94,7 @@ impl<'a> JournalWalk<'a> {
         let before = end.checked_sub(records.len() as u64);
         let before = before.ok_or_else(|| self.missing())?;
         if self.order == Order::NewestFirst && self.expected <= before {
-            // An older row of what is packed.
+            // An old row: its records were already read from a later, packed row.
             return Ok(None);
         }
         if self.expected <= before || end < self.expected {
@@ -118,16 +118,16 @@ pub(super) fn missing_changes(run: &str, revision: u64) -> StoreError {
     corrupt(&format!("changes {revision} of run {run} are missing"))
 }
 
-/// What the state of a run is made of, copied at one moment.
+/// A copy of all records that a run's state is made of, from one moment.
 pub(super) struct CopiedRun {
     pub header: RunHeader,
     snapshot: Option<Record>,
-    /// The rows since then.
+    /// The rows after the snapshot.
     tail: Vec<Record>,
 }
 
 impl CopiedRun {
-    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
+    /// Returns the state at the last snapshot, or before the first step. Also returns the snapshot's size in bytes.
     pub fn start(&mut self) -> Result<(RunState, u64), StoreError> {
         let header = &self.header;
         let Some(snapshot) = self.snapshot.take() else {
@@ -143,7 +143,7 @@ impl CopiedRun {
         Ok((state, snapshot.value.len() as u64))
     }
 
-    /// The changes of every commit since the snapshot, in order; returns how many bytes those have.
+    /// Passes the changes of every commit after the snapshot to `take`, in order. Returns their size in bytes.
     pub fn tail(&self, mut take: impl FnMut(Vec<Change>)) -> Result<u64, StoreError> {
         let (run, last) = (&self.header.id, self.header.revision);
         let range = (self.header.snapshot.saturating_add(1), last);
@@ -163,7 +163,7 @@ impl CopiedRun {
                 take(changes);
             }
         }
-        // The last row may be packed with later ones.
+        // The last row may also contain later records.
         match walk.expected.cmp(&last.saturating_add(1)) {
             Ordering::Less => Err(walk.missing()),
             Ordering::Equal => Ok(bytes),
@@ -172,17 +172,17 @@ impl CopiedRun {
     }
 }
 
-/// What one commit did, and what it reports.
+/// The changes and events of one commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitRecord {
-    /// What changed; nothing where an earlier version stored a snapshot with it.
+    /// The changes; empty if an earlier version stored a snapshot instead.
     pub changes: Vec<Change>,
-    /// What the history reports.
+    /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Reads the records of these revisions until `read` breaks; every one must be there.
+    /// Reads the records of these revisions until `read` breaks. Every one of them must be stored.
     pub(super) fn walk<T>(
         &self,
         run: &str,
@@ -200,8 +200,8 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Reads the rows that have the records of these revisions until `read` breaks; every one must be
-    /// there. `read` gets the revision of a row's last record, and those of its records that were not read yet.
+    /// Reads the rows with the records of these revisions until `read` breaks. Every record must be stored. `read` gets
+    /// the revision of a row's last record, and the row's records that were not read before.
     pub(super) fn walk_rows<T>(
         &self,
         run: &str,
@@ -243,14 +243,14 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The keys of the rows that have the records of a walk.
+    /// Returns the range of the rows that contain the records of a walk.
     fn journal_range(&self, walk: &JournalWalk<'_>) -> Result<Range, StoreError> {
         let run = walk.run;
         let mut from = Vec::new();
         keys::numbered_row(&mut from, Family::Changes, run, walk.first);
         let to = match walk.order {
             Order::OldestFirst => end_of_journal(run),
-            // The last one may be packed with later ones.
+            // The last row may also contain later records, so its key may have a later revision.
             Order::NewestFirst => {
                 let _reading = self.reading();
                 let row = self
@@ -263,8 +263,8 @@ impl<K: Kv> RowReader<K> {
         Ok((Bound::Included(from), Bound::Excluded(to)))
     }
 
-    /// Copies the next rows of a walk from a range, about `bytes` bytes of them. A row that cannot be read is an error
-    /// only if it is the first one: the walk may end before it.
+    /// Copies about `bytes` bytes of a walk's next rows in a range. An unreadable row is an error only if it is the
+    /// first row: otherwise, the walk may end before it.
     fn copy_rows(
         &self,
         range: Range,
@@ -295,14 +295,14 @@ impl<K: Kv> RowReader<K> {
         Ok(copied)
     }
 
-    /// The row that has the record of a revision, or else of the next one that is there.
+    /// Copies the row with the record of a revision, or with the next stored record.
     pub(super) fn row_with(&self, run: &str, revision: u64) -> Result<Option<Record>, StoreError> {
         let _reading = self.reading();
         let row = self.records(journal_from(run, revision)).next();
         row.map(|row| self.record(&row?)).transpose()
     }
 
-    /// Copies what the state of a run is made of.
+    /// Copies all records that the state of a run is made of.
     pub(super) fn copy_run(&self, run: &str) -> Result<CopiedRun, StoreError> {
         let _reading = self.reading();
         let (head, _) = self
@@ -328,8 +328,8 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// The commits up to `last` that were made since `since`, contain something that is wanted, and are
-    /// still there; the oldest first.
+    /// Returns stored commits up to `last` with an event that `wanted` accepts, the oldest first. Goes back to the
+    /// newest commit that has an event before `since`.
     pub(super) fn read_commits(
         &self,
         run: &str,
@@ -370,8 +370,8 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// The changes of the `limit` commits up to `last`, with their numbers, as far as they are still
-    /// there; the newest first.
+    /// Returns the changes of the `limit` commits up to `last`, with their revisions, the newest first. Stops at a
+    /// commit that is not stored.
     pub(super) fn read_back(
         &self,
         run: &str,

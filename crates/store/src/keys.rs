@@ -1,10 +1,10 @@
-//! The keys of the store's one tree: a family byte, then parts whose bytes sort as they should
-//! (docs/internals/store-format.md draws them). This file never touches a database.
+//! The keys of the store's one tree. A key is a family byte and then parts; keys sort in the order in which rows are
+//! read (docs/internals/store-format.md draws them). This file never touches a database.
 //!
-//! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
-//! that no run's rows begin with another run's key; numbers are big-endian. Keys are short: a page
-//! of the database holds a few hundred of them and must stay far below the size from which the
-//! database would put it into a file of its own.
+//! A text in a key ends with a zero byte, so that the keys of one run never begin with the key of another. Inside a
+//! text, byte 00 is written as `01 01`, and byte 01 as `01 02`. Numbers are big-endian. Keys are short: a page of the
+//! database holds a few hundred of them, and must stay far below the size from which the database would put it into a
+//! file of its own.
 
 use super::{StateOwner, WorkflowVersion};
 use std::fmt;
@@ -14,49 +14,49 @@ use windlass_value::time::Timestamp;
 /// The longest run id, in bytes of UTF-8.
 pub const MAX_RUN_ID: usize = 128;
 
-/// What a row is, by the first byte of its key.
+/// The kind of a row: the first byte of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Magic and format version.
     Meta,
-    /// The number of the last group that was committed, and the checksum of headers and indexes.
+    /// The number of the last committed group, and the checksum of headers and indexes.
     Root,
-    /// The last mark that was synced: the mark next to the database is not older.
+    /// The last mark that was synced. The mark next to the database is never older than this.
     Marked,
     /// A program's source.
     Program,
-    /// A workflow that is stored under a name.
+    /// A workflow that is stored under its name.
     Workflow,
-    /// What such a workflow was before: one of its former texts.
+    /// A former text of a stored workflow.
     FormerWorkflow,
-    /// A value that a workflow has between its runs.
+    /// A value that a workflow stores between its runs.
     State,
-    /// A run's head.
+    /// A run's header.
     Header,
     /// A run's whole state at a revision.
     Snapshot,
-    /// What one commit brought: changes, rows of loops and iterations, events.
+    /// The record of one commit, or the packed records of several: changes, rows of loops and iterations, events.
     Changes,
-    /// Rows of loops and iterations whose commits were let go.
+    /// Rows of loops and iterations whose commits were removed.
     Retained,
-    /// Iterations whose commits were let go: cells, or whole rows.
+    /// Archived iterations whose commits were removed: cells, or whole rows.
     Iterations,
-    /// Which run is due when.
+    /// The index of runs by due time.
     Due,
-    /// Which run continues at once.
+    /// The index of runs that continue at once.
     Runnable,
-    /// Nothing: rows by which a database separates others ([`Kv::padding`](crate::kv::Kv::padding)).
+    /// Rows without content that separate other rows in a database ([`Kv::padding`](crate::kv::Kv::padding)).
     Padding,
 }
 
-/// What keys of padding begin with: behind the root, behind iterations, before the journal, behind it.
+/// First bytes of padding keys: after the root, after iterations, before the journal, after the journal.
 pub const ROOT_PADDING: u8 = b'h';
 pub const ITERATIONS_PADDING: u8 = b'j';
 pub const JOURNAL_PADDING: u8 = b'y';
 pub const END_PADDING: u8 = b'~';
 
 impl Family {
-    /// Those of which each row has something.
+    /// All families except padding.
     const ALL: [Self; 14] = [
         Self::Meta,
         Self::Root,
@@ -74,7 +74,7 @@ impl Family {
         Self::Runnable,
     ];
 
-    /// The families of rows that belong to one run and begin with its id.
+    /// The families whose keys begin with a run's id, after the family byte.
     pub const OF_RUN: [Self; 5] = [
         Self::Header,
         Self::Snapshot,
@@ -87,7 +87,7 @@ impl Family {
         match self {
             Self::Meta => b'm',
             Self::Root => b'g',
-            // On the root's page, which is written with every group anyway.
+            // Next to the root's key: the root's page is written with every group anyway.
             Self::Marked => b'f',
             Self::Program => b'p',
             Self::Workflow => b'w',
@@ -95,10 +95,10 @@ impl Family {
             Self::State => b'x',
             Self::Header => b'r',
             Self::Snapshot => b's',
-            // The last but its end: heads and the root change with every commit, and a page that held them
-            // together with the journal's end would write that again and again.
+            // Sorts after all other keys except the final padding. Headers and the root change with every commit: on
+            // the same page, they would cause the end of the journal to be written again each time.
             Self::Changes => b'z',
-            // Between padding: they are written once, and headers on their page with every commit.
+            // Between padding: iterations are written once, but headers on the same page change with every commit.
             Self::Iterations => b'i',
             Self::Padding => ROOT_PADDING,
             Self::Retained => b'k',
@@ -107,7 +107,7 @@ impl Family {
         }
     }
 
-    /// The family of a byte.
+    /// Returns the family of a key's first byte.
     pub fn of(byte: u8) -> Option<Self> {
         match byte {
             ROOT_PADDING | ITERATIONS_PADDING | JOURNAL_PADDING | END_PADDING => {
@@ -117,12 +117,12 @@ impl Family {
         }
     }
 
-    /// Whether its rows are only keys.
+    /// Returns true if rows of this family have a key and no value.
     pub const fn has_no_value(self) -> bool {
         matches!(self, Self::Due | Self::Runnable | Self::Padding)
     }
 
-    /// The word for people.
+    /// Returns the family's name for messages.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Meta => "format",
@@ -144,38 +144,38 @@ impl Family {
     }
 }
 
-/// The key of a family that has one row.
+/// Appends the key of a family that has only one row.
 pub fn single(out: &mut Vec<u8>, family: Family) {
     out.push(family.byte());
 }
 
-/// A program's key.
+/// Appends a program's key.
 pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
     out.push(Family::Program.byte());
     out.extend_from_slice(&hash.0);
 }
 
-/// A named workflow's key.
+/// Appends a named workflow's key.
 pub fn workflow(out: &mut Vec<u8>, name: &str) {
     out.push(Family::Workflow.byte());
     text(out, name.as_bytes());
 }
 
-/// What the keys of all former texts of a workflow begin with.
+/// Appends the common prefix of the keys of all former texts of a workflow.
 pub fn former_workflows(out: &mut Vec<u8>, name: &str) {
     out.push(Family::FormerWorkflow.byte());
     text(out, name.as_bytes());
 }
 
-/// The key of a workflow's former text: they sort by when they were stored.
+/// Appends the key of a former text of a workflow. These keys sort by the time when the text was stored.
 pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion) {
     former_workflows(out, name);
     out.extend_from_slice(&sortable(version.stored_at));
     out.extend_from_slice(&version.program.0);
 }
 
-/// The key of a value that a workflow has between its runs; without its name, what the keys of all values of
-/// the workflow begin with.
+/// Appends the key of a value that a workflow stores between its runs. Without a name, appends the common prefix of
+/// the keys of all values of the workflow.
 pub fn workflow_state(out: &mut Vec<u8>, owner: &StateOwner, name: Option<&str>) {
     out.push(Family::State.byte());
     out.push(u8::from(owner.guest));
@@ -185,31 +185,31 @@ pub fn workflow_state(out: &mut Vec<u8>, owner: &StateOwner, name: Option<&str>)
     }
 }
 
-/// What all rows of a run in this family begin with; for a header and for retained rows the whole key.
+/// Appends the common prefix of a run's keys in a family. For a header or retained rows this is the whole key.
 pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     out.push(family.byte());
     text(out, run.as_bytes());
 }
 
-/// The key of a row with one number: snapshots and changes by revision, iterations as they came.
+/// Appends the key of a numbered row. Snapshots and changes have revisions, iterations the archive's row numbers.
 pub fn numbered_row(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// What the timer index has for a run.
+/// Appends a run's key in the index of due times.
 pub fn due(out: &mut Vec<u8>, at: Timestamp, run: &str) {
     due_from(out, at);
     out.extend_from_slice(run.as_bytes());
 }
 
-/// Where the timer index has this instant.
+/// Appends the common prefix of all keys with this instant in the index of due times.
 pub fn due_from(out: &mut Vec<u8>, at: Timestamp) {
     out.push(Family::Due.byte());
     out.extend_from_slice(&sortable(at));
 }
 
-/// The flipped sign bit sorts instants before 1970 first.
+/// Encodes an instant so that bytes sort by time. The flipped sign bit sorts instants before 1970 first.
 fn sortable(at: Timestamp) -> [u8; 8] {
     (at.0 ^ i64::MIN).to_be_bytes()
 }
@@ -218,18 +218,18 @@ fn instant(bytes: [u8; 8]) -> Timestamp {
     Timestamp(i64::from_be_bytes(bytes) ^ i64::MIN)
 }
 
-/// What the runnable index has for a run.
+/// Appends a run's key in the index of runnable runs.
 pub fn runnable(out: &mut Vec<u8>, run: &str) {
     out.push(Family::Runnable.byte());
     out.extend_from_slice(run.as_bytes());
 }
 
-/// What follows a record's key for its second and later pieces, from 1.
+/// Appends the suffix of the key of a record's further piece. Pieces are numbered from 0; piece 0 has no suffix.
 pub fn piece(out: &mut Vec<u8>, piece: u32) {
     out.extend_from_slice(&piece.to_be_bytes());
 }
 
-/// The first key after all that begin with `prefix`.
+/// Returns the first key after all keys that begin with `prefix`; empty if all later keys begin with it.
 pub fn after(prefix: &[u8]) -> Vec<u8> {
     let mut out = prefix.to_vec();
     while let Some(last) = out.pop() {
@@ -251,8 +251,8 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(0);
 }
 
-/// A loop's path, `outer#2/inner`, as two parts: the names, which sort the rows of one loop
-/// together, and the iterations of the loops around it, which sort them in time.
+/// A loop's path, `outer#2/inner`, as two parts. Sorting by names puts all rows of one loop together; sorting by the
+/// iterations of the enclosing loops then puts these rows in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoopPath {
     names: Vec<u8>,
@@ -260,7 +260,7 @@ pub struct LoopPath {
 }
 
 impl LoopPath {
-    /// Splits a path. Two paths never give the same parts.
+    /// Splits a path. Two different paths never result in the same parts.
     pub fn new(path: &str) -> Self {
         let (mut names, mut outer) = (Vec::with_capacity(path.len()), Vec::new());
         let mut rest = path;
@@ -281,46 +281,46 @@ impl LoopPath {
         Self { names, outer }
     }
 
-    /// The iterations of the loops around it.
+    /// Returns the iterations of the enclosing loops, the outermost first.
     pub fn outer(&self) -> &[u64] {
         &self.outer
     }
 
-    /// The part that all paths of one loop share.
+    /// Returns the part that all paths of one loop share.
     pub fn names(&self) -> &[u8] {
         &self.names
     }
 }
 
-/// `12/rest`: the number and what follows the slash. Only numbers as this engine writes them.
+/// Splits `12/rest` into the number and the text after the slash. Accepts only numbers as this engine writes them.
 fn number_before_slash(text: &str) -> Option<(u64, &str)> {
     let (digits, after) = text.split_once('/')?;
     let number: u64 = digits.parse().ok()?;
     (number.to_string() == digits).then_some((number, after))
 }
 
-/// What a key says.
+/// The parts of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     pub family: Family,
-    /// The run, where the key has one and it is text.
+    /// The run's id, if the key has one and it is valid UTF-8.
     pub run: Option<String>,
-    /// The revision.
+    /// The revision, or the number of a row of iterations.
     pub number: Option<u64>,
     /// A workflow's name.
     pub workflow: Option<String>,
-    /// The name of a value that a workflow has between its runs.
+    /// The name of a value that a workflow stores between its runs.
     pub state: Option<String>,
-    /// Which of a workflow's former texts.
+    /// The former text of a workflow.
     pub version: Option<WorkflowVersion>,
     pub due: Option<Timestamp>,
-    /// Which piece of the record, 0 for the first.
+    /// The number of the record's piece, from 0.
     pub piece: u32,
-    /// The length of the record's own key, without the piece.
+    /// Length in bytes of the record's own key, without the number of the piece.
     pub record: usize,
 }
 
-/// Reads a key; none when this version writes no such keys.
+/// Parses a key. Returns `None` if this version does not write such keys.
 pub fn parse(key: &[u8]) -> Option<Parsed> {
     let (&byte, rest) = key.split_first()?;
     let family = Family::of(byte)?;
@@ -420,7 +420,7 @@ fn take_text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// What a key names, for people.
+/// Describes the row of a key for messages.
 impl fmt::Display for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.family.word())?;
@@ -449,7 +449,7 @@ impl fmt::Display for Parsed {
     }
 }
 
-/// What a key names, for errors; its bytes when this version writes no such keys.
+/// Describes the row of a key for errors. If this version does not write such keys, returns the key's bytes.
 pub fn describe(key: &[u8]) -> String {
     match parse(key) {
         Some(parsed) => parsed.to_string(),

@@ -1,4 +1,4 @@
-//! Which database keeps a store. Its directory says so: fjall's files are in a folder of their own, and
+//! The database that a store uses. The store's directory shows which: fjall's files are in a folder of their own,
 //! sled's are not. This file opens no database.
 
 use super::StoreError;
@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The folder of fjall's files in the directory of a store.
+/// The folder of fjall's files in a store's directory.
 pub(super) const FJALL: &str = "fjall";
 
-/// A database that keeps a store.
+/// A database that a store can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreKind {
-    /// One tree in one log.
+    /// One tree in one log file.
     #[default]
     Sled,
     /// A journal and sorted tables.
@@ -35,7 +35,7 @@ impl StoreKind {
         }
     }
 
-    /// Which one keeps the store of a state directory; none when there is no finished store. It may be
+    /// Returns the database of the store in a state directory; none without a finished store. The store may be
     /// damaged.
     #[must_use]
     pub fn of(dir: &Path) -> Option<Self> {
@@ -45,7 +45,7 @@ impl StoreKind {
         (there && !path.join(CREATING).exists()).then(|| Self::at(&path))
     }
 
-    /// Which one keeps the store in a directory.
+    /// Returns the database of the store in a store's directory.
     pub(super) fn at(path: &Path) -> Self {
         match path.join(FJALL).exists() {
             true => Self::Fjall,
@@ -53,7 +53,7 @@ impl StoreKind {
         }
     }
 
-    /// What it keeps a store in.
+    /// Returns the name of the database's file or folder in a store's directory.
     pub(super) fn log(self) -> &'static str {
         match self {
             Self::Sled => "db",
@@ -61,7 +61,7 @@ impl StoreKind {
         }
     }
 
-    /// The file that the process has locked which owns such a store.
+    /// Returns the file that the store's owner locks.
     pub(super) fn lock_file(self) -> &'static str {
         match self {
             Self::Sled => "db",
@@ -69,7 +69,7 @@ impl StoreKind {
         }
     }
 
-    /// Makes the locked file again if it was deleted. That of fjall is empty.
+    /// Creates the lock file of fjall again if it was deleted. The file is empty.
     pub(super) fn make_lock(self, path: &Path) -> io::Result<()> {
         if self == Self::Fjall {
             let mut options = File::options();
@@ -81,13 +81,13 @@ impl StoreKind {
         Ok(())
     }
 
-    /// Fails when another database keeps the store of a state directory.
+    /// Checks that the store of a state directory does not use another database.
     ///
     /// # Errors
-    /// [`StoreError::OtherKind`].
+    /// [`StoreError::OtherKind`] if it does.
     pub fn check(self, dir: &Path) -> Result<(), StoreError> {
         match Self::of(dir) {
-            // If there is neither, opening the store reports it.
+            // If no database has its files there, opening the store reports it.
             Some(found) if found != self && dir.join(DIRECTORY).join(found.log()).exists() => {
                 Err(StoreError::OtherKind {
                     path: dir.display().to_string(),

@@ -1,6 +1,5 @@
-//! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
-//! make them durable. Fulfilled by `memory`, `sled` and `fjall`; nothing of
-//! them is seen beyond this.
+//! What the store needs from a database: sorted keys, atomic batches of writes, and a way to make them durable.
+//! `memory`, `sled` and `fjall` implement it, and no other file depends on them.
 
 use super::disk::Disk;
 use super::write_batch::WriteBatch;
@@ -11,71 +10,71 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A range of keys.
 pub type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Why a database could not do it.
+/// Why a database call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KvError {
-    /// Its files are not what was written.
+    /// The database's files are damaged.
     #[error("{0}")]
     Corrupt(String),
-    /// The disk is full or refuses.
+    /// The disk is full or reports an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// A file of it is not where it was opened any more, but another one, or nothing.
+    /// A file of the database was deleted or replaced since it was opened.
     #[error("{0} was deleted, replaced or hidden by a mount")]
     Gone(String),
-    /// It could not be opened again after a write that failed, so far.
+    /// The database is closed: opening it again after a failed write has not succeeded yet.
     #[error("it is not open")]
     Closed,
 }
 
 /// A sorted map of bytes.
 pub trait Kv: Send + Sync + 'static {
-    /// A key or a value as it is held.
+    /// The type of a key or a value that the database returns.
     type Bytes: AsRef<[u8]>;
 
-    /// The database of a copy of it on disk.
+    /// The database of a backup on disk.
     type Backup: Disk;
 
-    /// Maximum number of applied bytes that are not durable. A group with more becomes durable in several steps.
+    /// Maximum number of applied bytes that are not durable. A larger group is made durable in several steps.
     const MAX_UNSYNCED: usize;
 
-    /// Rows that a new store gets, and a copy of a store in this database: they have no value, and separate others so
-    /// that each change writes less.
+    /// Returns the padding rows of a new store or copy. They have no value, and separate other rows so that each change
+    /// writes less.
     fn padding() -> Vec<Vec<u8>> {
         Vec::new()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
 
-    /// Keys and values in order. Ends with its first error.
+    /// Returns keys and values in order. The iterator ends with its first error.
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Self::Bytes>> + '_;
 
-    /// Writes all or, after a crash, nothing. Durable only after `flush` and `sync`.
+    /// Writes a batch. A crash leaves all of it or nothing. It is durable only after `flush` and `sync`.
     fn apply(&self, batch: &WriteBatch) -> Result<(), KvError>;
 
-    /// Hands all that was applied to the operating system.
+    /// Hands everything that was applied to the operating system.
     fn flush(&self) -> Result<(), KvError>;
 
-    /// Makes all that was flushed durable, and records next to the data that the groups up to this
-    /// number are durable.
+    /// Makes everything that was flushed durable, and records next to the data that all groups up to this number are
+    /// durable.
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
-    /// Opens it again after a write that failed: what was not synced may be there or not.
+    /// Opens the database again after a failed write. Data that was not synced may be there or not.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// What is durable on disk, while it accepts no writes; none when that cannot be determined.
+    /// Returns the durable data while the database accepts no writes; none if it cannot be determined.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
-    /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
+    /// Returns the last group that `sync` recorded; 0 if it is not known.
     fn synced(&self) -> u64;
 
-    /// What `synced` gives also after a power cut, at least.
+    /// Returns the lowest group that `synced` can return after a power cut.
     fn marked(&self) -> u64 {
         0
     }
 
-    /// Whether it is still where it was opened.
+    /// Fails if the database is not where it was opened any more.
     fn check_present(&self) -> Result<(), KvError> {
         Ok(())
     }
@@ -84,7 +83,7 @@ pub trait Kv: Send + Sync + 'static {
 /// A key and its value.
 pub type KvRow<B> = Result<(B, B), KvError>;
 
-/// All keys that begin with `prefix`.
+/// Returns the range of all keys that begin with `prefix`.
 pub fn prefixed(prefix: &[u8]) -> Range {
     let end = super::keys::after(prefix);
     let end = if end.is_empty() {
@@ -95,7 +94,7 @@ pub fn prefixed(prefix: &[u8]) -> Range {
     (Bound::Included(prefix.to_vec()), end)
 }
 
-/// Calls a database; what it panics with is damage.
+/// Calls a database. If the call panics, returns [`KvError::Corrupt`].
 pub fn guard<T, E>(call: impl FnOnce() -> Result<T, E>) -> Result<T, KvError>
 where
     KvError: From<E>,
@@ -113,10 +112,10 @@ where
     }
 }
 
-/// The iterator of a database, guarded; it ends with its first error.
+/// A database's iterator that handles panics, and ends with its first error.
 pub struct GuardedIter<I> {
     iter: Option<I>,
-    /// There was none from the start.
+    /// The error of creating the iterator, which is the first item.
     failed: Option<KvError>,
 }
 

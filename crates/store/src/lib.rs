@@ -1,15 +1,15 @@
-//! Where runs are stored: the trait [`Store`], and what goes through it. Implementations: `memory`, `sled`, `fjall`.
-//! One contract suite holds for all of them.
+//! Where runs are stored: the trait [`Store`] and its types. Implementations: `memory`, `sled`, `fjall`. All of them
+//! pass one contract suite.
 //!
-//! It never schedules anything, and no type of a database leaks out of it.
+//! This crate never schedules anything, and its API has no type of a database.
 //!
 //! The most important types: [`Store`], [`Commit`], [`Receipt`], [`StoredRun`], [`StoreError`].
 //!
 //! Test it alone with `cargo test -p windlass-store`.
 
-// Not published for others: where the name says all, nothing is added.
+// Not published for others: an item whose name says everything has no comment.
 #![allow(missing_docs)]
-// What only a second database would use.
+// Without fjall, code for a second database is unused.
 #![cfg_attr(not(feature = "fjall"), allow(dead_code, unused_imports))]
 
 mod archive;
@@ -81,70 +81,70 @@ use windlass_model::model::{Dialect, Name, Origin, Status};
 use windlass_source::source::Bundle;
 use windlass_value::time::Timestamp;
 
-/// The label of a run in quarantine: why.
+/// The label of a run in quarantine; its value is the reason.
 pub const QUARANTINE_LABEL: &str = "windlass.parked";
 
-/// The label of a run that has not failed, with the number of its actions that did: what waits for them handled that.
+/// The label with the number of failed actions of a run that did not fail itself, because it handled these failures.
 pub const FAILED_ACTIONS_LABEL: &str = "windlass.failed_actions";
 
-/// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
-/// the files change.
+/// The source that a run was compiled from. It is stored once for each hash. A run is pinned to its hash, even if the
+/// files change.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ProgramSource {
     /// The workflow and the files it refers to.
     pub bundle: Bundle,
-    /// The format it was read as.
+    /// The format that the workflow was read as.
     pub dialect: Dialect,
-    /// The operator's cap on the count of loops when it was loaded.
+    /// The operator's limit on the count of loops when the workflow was loaded.
     pub max_count: u64,
-    /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
+    /// The operator's limit on the timeout of loops when the workflow was loaded, in milliseconds.
     pub max_timeout_ms: u64,
     pub origin: Origin,
-    /// What relative paths of its actions are from; without it, the folder of the process.
+    /// The folder of the relative paths in its actions; none: the working folder of the process.
     pub folder: Option<String>,
 }
 
-/// A workflow that is stored under a name.
+/// A workflow that is stored under its name.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct StoredWorkflow {
-    /// Its name; 1 to [`MAX_RUN_ID`] bytes.
+    /// The workflow's name; 1 to [`MAX_RUN_ID`] bytes.
     pub name: Name,
-    /// What it is compiled from.
+    /// The source that the workflow is compiled from.
     pub source: ProgramSource,
-    /// When it was put there.
+    /// When this text was stored.
     pub stored_at: Timestamp,
-    /// The state of its schedule; none before its first time.
+    /// The state of the workflow's schedule; none before the first scheduled time.
     pub schedule: Option<ScheduleState>,
 }
 
 /// A text that a stored workflow had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkflowVersion {
-    /// When it was put there.
+    /// When the text was stored.
     pub stored_at: Timestamp,
-    /// What it is compiled to.
+    /// The hash of the compiled program.
     pub program: ProgramHash,
 }
 
-/// The state of a stored workflow's schedule. It is the end of what is stored.
+/// The state of a stored workflow's schedule. It is encoded last, because later versions add fields at its end.
 #[derive(Clone, Debug, Default, PartialEq, Encode)]
 pub struct ScheduleState {
-    /// All times up to this one are decided.
+    /// All scheduled times up to this one were handled.
     pub until: Timestamp,
-    /// The run of the last time that had one.
+    /// The run of the last scheduled time that started a run.
     pub last_run: Option<Name>,
-    /// How many times were missed and have no run.
+    /// Number of scheduled times that were missed and have no run.
     pub missed: u64,
-    /// The last of them.
+    /// The last missed time.
     pub last_missed: Option<Timestamp>,
-    /// When it was paused, in order; those before `until` are not known any more.
+    /// The schedule's pauses, in order. A pause that ended before `until` is removed.
     pub pauses: Vec<SchedulePause>,
 }
 
 impl<Context> Decode<Context> for ScheduleState {
     fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let (until, last_run) = Decode::decode(decoder)?;
-        // Earlier versions stored nothing else.
+        // Earlier versions did not store the other fields.
         let (missed, last_missed, pauses) = match Decode::decode(decoder) {
             Err(DecodeError::UnexpectedEnd { .. }) => Default::default(),
             added => added?,
@@ -160,52 +160,52 @@ impl<Context> Decode<Context> for ScheduleState {
 }
 bincode::impl_borrow_decode!(ScheduleState);
 
-/// A pause of a schedule: its times after the beginning, up to the end, start nothing.
+/// A pause of a schedule. Scheduled times after `from`, up to and including `to`, start nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SchedulePause {
     pub from: Timestamp,
-    /// None while it lasts.
+    /// None while the pause lasts.
     pub to: Option<Timestamp>,
 }
 
-/// The head of a run: what `list` shows, and the position of its journal.
+/// The header of a run: what `list` shows, and the position of the run's journal.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct RunHeader {
     pub id: Name,
     /// The workflow's name.
     pub workflow: Name,
-    /// The program it is pinned to.
+    /// The program that the run is pinned to.
     pub program: ProgramHash,
-    /// What it is doing.
+    /// The run's status.
     pub status: RunStatus,
-    /// How many commits it has; 0 for one that was never stored.
+    /// Number of commits of the run; 0 for a run that was never stored.
     pub revision: u64,
-    /// The revision of its last snapshot; 0 when it has none.
+    /// The revision of the last snapshot; 0 without a snapshot.
     pub snapshot: u64,
     pub started_at: Timestamp,
-    /// When it last changed.
+    /// When the run last changed.
     pub updated_at: Timestamp,
-    /// Which index it is in.
+    /// The index that has the run.
     pub placement: Placement,
-    /// What the caller marked it with.
+    /// The caller's labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl RunHeader {
-    /// How many of its actions failed without failing the run.
+    /// Returns how many actions failed without failing the run.
     #[must_use]
     pub fn failed_actions(&self) -> u64 {
         let label = self.labels.get(FAILED_ACTIONS_LABEL);
         label.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
-    /// Counts the actions that failed in a step that led to its status.
+    /// Adds the failed actions of the step that led to the current status.
     pub fn count_failed_actions(&mut self, history: &[HistoryEvent]) {
         if self.status.is_final() && self.status != RunStatus::Succeeded {
             self.labels.remove(FAILED_ACTIONS_LABEL);
             return;
         }
-        // A foreach that continues after failed items has an error, too.
+        // A foreach that continues after failed items has an error, too, so the status decides.
         let failed = |(what, _): &(&HistoryKind, &str)| match what {
             HistoryKind::ActionEnded { status, .. } => *status != Status::Succeeded,
             _ => false,
@@ -219,62 +219,62 @@ impl RunHeader {
     }
 }
 
-/// Which index leads to a run after a restart.
+/// The index by which a run is found after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Placement {
-    /// It continues at once.
+    /// The run continues at once.
     Runnable,
-    /// It continues when this time comes.
+    /// The run continues at this time.
     Due(Timestamp),
-    /// It continues when someone asks: paused, waiting for a signal, or ended.
+    /// The run continues only on request: it is paused, waits for a signal, or has ended.
     Idle,
 }
 
 /// One durable step of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// The head after this step; its revision is one more than the stored one's.
+    /// The header after this step. Its revision is the stored revision plus one.
     pub header: RunHeader,
-    /// What changed.
+    /// The changes of the run's state.
     pub changes: Vec<Change>,
-    /// The loops that changed.
+    /// The rows of the loops that changed.
     pub loops: Vec<LoopState>,
-    /// The iterations that ended.
+    /// The rows of the iterations that ended.
     pub iterations: Vec<IterationRow>,
-    /// What the history reports.
+    /// The events for the run's history.
     pub history: Vec<HistoryEvent>,
-    /// The whole state after this step, when the journal's tail has outgrown the last snapshot:
-    /// a run is loaded from it, and from nothing before it.
+    /// The whole state after this step, if the changes since the last snapshot have outgrown that one. A run is loaded
+    /// from its last snapshot and the later changes only.
     pub snapshot: Option<RunState>,
-    /// The program, with a run's first commit; stored when it is not there yet.
+    /// The program, with a run's first commit. It is stored if the store does not have it yet.
     pub program: Option<ProgramSource>,
 }
 
-/// A run as it lies in the store.
+/// A run that was loaded from the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRun {
-    /// Its head.
+    /// The run's header.
     pub header: RunHeader,
-    /// Its state: the last snapshot with the later changes applied.
+    /// The run's state: the last snapshot with the later changes applied.
     pub state: RunState,
-    /// How many bytes the commits behind the snapshot have.
+    /// Size in bytes of the commits after the snapshot.
     pub tail_bytes: u64,
-    /// How many bytes the snapshot has.
+    /// Size of the snapshot in bytes.
     pub snapshot_bytes: u64,
 }
 
-/// What a store still has of how a run came to be what it is.
+/// The stored part of a run's development: a state, and all changes since.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
-    /// The run's head.
+    /// The run's header.
     pub header: RunHeader,
-    /// The state at its last snapshot; without one, before its first step.
+    /// The state at the last snapshot; without a snapshot, the state before the first step.
     pub start: RunState,
-    /// Everything that has changed since, in order.
+    /// All changes since that state, in order.
     pub changes: Vec<Change>,
 }
 
-/// A store's word that a step is durable: the machine gives a step's effects for it.
+/// A store's proof that a step is durable. The machine releases a step's effects only with this proof.
 ///
 /// ```compile_fail
 /// let forged = windlass_store::Receipt { revision: 1 };
@@ -285,7 +285,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The revision that is durable.
+    /// Returns the revision that is durable.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -295,18 +295,18 @@ impl Receipt {
 impl windlass_machine::sealed::Sealed for Receipt {}
 impl windlass_machine::Durable for Receipt {}
 
-/// What a store says of one that was committed.
+/// A store's answer for a commit that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The step is durable.
+    /// The proof that the step is durable.
     pub receipt: Receipt,
-    /// How many bytes a reader goes through for it.
+    /// Size in bytes of what a reader decodes for the commit's changes.
     pub change_bytes: u64,
-    /// How many bytes its snapshot took, if it had one.
+    /// Size in bytes of the commit's snapshot, if it has one.
     pub snapshot_bytes: Option<u64>,
 }
 
-/// Why a store could not do what was requested.
+/// Why a store did not execute a request.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has the store open.
@@ -315,7 +315,7 @@ pub enum StoreError {
         /// The store's directory.
         path: String,
     },
-    /// The directory holds something that is not a store of this version.
+    /// The directory has something else than a store of this version.
     #[error("{path} is not a store that this version can open: {reason}")]
     Foreign {
         /// The store's directory.
@@ -328,24 +328,24 @@ pub enum StoreError {
     OtherKind {
         /// The store's directory.
         path: String,
-        /// What keeps it.
+        /// The database that the store uses.
         found: StoreKind,
-        /// The requested one.
+        /// The requested database.
         wanted: StoreKind,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from the bytes that were written.
     #[error("the store is damaged: {what}")]
     Corrupt {
-        /// Which record of which run, as far as it is known.
+        /// The damaged record and its run, if known.
         what: String,
     },
-    /// Its files are not where they were opened any more: nothing can be acknowledged.
+    /// The store's files are not where they were opened any more, so nothing can be acknowledged.
     #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
     Gone {
-        /// The file that is another one now, or none.
+        /// The file that was removed or replaced by another one.
         path: String,
     },
-    /// It cannot be made or opened there: no permission, a file in the place of a directory.
+    /// The store cannot be created or opened: for example no permission, or a file in the place of a directory.
     #[error("the store in {path} cannot be opened: {error}")]
     Unopened {
         /// The store's directory.
@@ -353,27 +353,27 @@ pub enum StoreError {
         #[source]
         error: std::io::Error,
     },
-    /// The disk is full or refuses.
+    /// The disk is full or reports an error.
     #[error("the store cannot write: {0}")]
     Io(#[source] std::io::Error),
     /// The run changed since it was read.
     #[error("run {run} is at revision {found}, not {expected}: someone else moved it")]
     Conflict {
         run: Name,
-        /// The revision the commit was made for.
+        /// The revision that the commit was made for.
         expected: u64,
-        /// The stored one.
+        /// The stored revision.
         found: u64,
     },
-    /// There is no such run.
+    /// The store does not have this run.
     #[error("unknown run {0} in this store")]
     UnknownRun(Name),
-    /// A commit holds what the store cannot keep: values that nest too deep, a record that is
-    /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.
+    /// The store cannot represent a commit: its values nest too deep, a record is too long, or the run's id is empty or
+    /// has more than [`MAX_RUN_ID`] bytes. Nothing of the commit was written.
     #[error("run {run} cannot be stored: {reason}")]
     Rejected { run: Name, reason: String },
-    /// A write failed before. Nothing is acknowledged any more, because what the database still
-    /// has in memory may not be on disk: the store must be opened again.
+    /// An earlier write failed. What the database still has in memory may not be on disk, so nothing is acknowledged
+    /// until the store is opened again.
     #[error("the store stopped after an error: {reason}")]
     Failed {
         /// The first error.
@@ -382,7 +382,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The changes of a run do not make a state.
+    /// The error of a run whose stored changes do not apply to its state.
     pub fn replay_failed(run: &str, bug: &Bug) -> Self {
         Self::Corrupt {
             what: format!("the changes of run {run} are not those of its state: {bug}"),
@@ -390,13 +390,13 @@ impl StoreError {
     }
 }
 
-/// All that is shown of a run, each part with why it cannot be read.
+/// All that is shown of a run. A part that cannot be read has the reason instead.
 #[derive(Debug)]
 pub struct ConsistentRun {
-    /// Its head and its state.
+    /// The run's header and state.
     pub stored: Result<StoredRun, StoreError>,
-    /// As [`Store::loops`].
+    /// The result of [`Store::loops`].
     pub loops: Result<Vec<LoopState>, StoreError>,
-    /// As [`Store::iterations`] of all its loops.
+    /// The result of [`Store::iterations`] for all loops of the run.
     pub iterations: Result<Vec<IterationRow>, StoreError>,
 }

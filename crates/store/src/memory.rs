@@ -1,6 +1,6 @@
-//! A store in memory, for tests and for runs that may be forgotten. It writes the same records
-//! as the one on disk and keeps them in a sorted map; nothing here is durable. What was not synced
-//! is remembered, so that a simulation can take it away as a power cut does.
+//! A store in memory, for tests and for runs that need no durability. It writes the same records as a store on disk,
+//! into a sorted map; nothing is durable. It remembers what was not synced, so that a simulation can remove this as a
+//! power cut does.
 
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
@@ -21,25 +21,24 @@ pub struct Memory {
 #[derive(Clone, Debug, Default)]
 struct MemoryState {
     rows: BTreeMap<Bytes, Bytes>,
-    /// What stood under each key that was written since the last sync, in order.
+    /// The previous value of each key that was written since the last sync, in the order of the writes.
     before: Vec<(Bytes, Option<Bytes>)>,
     /// The last group that was synced.
     synced: u64,
 }
 
-/// A store that forgets everything when it is dropped.
+/// A store that loses everything when it is dropped.
 pub type MemoryStore = Rows<Memory>;
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(retention: Retention) -> Self {
         Self::recover(Memory::default(), retention, NAME)
             .unwrap_or_else(|_| Self::fresh(Memory::default(), retention, NAME))
     }
 
-    /// What is found by a process that opens this store when the one that wrote it, and the power,
-    /// went away: what was synced, and nothing that was only remembered.
+    /// Returns the store that a new process finds after a power cut: everything that was synced, and nothing else.
     pub fn after_power_cut(&self) -> Result<Self, StoreError> {
         let mut held = self.database().read().clone();
         held.forget_unsynced();
@@ -48,7 +47,7 @@ impl MemoryStore {
     }
 }
 
-/// What errors call it.
+/// The name of the store in errors.
 const NAME: &str = "memory";
 
 impl Default for MemoryStore {
@@ -69,7 +68,7 @@ impl MemoryState {
 }
 
 impl Memory {
-    /// These rows, all of which are synced, as those up to this group.
+    /// Creates a map with these rows. All of them count as synced, up to the group `synced`.
     pub(super) fn of(rows: BTreeMap<Vec<u8>, Vec<u8>>, synced: u64) -> Self {
         let rows = rows.into_iter();
         let rows = rows.map(|(key, value)| (Bytes::from(key), Bytes::from(value)));

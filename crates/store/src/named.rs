@@ -1,5 +1,5 @@
-//! Workflows that are stored under a name, so that runs can be started by it. A run is pinned to
-//! the program it was started with, never to a name.
+//! Workflows that are stored under a name, by which runs can be started. A run is pinned to the program that it started
+//! with, never to a name.
 
 use super::codec;
 use super::header::Root;
@@ -10,14 +10,14 @@ use super::write_batch::WriteBatch;
 use super::{ProgramSource, Store, StoreError, StoredWorkflow, WorkflowVersion};
 use bincode::Encode;
 
-/// The checksums of a row that belongs to no run, before and after it is replaced.
+/// The checksums of a row without a run, before and after the row is replaced.
 pub(super) struct ReplacedRow {
     old: Option<u32>,
     new: u32,
 }
 
 impl ReplacedRow {
-    /// Changes the checksum over all such rows.
+    /// Updates the checksum over all such rows.
     pub fn count_in(&self, root: &mut Root) {
         self.old.into_iter().for_each(|crc| root.drop(crc));
         root.add(self.new);
@@ -25,7 +25,7 @@ impl ReplacedRow {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Puts a row that belongs to no run into a batch, instead of the one that is there with all its parts.
+    /// Puts a row without a run into a batch, and the removal of the old row with all its pieces.
     pub(super) fn replace_shared<T: Encode>(
         &self,
         batch: &mut WriteBatch,
@@ -42,7 +42,7 @@ impl<K: Kv> RowReader<K> {
         Ok(ReplacedRow { old, new: put.crc })
     }
 
-    /// The former texts of a workflow, the oldest first.
+    /// Returns the former texts of a workflow, the oldest first.
     pub(super) fn former_of(&self, workflow: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
         let mut prefix = Vec::new();
         keys::former_workflows(&mut prefix, workflow);
@@ -57,8 +57,8 @@ impl<K: Kv> RowReader<K> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Keeps a workflow under its name, instead of the one that was there. False when there was
-    /// none. `former` and `gone` are as of [`Store::replace_workflow`].
+    /// Stores a workflow under its name and replaces the old one. Returns false if the name was new. For `former` and
+    /// `gone` see [`Store::replace_workflow`].
     pub(super) fn put_named(
         &self,
         workflow: &StoredWorkflow,
@@ -90,7 +90,7 @@ impl<K: Kv> Rows<K> {
         Ok(replaced.old.is_some())
     }
 
-    /// Deletes a workflow and its former texts; false if the name has none.
+    /// Deletes a workflow and its former texts. Returns false if the name was not stored.
     pub(super) fn remove_named(&self, workflow: &str) -> Result<bool, StoreError> {
         let mut name = Vec::new();
         keys::workflow(&mut name, workflow);

@@ -1,5 +1,5 @@
-//! Packs the records of a run's last commits into one row: they are alike, and packed they take a small
-//! part of the room. They are read as before.
+//! Packs the records of a run's last commits into one row. These records are similar, so together they compress much
+//! better. Readers read them as before.
 
 use super::StoreError;
 use super::codec::{self, BadRecord};
@@ -13,18 +13,18 @@ use super::rows::RowReader;
 use bincode::error::EncodeError;
 use std::ops::ControlFlow;
 
-/// Once in this many commits of a run, the earlier ones are packed.
+/// The interval, in commits of a run, at which earlier records are packed.
 pub const EVERY: u64 = 64;
 
-/// A longer record stays as it is, in bytes without compression. All others have a single row, also when
-/// they are compressed and that made nothing shorter.
+/// A record that has more bytes than this without compression is not packed. A shorter one fits into a single row, even
+/// if compression does not make it shorter.
 const LONG: usize = codec::MAX_SINGLE - 16;
 
-/// Behind the number of the last event, this byte says that several records follow. Where there is one, that
-/// byte says how its body is written.
+/// Follows the number of the last event in a packed row. In the row of a single record, the byte at this place says how
+/// the record's body is compressed.
 const PACKED: u8 = 5;
 
-/// Appends records of commits that follow each other, given with their revisions.
+/// Appends the packed records of consecutive commits, each with its revision.
 fn encode(out: &mut Vec<u8>, records: &[(u64, Vec<u8>)]) -> Result<(), EncodeError> {
     let unreadable = EncodeError::Other("a record that is packed cannot be read");
     let last = records.last().map(|(_, record)| last_event(record));
@@ -60,9 +60,9 @@ pub(super) fn each<T>(
     Ok(records)
 }
 
-/// The record of one commit without compression: only so do several become shorter together. None of a long one.
+/// Returns a commit's record without compression, as records compress better together; none for a long record.
 fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
-    // It is not shorter without compression.
+    // A record that is long with compression is not shorter without it.
     if bytes.len() > LONG {
         return Ok(None);
     }
@@ -74,9 +74,9 @@ fn plain(bytes: &[u8]) -> Result<Option<Vec<u8>>, BadRecord> {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Packs the records of the commits before this one that are not packed yet.
+    /// Packs the records of earlier commits that are not packed yet.
     pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
-        // The record of this very commit is not there yet.
+        // The record of the commit in progress is not in the store yet.
         let (run, last) = (entry.run, entry.head.revision);
         let all = (entry.head.bounds.first, last);
         let (mut records, mut rows) = (Vec::new(), 0);
@@ -85,7 +85,7 @@ impl<K: Kv> RowReader<K> {
             match (row.pop(), row.is_empty()) {
                 (Some((revision, Some(record))), true) => records.push((revision, record)),
                 (Some((_, None)), true) => {}
-                // It is packed, and so are all before it.
+                // This row is packed, and so are all earlier rows.
                 _ => return ControlFlow::Break(()),
             }
             match rows < EVERY {
@@ -109,8 +109,8 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// The records of a row whose last one is of this revision, with their revisions; none where it
-    /// cannot be read.
+    /// Returns the records of a row, with their revisions. `last` is the revision of the last record. Returns none if
+    /// the row cannot be read.
     pub(super) fn unpack(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
         let whole = |record: &[u8]| Line::decode(record).map(|_| record.to_vec());
         let records = self.value(key, first, |bytes| each(bytes, whole));

@@ -1,5 +1,5 @@
-//! Runs that cannot continue: they leave the indexes, so that no recovery checks them again before
-//! someone asks, and their head says why. Nothing else of them changes.
+//! Quarantine of runs that cannot continue. They are removed from the indexes, so that recovery does not load them
+//! before a user requests it. A label in the header has the reason. Nothing else of the run changes.
 
 use super::codec;
 use super::commit::Entry;
@@ -11,7 +11,7 @@ use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
 use windlass_model::model::Name;
 
 impl<K: Kv> Rows<K> {
-    /// Moves a run to another index without a step of its own; see [`super::Store::set_quarantine`].
+    /// Moves a run to another index without a step of the run; see [`super::Store::set_quarantine`].
     pub(super) fn set_quarantine_of(
         &self,
         run: &str,

@@ -1,6 +1,5 @@
-//! The rows of a store as they lie there, decoded one by one: for a caller that needs to know what is
-//! really written. It takes nothing from one row to understand another, and
-//! never changes a store.
+//! Decodes the rows of a store one by one, for a caller that needs to see exactly what is stored. Decoding a row needs
+//! no other row. This file never changes a store.
 
 use super::archive::describe_row;
 use super::codec::{self, BadRecord};
@@ -17,24 +16,24 @@ use windlass_value::hex;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawRow {
-    /// The bytes of its key, in hexadecimal digits.
+    /// The bytes of the key, in hexadecimal digits.
     pub key: String,
     /// What the key names: `changes 3 of run r1`.
     pub what: String,
-    /// How many bytes its value has, that of further pieces not counted.
+    /// Size of the row's value in bytes, without further pieces.
     pub bytes: u64,
-    /// The record, as the engine's own types print; none: it has none, or is a further piece.
+    /// The record in Rust's debug format; none for a further piece, or if rows of this family have no value.
     pub record: Option<String>,
     /// Why the record cannot be read.
     pub error: Option<String>,
 }
 
 impl<K: Kv> RowReader<K> {
-    /// Reports the rows in the order of their keys: all, or those of a run.
+    /// Passes the rows to `sink` in the order of their keys: all rows, or those of a run. If a record cannot be read,
+    /// its row has the reason.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
-    /// read is in its row.
+    /// [`StoreError::Corrupt`] if the database cannot read further rows.
     pub(super) fn raw(
         &self,
         run: Option<&str>,
@@ -83,11 +82,11 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// What the bytes of a row's value say, as [`RawRow::record`] has it, taken for those of a row whose key
-/// begins with the byte `family`; none where no row does, or such rows have no value.
+/// Describes the bytes of a value as [`RawRow::record`] does, for a row whose key begins with the byte `family`.
+/// Returns none if rows do not begin so, or have no value.
 ///
 /// # Errors
-/// Why they are no such record.
+/// Why the bytes are not such a record.
 #[must_use]
 pub fn raw_record(family: u8, bytes: &[u8]) -> Option<Result<String, String>> {
     let family = Family::of(family).filter(|family| !family.has_no_value())?;

@@ -1,7 +1,6 @@
-//! Makes a new store of what can be read of a damaged one. A run is recovered when its header and its whole
-//! journal can be read. Rows that are only for looking at may be missing from it, and that is reported.
-//! A run that may be older than before the damage is paused until someone resumes it: what it did since then
-//! could be done twice.
+//! Makes a new store from what can be read of a damaged one. A run is recovered if its header, its last snapshot and
+//! all later commits can be read. Rows that are only for display may be missing; this is reported. If a run may be
+//! older than before the damage, it is parked until a user resumes it, because it could repeat what it did after that.
 
 use super::codec;
 use super::commit::{Writer, index};
@@ -19,32 +18,32 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use windlass_model::model::Name;
 
-/// A batch with more than this is applied.
+/// A batch with more bytes than this is applied.
 const FULL: usize = 1 << 20;
 
-/// What became of a damaged store.
+/// The result of recovering a damaged store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecoverySummary {
-    /// The runs that are in the new store.
+    /// The runs in the new store.
     pub retained: Vec<Name>,
-    /// The runs that are not.
+    /// The runs that could not be recovered.
     pub lost: Vec<Name>,
-    /// Whether the recovered runs may be older than they were, so that they are paused.
+    /// Whether the recovered runs may be older than before the damage. Then they are parked.
     pub older: bool,
-    /// All that could not be read.
+    /// Everything that could not be read.
     pub issues: IntegrityReport,
 }
 
-/// What can be read of a run's journal.
+/// The readable part of a run's journal.
 struct ReadableRun {
-    /// The revision of its first record, and the last event before that.
+    /// The revision of the first readable record, and the last event before that record.
     first: u64,
     trimmed: u64,
-    /// The revisions that its rows end with.
+    /// The revisions of the last records of the readable rows.
     rows: BTreeSet<u64>,
 }
 
-/// Writes what is whole into an empty database.
+/// Writes everything that can be recovered into an empty database.
 pub(super) fn rebuild<T: Kv>(
     rows: Memory,
     acknowledged: Result<u64, StoreError>,
@@ -55,7 +54,7 @@ pub(super) fn rebuild<T: Kv>(
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
         (view.reader.row(&[Family::Meta.byte()]), view.reader.root())
     {
-        // That of a later version: not to be written as one of this.
+        // A later version wrote this format: its rows must not be written as rows of this format.
         return Err(error);
     }
     let found = view
@@ -63,8 +62,8 @@ pub(super) fn rebuild<T: Kv>(
         .read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root checks every header, and the mark the root; without a mark it is not known whether
-    // the log has its end.
+    // The root checks every header, and the mark checks the root. Without a mark, it is unknown whether the end of the
+    // log is missing.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
     let marked = view.reader.last_marked().unwrap_or(0);
@@ -124,8 +123,8 @@ impl Rows<Memory> {
         runs.map(Name::from).collect()
     }
 
-    /// What the root's digest is when no head and no workflow is missing or older than it was; the
-    /// indexes are what the heads say.
+    /// Returns the checksum that the root has if no header and no workflow is missing or older than it was. Index rows
+    /// are computed from the headers.
     fn headers_checksum(&self) -> u64 {
         let mut root = Root::default();
         for (key, first) in self.reader.records(prefixed(&[])).flatten() {
@@ -150,8 +149,8 @@ impl Rows<Memory> {
         root.checksum
     }
 
-    /// Takes away what a run did after its head, when the head is an older one: it continues from
-    /// there, when it is resumed.
+    /// If a run's header is older than its other rows, removes what the run did after that header. When it is resumed,
+    /// the run continues from there.
     fn cut_after_head(&self, run: &Name) {
         let Ok(Some((head, _))) = self.reader.stored_header(run) else {
             return;
@@ -168,7 +167,7 @@ impl Rows<Memory> {
                     continue;
                 }
                 batch.remove(|out| out.extend_from_slice(&key));
-                // It may be packed with what the head knows of.
+                // The row may also have packed records that the header includes.
                 let (Family::Changes, Some(last), true) = (family, number, is_first) else {
                     continue;
                 };
@@ -179,17 +178,17 @@ impl Rows<Memory> {
                         out.extend_from_slice(&record);
                         Ok(())
                     };
-                    // It was in a record before, so it fits.
+                    // The record fits, because it was part of a stored row before.
                     let _ = batch.put(key, put);
                 }
             }
         }
-        // A map in memory takes everything.
+        // Writing to a map in memory does not fail.
         let _ = self.database().apply(&batch);
         let _ = self.database().sync(0);
     }
 
-    /// Copies a run; false when it cannot continue from what is there.
+    /// Copies a run. Returns false if the run cannot continue from what can be read.
     fn rebuild_run(
         &self,
         run: &Name,
@@ -265,7 +264,7 @@ impl Rows<Memory> {
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
         let reason = if lost.is_some() {
-            // Of an ended one too: it says why what is missing is missing.
+            // Also for a run that has ended: the label explains why its program is missing.
             Some(format!(
                 "the store was repaired, and the workflow of this run, {program}, was lost: start a run of \
                  its file, and resume this one"
@@ -295,8 +294,8 @@ impl Rows<Memory> {
         Ok(true)
     }
 
-    /// Which rows with the records of a run's commits can be read, the last one first; none when the run
-    /// cannot be loaded from those.
+    /// Determines which rows of a run's journal can be read, from the end. Returns `None` if the run cannot be loaded
+    /// from these rows.
     fn readable_from(&self, head: &StoredHeader) -> Option<ReadableRun> {
         let last = head.header.revision;
         let mut found = ReadableRun {
@@ -306,7 +305,7 @@ impl Rows<Memory> {
         };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
-        // What cannot be read ends it, and was reported.
+        // The walk ends at the first unreadable row, which was reported before.
         let _ = self
             .reader
             .walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
@@ -319,7 +318,7 @@ impl Rows<Memory> {
         (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
-    /// Copies those records of a run in a family whose numbers `keep` accepts.
+    /// Copies the records of a run in a family for whose numbers `keep` returns true.
     fn copy_whole(
         &self,
         run: &str,
@@ -351,7 +350,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Programs, named workflows and the state of workflows: those that the new store can read.
+    /// Copies the readable programs, named workflows and state of workflows.
     fn rebuild_shared(
         &self,
         writer: &mut Writer,
@@ -383,7 +382,7 @@ impl Rows<Memory> {
     }
 }
 
-/// Whether rows of this family belong to no run, and are copied as they are.
+/// Returns true if rows of this family do not belong to a run and are copied unchanged.
 fn is_shared(family: Family) -> bool {
     matches!(
         family,

@@ -1,6 +1,5 @@
-//! Repairs a store on disk: makes a new store of what can be read of the damaged one,
-//! and puts that in its place. The damaged one remains next to it, as it was found; nothing is ever
-//! written to it.
+//! Repairs a store on disk: makes a new store from what can be read of the damaged one, and puts the new store in its
+//! place. The damaged store remains next to it, unchanged; nothing is ever written to it.
 
 use super::codec;
 use super::creation_lock::lock;
@@ -22,20 +21,20 @@ use windlass_model::model::Name;
 
 const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 
-/// What a repair came to.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepairResult {
     /// What is in the new store, and what is not.
     pub recovered: RecoverySummary,
-    /// Where the damaged one is.
+    /// The new path of the damaged store.
     pub old: PathBuf,
 }
 
-/// Makes a new store of what can be read of the one in a state directory.
+/// Makes a new store from what can be read of the store in a state directory.
 ///
 /// # Errors
-/// [`StoreError::Locked`] when a process has it, [`StoreError::Corrupt`] when there is nothing to be
-/// read in it, [`StoreError::Io`] when there is no room for a new one: the store is as it was.
+/// [`StoreError::Locked`] if a process owns the store, [`StoreError::Corrupt`] if nothing of it can be read,
+/// [`StoreError::Io`] if the disk has not enough space for the new store. On an error the store is unchanged.
 pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
     let path = dir.join(DIRECTORY);
     check_not_symlink(&path).map_err(StoreError::Io)?;
@@ -54,13 +53,13 @@ pub fn repair(dir: &Path) -> Result<RepairResult, StoreError> {
         exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
         Ok(RepairResult { recovered, old })
     });
-    // What cannot be removed does no harm.
+    // If the removal fails, the remaining directory does no harm.
     let _ = fs::remove_dir_all(&fresh);
     repaired
 }
 
-/// What can be read of the store in a state directory that does not open, in memory, and all that
-/// cannot be read. The damaged one stays as it is.
+/// Reads a damaged store that does not open into memory. Also reports everything that cannot be read. The damaged store
+/// remains unchanged.
 pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
@@ -73,7 +72,7 @@ pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), Sto
     Ok((store, recovered.issues))
 }
 
-/// The rows of a store that does not open, as they were written, as far as they can be read.
+/// Reads the raw rows of a store that does not open, as far as they can be read.
 pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
@@ -83,11 +82,11 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
 }
 
-/// The rows that can be read, and what cannot.
+/// Reads the rows of a damaged store. Also reports what cannot be read.
 fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     let (mut rows, mut report) = D::readable(path)?;
     rows.retain(|key, value| {
-        // Indexes and padding are made again.
+        // Index rows and padding are created again.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
         let Some(parsed) = parsed else {
             return false;
@@ -105,12 +104,12 @@ fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     }
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);
-    // The records of another format would be taken for damage.
+    // Otherwise, records of another format would look damaged.
     rows.reader.check_format()?;
     Ok((rows.into_database(), report))
 }
 
-/// Writes what can be read into a new database.
+/// Writes what can be read of a damaged store into a new database.
 fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<RecoverySummary, StoreError> {
     let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);

@@ -1,5 +1,5 @@
-//! A store as rows of a sorted map. How it is opened is in `root`; what can be read, in `reader`; when a
-//! group is durable, in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
+//! A store as rows of a sorted map. `root` opens it, `reader` reads it, `durable` makes groups durable. `commit`
+//! lists what a commit writes; `keys` and `codec` define the bytes of keys and values.
 
 mod durable;
 mod reader;
@@ -35,20 +35,20 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// The version of the format: which families there are and how their keys look.
+/// The version of the store's format: its families of rows, and the layout of their keys.
 pub const FORMAT: u32 = 2;
 
-/// How many of the rows that are only for display are retained; a run never needs them to continue.
+/// How many display-only rows of a run are retained. A run never needs these rows to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Minimum number of iteration rows of each loop of a run.
     pub iterations: usize,
     /// Minimum number of history events of a run.
     pub events: u64,
-    /// Minimum number of rows of each loop of a run that ended (a nested loop has one for each
-    /// iteration of the loop around it).
+    /// Minimum number of rows of each loop of a run that ended. A nested loop has one row for each iteration of the
+    /// enclosing loop.
     pub ended_loops: usize,
-    /// The rest is removed once in this many commits of a run.
+    /// Older rows are removed once in this many commits of a run.
     pub compact_every: u64,
 }
 
@@ -63,19 +63,19 @@ impl Default for Retention {
     }
 }
 
-/// How often a run is read while commits are applied.
+/// Number of attempts to read a run while commits may be applied. After that, the writer is locked.
 const UNLOCKED_READS: usize = 3;
 
 /// A store on a sorted map.
 pub struct Rows<K: Kv> {
     pub(super) reader: RowReader<K>,
     pub(super) writer: Mutex<Writer>,
-    /// Held while a thread waits for the writer, so that one that writes several groups queues for each.
+    /// Held while a thread waits for the writer. A thread that writes several groups queues again for each group.
     writer_queue: Mutex<()>,
     durability: Durability,
-    /// Which runs changed.
+    /// The runs that changed since they were last read.
     feed: Feed,
-    /// What is being copied.
+    /// The copies in progress.
     pub(super) snapshots: Snapshots,
 }
 
@@ -84,20 +84,20 @@ impl<K: Kv> Rows<K> {
         self.reader.kv
     }
 
-    /// The database, of a store that no one else uses.
+    /// Returns the database, for direct access. Only for a store that nothing else uses.
     pub(super) fn database(&self) -> &K {
         &self.reader.kv
     }
 
-    /// Reads several records of a run. A commit that is applied meanwhile may remove some of them: an inconsistent
-    /// result is read again, and the last time no commit is applied.
+    /// Reads several records of a run. A commit that is applied meanwhile may remove some of them. If the result is
+    /// inconsistent, it is read again; the last attempt locks out all commits.
     fn read_run<T>(
         &self,
         run: &str,
         is_consistent: impl Fn(&T) -> bool,
         read: impl Fn() -> T,
     ) -> T {
-        // Each commit of a run changes its header.
+        // Each commit of a run changes the run's header, so an equal checksum means that no commit was applied.
         let header = || {
             self.reader
                 .crc_at(|key| keys::of_run(key, Family::Header, run))
@@ -114,14 +114,14 @@ impl<K: Kv> Rows<K> {
         read()
     }
 
-    /// The writer, in turn.
+    /// Locks the writer. Threads that wait get it in the order of `writer_queue`.
     pub(super) fn next_writer(&self) -> MutexGuard<'_, Writer> {
         let _queue = lock(&self.writer_queue);
         lock(&self.writer)
     }
 }
 
-/// Whether no record was missing or of another commit.
+/// Returns false if a record was missing, damaged, or of another commit.
 fn is_consistent<T>(read: &Result<T, StoreError>) -> bool {
     !matches!(read, Err(StoreError::Corrupt { .. }))
 }
@@ -146,7 +146,7 @@ impl<K: Kv> RunTable for Rows<K> {
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError> {
         self.check_writable()?;
         let whole = |read: &ConsistentRun| {
-            // The run may be deleted in between.
+            // If the run is deleted between the reads, some of them do not find it.
             let unknown = is_unknown(&read.stored);
             is_consistent(&read.stored)
                 && is_consistent(&read.loops)
@@ -156,7 +156,7 @@ impl<K: Kv> RunTable for Rows<K> {
         };
         Ok(self.read_run(run, whole, || {
             let stored = self.reader.stored_run(run);
-            // The loops and iterations of the commits up to the one of the state.
+            // Only loops and iterations of commits up to the state's commit.
             let last = stored.as_ref().ok().map(|stored| stored.header.revision);
             ConsistentRun {
                 stored,
@@ -374,7 +374,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn seal_with(&self, key: Arc<dyn Sealer>) {
-        // A store has one key for as long as it is open.
+        // A store has one key while it is open: a later key is ignored.
         let _ = self.reader.key.set(key);
     }
 
@@ -387,13 +387,13 @@ impl<K: Kv> Store for Rows<K> {
         let mut next = None;
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let sealing = self.reader.sealing();
-            // Before the writer is locked: other commits do not wait for it.
+            // Encode before the writer is locked, so that other commits do not wait for the encoding.
             let mut encoded = encode_group(rest, K::MAX_UNSYNCED, &mut next);
             for (commit, slot) in rest.iter().zip(&mut encoded) {
                 let Ok(one) = slot else { continue };
                 match self.write_pieces(commit, one) {
                     Ok(()) => {}
-                    // What one run cannot read does not concern the others.
+                    // An unreadable or rejected run fails alone; the other commits of the group continue.
                     Err(error @ (StoreError::Corrupt { .. } | StoreError::Rejected { .. })) => {
                         *slot = Err(error);
                     }
@@ -487,7 +487,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 }
 
-/// What only a write fails with.
+/// Returns true for errors that only a write can cause.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -496,7 +496,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// A head's row without what the store adds to it.
+/// Decodes a run's stored header without the bounds that the store adds.
 pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
     codec::decode::<StoredHeader>(bytes).map(|head| head.header)
 }

@@ -1,5 +1,5 @@
-//! The rows of a store as they are at one moment, for a copy that is made while others write: before a group is
-//! applied, the rows that it replaces or removes are saved, as far as they were not copied. Without a copy in progress
+//! A snapshot of a store's rows at one moment, for a copy that is made while other threads write. Before a group is
+//! applied, the rows that it replaces or removes are saved, unless they were copied already. Without a copy in progress
 //! nothing is saved.
 
 use super::kv::KvError;
@@ -9,27 +9,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The snapshots that are being copied.
+/// The snapshots of all copies in progress.
 #[derive(Default)]
 pub(super) struct Snapshots {
     count: AtomicUsize,
     open: Mutex<Vec<Arc<Mutex<SavedRows>>>>,
 }
 
-/// The rows of one moment that others changed since then, behind those that were copied in order.
+/// The rows of a snapshot that commits changed since its moment. Only rows after those that were copied, in order of
+/// the keys.
 #[derive(Default)]
 struct SavedRows {
-    /// Rows up to this key were copied.
+    /// The last key of the rows that were copied.
     copied: Vec<u8>,
-    /// The keys under which something else is now, or nothing.
+    /// The keys whose rows were changed, added or removed.
     changed: BTreeSet<Vec<u8>>,
-    /// What was there, until the next slice: no row under a key that was new.
+    /// The old rows of these keys, until the next slice. A key that was added has no old row.
     rows: CopiedRows,
-    /// Why a row could not be saved.
+    /// Why an old row could not be saved.
     failed: Option<KvError>,
 }
 
-/// The rows of a store as they were when it was opened.
+/// The rows of a store as they were when the snapshot was opened.
 pub(super) struct Snapshot<'a> {
     snapshots: &'a Snapshots,
     saved: Arc<Mutex<SavedRows>>,
@@ -39,7 +40,7 @@ pub(super) struct Snapshot<'a> {
 pub(super) type CopiedRows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 impl Snapshots {
-    /// The rows as they are now; the caller keeps groups from being applied meanwhile.
+    /// Opens a snapshot of the current rows. The caller must prevent that a group is applied meanwhile.
     pub fn open(&self) -> Snapshot<'_> {
         let saved = Arc::default();
         lock(&self.open).push(Arc::clone(&saved));
@@ -50,13 +51,13 @@ impl Snapshots {
         }
     }
 
-    /// Whether nothing is being copied.
+    /// Returns true if no copy is in progress.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         lock(&self.open).is_empty()
     }
 
-    /// Saves what a batch replaces or removes, before it is applied; `row` reads a row.
+    /// Saves the rows that a batch replaces or removes. Must be called before the batch is applied; `row` reads a row.
     pub fn save(
         &self,
         batch: &WriteBatch,
@@ -76,7 +77,7 @@ impl Snapshots {
                         saved.rows.extend(row.map(|row| (key.to_vec(), row)));
                         saved.changed.insert(key.to_vec());
                     }
-                    // The copy fails, not the commit.
+                    // Only the copy fails, not the commit.
                     Err(error) => drop(saved.failed.get_or_insert(error)),
                 }
             }
@@ -85,9 +86,8 @@ impl Snapshots {
 }
 
 impl Snapshot<'_> {
-    /// The rows behind those that were copied and up to the key `end`, or all others, as they were at the moment of the
-    /// snapshot; `found` are those that are there now. Saved rows behind `end` come along, so that their values do not
-    /// stay in memory.
+    /// Returns the snapshot's rows after those that were copied, up to the key `end` or all. `found` has the current
+    /// rows. Saved rows after `end` are returned too, so that their values do not remain in memory.
     pub fn rows(&self, mut found: CopiedRows, end: Option<&[u8]>) -> Result<CopiedRows, KvError> {
         let mut saved = lock(&self.saved);
         if let Some(error) = saved.failed.take() {

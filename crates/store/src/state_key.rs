@@ -1,6 +1,6 @@
-//! The key of a state directory: secure values are sealed with it (ChaCha20-Poly1305, RFC 8439).
-//! Every process seals with a key of its own, made of the key and of random bytes that lie with each
-//! value, so that a counter is nonce enough. It never writes the key anywhere.
+//! The key of a state directory, which seals secure values (ChaCha20-Poly1305, RFC 8439). Every process derives a key
+//! of its own from this key and a random salt, which is stored with each sealed value. So a counter is sufficient as
+//! the nonce. This file never writes the key anywhere.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use windlass_expression::Sealer;
 
-/// How long a key is.
+/// Length of a key in bytes.
 const KEY: usize = 32;
-/// The first byte of what is sealed.
+/// The first byte of a sealed value.
 const VERSION: u8 = 1;
-/// Which key it was, the random bytes of the process, and the number of the value in it.
+/// Lengths in bytes of the parts before the ciphertext: the id of the key, the process's salt, the number of the value.
 const ID: usize = 8;
 const SALT: usize = 16;
 const COUNTER: usize = 8;
 const HEAD: usize = 1 + ID + SALT + COUNTER;
 
-/// A key that secure values are sealed with.
+/// A key that seals secure values.
 #[derive(Clone)]
 pub struct StateKey(Arc<Inner>);
 
@@ -42,10 +42,10 @@ impl fmt::Debug for StateKey {
 }
 
 impl StateKey {
-    /// A key of 32 random bytes.
+    /// Creates a key from 32 random bytes.
     ///
     /// # Errors
-    /// The machine has no random bytes.
+    /// If the system returns no random bytes for the salt.
     pub fn new(key: [u8; KEY]) -> Result<Self, String> {
         let mut salt = [0; SALT];
         let random = SystemRandom::new().fill(&mut salt);
@@ -65,10 +65,10 @@ impl StateKey {
         })))
     }
 
-    /// The key in a file: 32 bytes as they are, in hexadecimal digits or in Base64.
+    /// Reads a key from a file: 32 bytes in binary, in hexadecimal digits or in Base64.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else.
+    /// If the file cannot be read or has other content.
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let bytes = std::fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
@@ -83,7 +83,7 @@ impl StateKey {
         Self::new(key)
     }
 
-    /// The key of the process that sealed with this salt.
+    /// Derives the key of the process that sealed with this salt.
     fn derived(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let key = Salt::new(HKDF_SHA256, salt).extract(&self.0.key);
         let key = key.expand(&[b"windlass sealed value"], &CHACHA20_POLY1305);

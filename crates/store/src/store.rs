@@ -1,4 +1,4 @@
-//! What a store does. It is read as three tables; only [`Store`] writes.
+//! The interface of a store: three tables to read, and [`Store`] to write.
 
 use crate::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LastStatus,
@@ -15,37 +15,37 @@ use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Name;
 use windlass_value::time::Timestamp;
 
-/// Seals [`Store`]: it grows with the engine, so that only the crates of this workspace implement it.
+/// Seals [`Store`]: only the crates of this workspace implement it, because it changes with the engine.
 #[doc(hidden)]
 pub mod sealed {
     pub trait Store {}
 }
 
-/// A run that waits, and when it continues.
+/// A waiting run, and when it continues.
 pub type DueRun = (Timestamp, Name);
 
-/// The latest of each run, and the indexes of what continues when.
+/// The current state of each run, and the indexes of runs that continue.
 pub trait RunTable: sealed::Store {
-    /// A run's head.
+    /// Returns a run's header.
     fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
 
-    /// A run's head and state.
+    /// Returns a run's header and state.
     fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
 
-    /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
+    /// Reads a run at one moment, with the current rows of its loops and its last `iterations`.
     fn consistent_read(&self, run: &str, iterations: usize) -> Result<ConsistentRun, StoreError>;
 
-    /// A program's source.
+    /// Returns a program's source.
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
 
-    /// Heads of runs in the order of their ids, after `after`.
+    /// Returns at most `limit` headers of runs, ordered by id, after the id `after`.
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
 
-    /// The runs that continue at once.
+    /// Returns the runs that continue at once.
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
-    /// The runs that are due by `until`, earliest first and then in the order of their ids, those behind `after` and
-    /// `limit` at most. What was removed before `after` is not passed again.
+    /// Returns at most `limit` runs that are due by `until`, ordered by due time and then by id, after `after`. Rows
+    /// before `after` are not read again, even if they were removed.
     fn due(
         &self,
         after: Option<&DueRun>,
@@ -54,12 +54,12 @@ pub trait RunTable: sealed::Store {
     ) -> Result<Vec<DueRun>, StoreError>;
 }
 
-/// How runs came to their state: their journals, and the iterations of their loops.
+/// How runs reached their state: their journals, and the iterations of their loops.
 pub trait HistoryTable: sealed::Store {
-    /// What is stored of how a run came to its state.
+    /// Returns the stored part of a run's journal.
     fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
-    /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
+    /// Returns at most `limit` events of a run's history after `after`, with their sequence numbers (from 1), in order.
     fn history(
         &self,
         run: &str,
@@ -67,8 +67,8 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
 
-    /// The commits of a run that were made since `since`, up to the one with the number `last`, and
-    /// contain something that is wanted, as far as they are stored; the oldest first.
+    /// Returns the stored commits of a run up to revision `last` with an event that `wanted` accepts, the oldest first.
+    /// Goes back to the newest commit that has an event before `since`.
     fn commits_between(
         &self,
         run: &str,
@@ -77,8 +77,8 @@ pub trait HistoryTable: sealed::Store {
         wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError>;
 
-    /// The changes of the `limit` commits up to the one with the number `last`, with their numbers, as
-    /// far as they are stored; the newest first.
+    /// Returns the changes of at most `limit` stored commits up to revision `last`, with their revisions, the newest
+    /// first.
     fn changes_back(
         &self,
         run: &str,
@@ -86,8 +86,7 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Change>)>, StoreError>;
 
-    /// How the iterations of a loop with these numbers ended, as far as the last `commits` report it; the
-    /// newest first.
+    /// Returns how the iterations `wanted` of a loop ended, the newest first. Reads only the last `commits` commits.
     fn last_statuses(
         &self,
         run: &str,
@@ -96,11 +95,11 @@ pub trait HistoryTable: sealed::Store {
         commits: u64,
     ) -> Result<Vec<LastStatus>, StoreError>;
 
-    /// The current row of every loop that a run has, by path.
+    /// Returns the current row of every loop of a run, ordered by path.
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError>;
 
-    /// The last `limit` iteration rows of a run in the order they ended per loop, of one loop
-    /// path if given.
+    /// Returns the last `limit` iteration rows of a run, of one loop if `path` is given. Rows of a loop are in the
+    /// order in which the iterations ended.
     fn iterations(
         &self,
         run: &str,
@@ -108,10 +107,10 @@ pub trait HistoryTable: sealed::Store {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError>;
 
-    /// What is stored of the iterations of one loop, or of the items of one foreach.
+    /// Returns what is stored of the iterations of one loop, or of the items of one foreach.
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
 
-    /// The rows of these iterations of a loop, as far as they are still where they were found.
+    /// Returns the rows of these iterations of a loop. A row that is not at its location any more is left out.
     fn whole_rows(
         &self,
         run: &str,
@@ -120,88 +119,89 @@ pub trait HistoryTable: sealed::Store {
     ) -> Result<Vec<IterationRow>, StoreError>;
 }
 
-/// The workflows that are stored under names, and the values that workflows have between their runs.
+/// The workflows that are stored under names, and the values that workflows store between their runs.
 pub trait WorkflowTable: sealed::Store {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
 
-    /// Workflows in the order of their names, after `after`.
+    /// Returns at most `limit` workflows, ordered by name, after the name `after`.
     fn workflows(
         &self,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError>;
 
-    /// The former texts of a workflow, the oldest first.
+    /// Returns the former texts of a workflow, the oldest first.
     fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError>;
 
-    /// One of them.
+    /// Returns one former text of a workflow.
     fn former_workflow(
         &self,
         name: &str,
         version: &WorkflowVersion,
     ) -> Result<Option<ProgramSource>, StoreError>;
 
-    /// The values that a workflow has between its runs, by name, or those of all workflows. Those that were deleted
-    /// are there, without a value.
+    /// Returns the values that one workflow or all workflows store between their runs, by name. The entry of a deleted
+    /// value remains, without a value.
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError>;
 }
 
-/// All that can be read of a store.
+/// All read access to a store.
 pub trait ReadStore: RunTable + HistoryTable + WorkflowTable {}
 
 impl<T: RunTable + HistoryTable + WorkflowTable + ?Sized> ReadStore for T {}
 
-/// A place to store runs: [`SledStore`](crate::SledStore), [`MemoryStore`], or what [`open`](crate::open) finds. All
-/// methods block; `commit` is durable against a power cut when it returns.
+/// A place to store runs: [`SledStore`](crate::SledStore), [`MemoryStore`], or the result of [`open`](crate::open). All
+/// methods block. When `commit` returns, its commits survive a power cut.
 pub trait Store: ReadStore + Send + Sync + 'static {
-    /// Whether it takes writes: not after one that failed, until it was opened again.
+    /// Fails if a write failed and the store was not opened again since.
     fn check_writable(&self) -> Result<(), StoreError>;
 
-    /// Whether it is still where it was opened; without that it takes no writes any more.
+    /// Fails if the store is not where it was opened any more. After that it accepts no more writes.
     fn check_present(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// How often it was opened again.
+    /// Returns how often the store was opened again.
     fn epoch(&self) -> u64;
 
-    /// Waits until what could be read until now is durable: a group can be read as soon as it is on
-    /// its way to the disk, and nothing may be reported that a power cut can still take back. `epoch`
-    /// is its value from before it was read.
+    /// Waits until everything that could be read until now is durable. A group can be read before it is durable, but
+    /// nothing may be reported that a power cut can still remove. `epoch` must be the result of [`Self::epoch`] from
+    /// before the read.
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
-    /// Opens the store again after a write that failed. Whether the groups that failed are there
-    /// must be read: runs are loaded again.
+    /// Opens the store again after a failed write. The groups that failed may or may not be stored, so runs must be
+    /// loaded again.
     ///
     /// # Errors
-    /// What opening it fails with; it can be tried again.
+    /// The errors of opening the store. The call can be repeated.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// From now on secure values are sealed with this key, and those that it sealed are read. What
-    /// another key sealed stays as it is: it can be shown, masked, but no run continues with it.
+    /// Seals new secure values with this key, and opens those that it sealed. A value that another key sealed can be
+    /// shown, masked, but no run continues with it.
     fn seal_with(&self, key: Arc<dyn Sealer>);
 
-    /// Makes steps of several runs durable in one group. Each is atomic; all are durable when
-    /// this returns. A run appears at most once per call. The outcome is per commit and in order:
-    /// one with the wrong revision is refused with [`StoreError::Conflict`] and the others stand.
+    /// Makes steps of several runs durable in one group. Each step is atomic; all are durable when this returns. A run
+    /// appears at most once in a group. Returns one result per commit, in order. A commit with the wrong revision fails
+    /// with [`StoreError::Conflict`]; the other commits are not affected.
     ///
     /// # Errors
+    /// After an outer error, none of the group's commits is known to be durable.
     /// The outer error means that nothing of the group is known to be durable.
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         self.commit_with_callback(group, &mut || ())
     }
 
-    /// As `commit`. Calls `written` when the operating system has the whole group and none of it was refused: the
-    /// end of this process takes nothing of it away any more, but a power cut may.
+    /// Does the same as `commit`. Calls `written` when the operating system has the whole group, if no commit was
+    /// refused. After that, the end of this process cannot lose the group, but a power cut can.
     fn commit_with_callback(
         &self,
         group: &[Commit],
         written: &mut dyn FnMut(),
     ) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
-    /// Moves a run to another index without a step of its own. With a reason, which its label
-    /// [`QUARANTINE_LABEL`] keeps, for one that cannot continue: no recovery loads it before someone
-    /// asks for it. Durable when this returns.
+    /// Moves a run to another index without a step of the run; durable when this returns. A `reason` puts a run that
+    /// cannot continue into quarantine: it is stored in the label [`QUARANTINE_LABEL`], and recovery does not load the
+    /// run before a user requests it.
     fn set_quarantine(
         &self,
         run: &str,
@@ -209,11 +209,11 @@ pub trait Store: ReadStore + Send + Sync + 'static {
         reason: Option<&str>,
     ) -> Result<(), StoreError>;
 
-    /// Forgets a run and all of its rows. Its program stays until [`Store::sweep`].
+    /// Deletes a run with all of its rows. The run's program remains until [`Store::sweep`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
 
-    /// Stores a workflow under its name, instead of the one that was there; durable when this returns. In one step with
-    /// it, `former` becomes one of its former texts, and those of `gone` are deleted. Returns whether there was one.
+    /// Stores a workflow under its name and replaces the old one; durable when this returns. In the same step, adds the
+    /// former text `former` and deletes the former texts `gone`. Returns whether the name was stored before.
     fn replace_workflow(
         &self,
         workflow: &StoredWorkflow,
@@ -221,31 +221,30 @@ pub trait Store: ReadStore + Send + Sync + 'static {
         gone: &[WorkflowVersion],
     ) -> Result<bool, StoreError>;
 
-    /// Forgets the workflow of a name and its former texts; runs of it continue. Returns whether there was one.
+    /// Deletes a workflow and its former texts; its runs continue. Returns whether the name was stored before.
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
 
-    /// Writes such a value if it is as expected; durable when this returns. The same write once more, by its
-    /// idempotency key, changes nothing.
+    /// Writes a value of a workflow if the stored one is as expected; durable when this returns. Repeating a write with
+    /// the same idempotency key changes nothing.
     fn write_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError>;
 
-    /// The runs whose heads changed, or went, since the last call; none when that is not known: the
-    /// first time, when it was opened again, and when they are very many. For one asker.
+    /// Returns the runs whose headers changed or were deleted since the last call. Returns `None` if they are not
+    /// known: at the first call, after the store was opened again, or if too many changed. For one caller only.
     fn changed_runs(&self) -> Option<Vec<Name>> {
         None
     }
 
-    /// Sets what is called at the first change of a run after each call of [`Self::changed_runs`].
+    /// Sets the function that is called at the first change of a run after each call of [`Self::changed_runs`].
     fn on_change(&self, _wake: Wake) {}
 
-    /// While it accepts no writes, what was acknowledged, read from the disk; none when that cannot be
-    /// distinguished from what was not.
+    /// Reads everything that was acknowledged from the disk, while the store accepts no writes. Returns `None` if it
+    /// cannot be distinguished from writes that were not acknowledged.
     fn durable_snapshot(&self) -> Option<MemoryStore>;
 
-    /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
-    /// none. Returns what was found when that was opened and read in full; when that is not all, there is
-    /// no copy.
+    /// Copies the store, as it is at one moment, into another state directory without a store. Then opens the copy and
+    /// reads it in full. Returns the result; if it has issues, the copy is removed.
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
 
-    /// Forgets the programs that no run pins; returns how many.
+    /// Deletes the programs that no run pins. Returns the number of programs.
     fn sweep(&self) -> Result<u64, StoreError>;
 }

@@ -1,10 +1,10 @@
-//! The mark: the number of the last durable group, in a file of its own next to the database. A log
-//! that lost its end looks whole to the database; the mark knows better, so a finished store without
-//! a readable one is damaged. This file never opens the database.
+//! The mark: the number of the last durable group, in a file of its own next to the database. If a log lost its end,
+//! the database does not notice, but the mark shows it. So a finished store without a readable mark is damaged. This
+//! file never opens the database.
 //!
-//! The mark is written after a group is durable, so it never names a later one. It is synced only
-//! once in a while, so a power cut may leave an older one; how old it may be, the store itself
-//! remembers: the last mark that was synced before a group is in that group (`Family::Marked`).
+//! The mark is written after a group is durable, so it never names a later group. It is synced only once in a while, so
+//! a power cut may leave an older mark. How old that can be is stored in the database: each group has the last mark
+//! that was synced before it (`Family::Marked`).
 
 use super::StoreError;
 use super::rows::corrupt;
@@ -14,21 +14,21 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Its file.
+/// The name of the mark's file.
 pub(super) const MARK: &str = "mark";
 
-/// The mark is synced once in this many groups: one that is older than that is of another time.
+/// The mark is synced once in this many groups. A mark that is older than that does not belong to this database.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.
 pub(super) struct Watermark {
     pub file: File,
-    /// What it says also after a power cut, at least.
+    /// The lowest group that the mark can name after a power cut.
     durable: AtomicU64,
 }
 
 impl Watermark {
-    /// That of a new store, which names no group yet. Not durable.
+    /// Creates the mark of a new store, which names no group yet. It is not durable.
     pub fn fresh(path: &Path) -> io::Result<Self> {
         let file = options()
             .create(true)
@@ -39,12 +39,12 @@ impl Watermark {
         Ok(Self { file, durable })
     }
 
-    /// That of a finished store, made durable as it is.
+    /// Opens the mark of a finished store, and makes it durable.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let group = read_watermark(path)?;
         let made_durable = || -> io::Result<File> {
             let file = options().open(path.join(MARK))?;
-            // Written again: what an earlier sync failed for, the system takes for written.
+            // Written again: if an earlier sync failed, the system treats the data as written and would not sync it.
             file.write_all_at(&bytes(group), 0)?;
             file.sync_data()?;
             Ok(file)
@@ -55,9 +55,9 @@ impl Watermark {
         })
     }
 
-    /// Remembers that groups up to this one are durable.
+    /// Records that groups up to this one are durable.
     pub fn set(&self, group: u64) {
-        // An older mark only says less.
+        // A failed write is ignored: an older mark is valid, too.
         let written = self.file.write_all_at(&bytes(group), 0);
         let turn = self.durable().saturating_add(SYNC_EVERY) <= group;
         if turn && written.and_then(|()| self.file.sync_data()).is_ok() {
@@ -65,14 +65,14 @@ impl Watermark {
         }
     }
 
-    /// The last group that it names; 0 when it cannot be read.
+    /// Returns the last group that the mark names; 0 if the mark cannot be read.
     pub fn group(&self) -> u64 {
         let mut found = [0; 12];
         let read = self.file.read_exact_at(&mut found, 0);
         read.ok().and_then(|()| group_of(found)).unwrap_or(0)
     }
 
-    /// What it names at least, also after a power cut.
+    /// Returns the lowest group that the mark can name after a power cut.
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::SeqCst)
     }
@@ -84,7 +84,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// What the mark of a finished store says.
+/// Reads the group that the mark of a finished store names.
 pub(super) fn read_watermark(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {

@@ -1,5 +1,5 @@
-//! Values that workflows have between their runs. A write compares the version that its writer read with the
-//! stored one, while the lock of all writes is held, and is durable when it returns.
+//! Values that workflows store between their runs. A write compares the version that its writer read with the stored
+//! version, while the writer is locked. It is durable when it returns.
 
 use super::codec;
 use super::keys::{self, Family};
@@ -12,11 +12,11 @@ use windlass_expression::Value;
 use windlass_model::model::{Name, Origin, sha256_of_parts};
 use windlass_value::time::Timestamp;
 
-/// How many of the last writes of a value are recognised when they are repeated. A write is repeated when the
-/// process ended before its answer was stored, so a repetition follows the write within a few others.
+/// Number of a value's last writes that are recognised when they are repeated. A write is repeated if the process ended
+/// before the write's result was stored. So at most a few other writes can be in between.
 const MAX_REMEMBERED: usize = 32;
 
-/// Whose values: those of a guest's workflow are not those of the operator's workflow of the same name.
+/// The owner of a value. A guest's workflow and the operator's workflow of the same name have different values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct StateOwner {
     pub guest: bool,
@@ -34,21 +34,21 @@ impl StateOwner {
     }
 }
 
-/// A value of a workflow between its runs.
+/// A value that a workflow stores between its runs.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct StateEntry {
     pub owner: StateOwner,
     pub name: Name,
-    /// None: it was deleted. Its version remains, so that no earlier reader overwrites a later value.
+    /// None if the value was deleted. The version remains, so that an earlier reader cannot overwrite a later value.
     pub value: Option<Value>,
-    /// How often it was written.
+    /// Number of writes.
     pub version: u64,
     pub written_at: Timestamp,
-    /// The run that wrote it, unless a person did.
+    /// The run that wrote the value; none if a person did.
     pub run: Option<Name>,
-    /// The idempotency key of the action that wrote it.
+    /// The idempotency key of the action that wrote the value.
     pub key: Option<String>,
-    /// The last writes of runs, by the version that each made: see [`StateWriter::mark`].
+    /// The last writes of runs: their versions, and their marks (see [`StateWriter::mark`]).
     writes: BTreeMap<u64, [u8; 8]>,
 }
 
@@ -56,7 +56,7 @@ pub struct StateEntry {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateExpectation {
     Anything,
-    /// This version, 0 if it was never written, or what the run that writes wrote last.
+    /// This version (0 if the value was never written), or any version that the writing run itself wrote last.
     Version(u64),
     /// This value, or no value.
     Value(Option<Value>),
@@ -67,11 +67,11 @@ pub enum StateExpectation {
 pub struct StateWrite {
     pub owner: StateOwner,
     pub name: Name,
-    /// None deletes it.
+    /// The new value; none deletes the value.
     pub value: Option<Value>,
     pub expected: StateExpectation,
     pub at: Timestamp,
-    /// None: a person.
+    /// The writing action; none if a person writes.
     pub by: Option<StateWriter>,
 }
 
@@ -79,31 +79,31 @@ pub struct StateWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateWriter {
     pub run: Name,
-    /// Its idempotency key.
+    /// The action's idempotency key.
     pub key: String,
-    /// When the run began: a later run may have the id of one that was deleted.
+    /// When the run began. A later run may have the id of a deleted run, so the id is not enough.
     pub started_at: String,
 }
 
 impl StateWriter {
-    /// What a repetition is recognised by.
+    /// Returns the bytes by which a repeated write is recognised.
     fn mark(&self) -> [u8; 8] {
         let whole = sha256_of_parts(&[self.key.as_bytes(), self.started_at.as_bytes()]);
         whole.first_chunk().copied().unwrap_or_default()
     }
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateOutcome {
-    /// It is durable, as this version. A repetition returns the version of the first time.
+    /// The value is durable, with this version. A repeated write returns the version of the first write.
     Written(u64),
-    /// Nothing was written: another value is there, or the expected one is missing.
+    /// Nothing was written: another value is stored, or the expected one is missing. Has the stored entry.
     Conflict(Option<Box<StateEntry>>),
 }
 
 impl StateWrite {
-    /// Whether this may replace what is there.
+    /// Returns true if the write may replace the stored value.
     fn is_expected(&self, found: Option<&StateEntry>) -> bool {
         match &self.expected {
             StateExpectation::Anything => true,
@@ -122,7 +122,7 @@ impl StateWrite {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// The values of one workflow, or of all, by name.
+    /// Returns the values of one workflow or of all workflows, by name.
     pub(super) fn read_state(
         &self,
         of: Option<&StateOwner>,
@@ -143,7 +143,7 @@ impl<K: Kv> RowReader<K> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Writes a value as [`super::Store::write_state`] does.
+    /// Writes a value; see [`super::Store::write_state`].
     pub(super) fn put_state(&self, write: &StateWrite) -> Result<StateOutcome, StoreError> {
         let lengths = [write.name.len(), write.owner.workflow.len()];
         if lengths.into_iter().any(|bytes| bytes > MAX_RUN_ID) {

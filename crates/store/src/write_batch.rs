@@ -1,5 +1,5 @@
-//! What a group of commits will write, laid out in one buffer that is used again and again.
-//! This file never touches a database.
+//! The writes of a group of commits, in one buffer that is used again for the next group. This file never touches a
+//! database.
 
 use super::codec;
 use super::keys;
@@ -9,10 +9,10 @@ use std::ops::Range;
 /// Why a record cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordRejection {
-    /// It does not encode: values nest too deep.
+    /// The value cannot be encoded: it nests too deep.
     #[error("{0}")]
     Encode(#[from] EncodeError),
-    /// It is longer than the longest record.
+    /// The record is longer than the maximum.
     #[error("a record of {0} bytes is larger than the store's maximum")]
     Long(usize),
 }
@@ -29,16 +29,16 @@ struct Op {
     value: Option<Range<usize>>,
 }
 
-/// A record that was put.
+/// A record that was put into a batch.
 #[derive(Clone, Copy)]
 pub struct Put {
-    /// The length of its value.
+    /// Size of the record's value in bytes.
     pub bytes: u64,
-    /// The checksum of its first piece.
+    /// The checksum of the record's first piece.
     pub crc: u32,
 }
 
-/// Where a batch stood.
+/// A position in a batch.
 #[derive(Clone, Copy)]
 pub struct Savepoint {
     bytes: usize,
@@ -46,7 +46,7 @@ pub struct Savepoint {
 }
 
 impl WriteBatch {
-    /// Its current position, for a rollback.
+    /// Returns the current position, for a rollback.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             bytes: self.bytes.len(),
@@ -54,25 +54,25 @@ impl WriteBatch {
         }
     }
 
-    /// How many bytes it has: keys and values.
+    /// Returns the size of keys and values in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets what came after `mark`.
+    /// Removes everything after `mark`.
     pub fn rollback(&mut self, mark: Savepoint) {
         self.bytes.truncate(mark.bytes);
         self.ops.truncate(mark.ops);
     }
 
-    /// Forgets everything; keeps its memory unless a huge value made it grow.
+    /// Removes everything. The batch retains its memory, unless a huge value made it grow.
     pub fn clear(&mut self) {
         const KEEP: usize = 4 << 20;
         self.rollback(Savepoint { bytes: 0, ops: 0 });
         self.bytes.shrink_to(KEEP);
     }
 
-    /// A record under the key that `key` appends, with the value that `value` appends.
+    /// Puts a record. `key` appends its key and `value` its value.
     pub fn put(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -94,7 +94,7 @@ impl WriteBatch {
         })
     }
 
-    /// A row as it lies in another store.
+    /// Puts a row as it is in another store.
     pub fn copy(&mut self, key: &[u8], value: &[u8]) {
         let key = self.key(|out| out.extend_from_slice(key));
         let start = self.bytes.len();
@@ -103,27 +103,27 @@ impl WriteBatch {
         self.ops.push(Op { key, value });
     }
 
-    /// A row that is only a key.
+    /// Puts a row that has only a key.
     pub fn put_key(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
         let key = self.key(key);
         let value = Some(key.end..key.end);
         self.ops.push(Op { key, value });
     }
 
-    /// Rows that are only keys.
+    /// Puts rows that have only keys.
     pub fn put_keys(&mut self, keys: &[Vec<u8>]) {
         for key in keys {
             self.put_key(|out| out.extend_from_slice(key));
         }
     }
 
-    /// The removal of a row.
+    /// Puts the removal of a row.
     pub fn remove(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
         let key = self.key(key);
         self.ops.push(Op { key, value: None });
     }
 
-    /// Keys, and values or removals.
+    /// Returns keys with values, or without a value for a removal.
     pub fn ops(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let at = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.ops
@@ -137,7 +137,7 @@ impl WriteBatch {
         start..self.bytes.len()
     }
 
-    /// Ends the record or piece at `start`, the last thing in the buffer.
+    /// Ends the record or piece that begins at `start` and is the last in the buffer.
     fn seal(&mut self, key: Range<usize>, start: usize) -> u32 {
         let crc = codec::seal(&mut self.bytes, key.clone(), start);
         let value = Some(start..self.bytes.len());
@@ -145,7 +145,7 @@ impl WriteBatch {
         crc
     }
 
-    /// Lays the value that begins at `body` out in pieces, each under its own key.
+    /// Splits the value that begins at `body` into pieces, each under its own key.
     fn split(
         &mut self,
         key: Range<usize>,
@@ -171,7 +171,7 @@ impl WriteBatch {
         self.seal(key, start)
     }
 
-    /// The first piece of a record whose further pieces are stored: with it, they are a record.
+    /// Puts the first piece of a record whose further pieces are stored already. This makes the record readable.
     pub fn put_first(&mut self, key: impl FnOnce(&mut Vec<u8>), written: &WrittenPieces) -> Put {
         let key = self.key(key);
         Put {
@@ -191,13 +191,13 @@ impl WriteBatch {
     }
 }
 
-/// How many pieces of a value follow the first.
+/// Returns the number of pieces after a value's first piece.
 fn further_pieces(value: &[u8]) -> Result<u16, RecordRejection> {
     let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
     u16::try_from(further).map_err(|_| RecordRejection::Long(value.len()))
 }
 
-/// What the first piece of a value says, all further pieces of which are stored.
+/// The first piece of a value whose further pieces are all stored.
 pub struct WrittenPieces {
     bytes: u64,
     crc: u32,
@@ -205,29 +205,29 @@ pub struct WrittenPieces {
     first: Vec<u8>,
 }
 
-/// The further pieces of a long value, to be stored before the first one, which alone makes it a record. A large
-/// commit is so written in several groups, and others come in between.
+/// The further pieces of a long value. They are stored before the first piece, which alone makes them a record. So a
+/// long commit is written in several groups, and other commits are written in between.
 pub struct Pieces<'a> {
     name: Vec<u8>,
     value: &'a [u8],
-    /// The number of the next one.
+    /// The number of the next piece.
     next: usize,
 }
 
 impl<'a> Pieces<'a> {
-    /// Those of the value under a key; none of a value that has no further pieces, or too many.
+    /// Prepares the value under a key. Returns `None` if the value has only one piece, or too many pieces.
     pub fn new(name: Vec<u8>, value: &'a [u8]) -> Option<Self> {
         let is_split = value.len() > codec::MAX_SINGLE && further_pieces(value).is_ok();
         let next = 1;
         is_split.then_some(Self { name, value, next })
     }
 
-    /// Whether all were put.
+    /// Returns true if all further pieces were put.
     pub fn is_done(&self) -> bool {
         self.next * codec::MAX_PIECE >= self.value.len()
     }
 
-    /// Puts the next ones into an empty batch, of about this many bytes.
+    /// Puts the next pieces into an empty batch, about `bytes` bytes of them.
     pub fn put_next(&mut self, batch: &mut WriteBatch, bytes: usize) {
         let pieces = self.value.chunks(codec::MAX_PIECE).zip(0_u32..);
         for (piece, number) in pieces.skip(self.next) {
@@ -239,7 +239,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// What the first piece says; only for a value whose pieces are all stored.
+    /// Returns the first piece. Only for a value whose further pieces are all stored.
     pub fn written(&self) -> Result<WrittenPieces, RecordRejection> {
         let first = self.value.chunks(codec::MAX_PIECE).next();
         Ok(WrittenPieces {

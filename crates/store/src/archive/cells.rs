@@ -1,7 +1,6 @@
-//! A few bytes for every iteration whose commit was let go: how it ended, what the condition gave, when
-//! it began and how long it took, its attempts, and why it failed. Iterations of one loop lie behind
-//! each other as cells, each encoded as the difference from the one before. No byte that is read back
-//! is trusted.
+//! Cells: a few bytes for every iteration whose commit was removed. A cell has the status, the condition's result, the
+//! start and duration, the number of attempts, and the reason of a failure. The cells of one loop follow each other,
+//! each encoded as the difference from the one before. Decoding does not trust the stored bytes.
 
 use super::facts::{IterationFacts, has_error};
 use super::gather::{EndedIteration, RowLocation};
@@ -16,12 +15,12 @@ use windlass_model::model::Status;
 use windlass_value::first_bytes;
 use windlass_value::time::Timestamp;
 
-/// A longer message is cut, in bytes.
+/// A longer message is truncated to this many bytes.
 const MAX_MESSAGE: usize = 200;
 /// Maximum number of different messages in one row.
 const MAX_MESSAGES: usize = 64;
 
-/// The bits of a cell's first byte: the status, the condition and what follows.
+/// The bits of a cell's first byte: the status, the condition, and which parts follow.
 const STATUS: u8 = 0b111;
 const CONDITION: u8 = 0b1_1000;
 const RETRIED: u8 = 0b10_0000;
@@ -31,27 +30,27 @@ const SKIPS: u8 = 0b1000_0000;
 /// The cells of one row of the store.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Cells {
-    /// Why iterations, or actions in them, failed.
+    /// The reasons why iterations, or actions in them, failed.
     messages: Vec<String>,
     segments: Vec<Segment>,
 }
 
-/// Cells of one loop.
+/// Consecutive cells of one loop.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Segment {
     path: String,
-    /// The iteration and the time from which the first cell counts.
+    /// The iteration and the time that the first cell is encoded relative to.
     iteration: u64,
     at: Timestamp,
     count: u64,
     bytes: Vec<u8>,
-    /// The same after the last cell.
+    /// The iteration and the time that the cell after the last one would be relative to.
     next: u64,
     ended_at: Timestamp,
 }
 
 impl Cells {
-    /// How many bytes it has, about.
+    /// Returns the approximate size in bytes.
     pub fn bytes(&self) -> usize {
         let segments = self.segments.iter();
         let messages = self.messages.iter().map(String::len).sum::<usize>();
@@ -65,7 +64,7 @@ impl Cells {
     pub fn push(&mut self, row: &IterationRow, facts: &IterationFacts) {
         let message = facts.error.as_deref().filter(|_| has_error(row.status));
         let message = message.and_then(|message| {
-            // That an action failed is known without its message, too: as that of no number.
+            // If the message cannot be stored, an unused number still shows that an action failed.
             let unknown = (row.status == Status::Succeeded).then_some(MAX_MESSAGES as u64);
             self.message(message).or(unknown)
         });
@@ -122,7 +121,7 @@ impl Cells {
         segment.ended_at = row.ended_at.max(row.started_at);
     }
 
-    /// The number of a message; none when there are too many.
+    /// Returns the number of a message; none if there are too many messages.
     fn message(&mut self, text: &str) -> Option<u64> {
         let text = first_bytes(text, MAX_MESSAGE);
         let known = self.messages.iter().position(|known| known == text);
@@ -135,7 +134,7 @@ impl Cells {
         place.map(|place| place as u64)
     }
 
-    /// The iterations of the loop with this path, in the order in which they ended.
+    /// Passes the iterations of the loop with this path to `take`, in the order in which they ended.
     pub fn of(&self, path: &str, mut take: impl FnMut(EndedIteration)) -> Result<(), BadRecord> {
         let messages: Vec<Arc<str>> = self
             .messages
@@ -148,7 +147,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Reads every cell.
+    /// Decodes every cell.
     pub fn check(&self) -> Result<(), BadRecord> {
         let mut segments = self.segments.iter();
         segments.try_for_each(|segment| segment.read(&[], &mut |_| {}))
@@ -227,7 +226,7 @@ fn millis(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+/// Encodes a number with seven bits per byte, the lowest bits first. The highest bit of a byte says that more follow.
 fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7F {
         out.push(0x80 | (value & 0x7F) as u8);
@@ -236,7 +235,7 @@ fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Small numbers are short, whatever their sign.
+/// Encodes a signed number. Small numbers are short, whether positive or negative.
 fn signed(out: &mut Vec<u8>, value: i64) {
     unsigned(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }

@@ -1,4 +1,4 @@
-//! The rows of the archive. A full row is never written again. The retained rows of the run list them all, with their
+//! The rows of the archive. A full row is never written again. The run's retained rows list all archive rows with their
 //! checksums.
 
 use super::cells::Cells;
@@ -16,60 +16,60 @@ use bincode::{Decode, Encode};
 use std::collections::{BTreeMap, HashMap};
 use windlass_machine::IterationRow;
 
-/// Maximum number of iterations in one row, unless they take more bytes.
+/// Maximum number of iterations in one row of cells, and maximum size of the row in bytes.
 const MAX_CELLS: u64 = 4_096;
 const MAX_CELLS_BYTES: usize = 16 << 10;
 
-/// Of each loop, this many of the first rows are stored whole, unless they have more bytes than this in total.
+/// Number of each loop's first rows that are stored whole, and their maximum size in total in bytes.
 const FIRST_ROWS: u64 = 100;
 const FIRST_ROWS_BYTES: u64 = 4 << 20;
 
-/// Of the failed rows, this many of the first and of the last ones are stored, and this many bytes of each.
+/// Number of failed rows that are stored of a loop's first ones and again of its last ones; maximum bytes of each part.
 const FAILED_ROWS: u64 = 1_000;
 const FAILED_ROWS_BYTES: u64 = 16 << 20;
 
-/// Maximum number of whole rows that are removed, or retained, together.
+/// Maximum number of whole iteration rows in one row of the store. These are stored and removed together.
 const MAX_ROWS_TOGETHER: u64 = 250;
 
-/// Approximate maximum size of an iteration's result in a whole row.
+/// Approximate maximum size of an iteration's result in a whole row, in bytes.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Maximum number of unfinished iterations whose reported facts are stored.
 const MAX_UNFINISHED: usize = 1_000;
 
-/// The rows of a run's iterations.
+/// The list of a run's archive rows.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Chunks {
-    /// The number of the next row.
+    /// The last number that was assigned to a row.
     next: u64,
     chunks: Vec<Chunk>,
-    /// What was reported about iterations that have not ended: the loop's path, the iteration.
+    /// The facts reported about iterations that have not ended, by the loop's path and the iteration.
     begun: BTreeMap<(String, u64), IterationFacts>,
 }
 
-/// A row of iterations.
+/// An archive row.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 struct Chunk {
     number: u64,
     crc: u32,
     bytes: u64,
     kind: Kind,
-    /// The names that the paths of its loop share.
+    /// The names that the paths of the row's loop share.
     names: Vec<u8>,
-    /// The iterations around the loop: the first and the last ones.
+    /// The iterations of the enclosing loops: of the row's first and of its last path.
     outer: (Vec<u64>, Vec<u64>),
-    /// The lowest and the highest number.
+    /// The lowest and the highest iteration.
     range: (u64, u64),
     count: u64,
 }
 
-/// What a row has.
+/// The content of an archive row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 enum Kind {
     Cells,
     /// The first rows of a loop, whole.
     First,
-    /// Rows of those that failed, whole.
+    /// Rows of failed iterations, whole.
     Failed,
 }
 
@@ -78,7 +78,7 @@ impl Chunks {
         self.chunks.is_empty() && self.begun.is_empty()
     }
 
-    /// What was reported about the iterations of a loop that had not ended.
+    /// Returns the facts reported about the unfinished iterations of a loop.
     pub(super) fn facts_of_unfinished(&self, path: &str) -> HashMap<u64, IterationFacts> {
         let own = self.begun.iter().filter(|((of, _), _)| of == path);
         own.map(|((_, iteration), facts)| (*iteration, facts.clone()))
@@ -96,14 +96,14 @@ impl Chunks {
         })
     }
 
-    /// A number for a new row.
+    /// Returns the number for a new row.
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 }
 
-/// What lies between the lowest and the highest of several rows.
+/// The ranges of the iterations in several rows.
 #[derive(Default)]
 struct Span {
     outer: Option<(Vec<u64>, Vec<u64>)>,
@@ -123,11 +123,11 @@ impl Span {
     }
 }
 
-/// An iteration that ended, and what was reported about it.
+/// An ended iteration, and the facts reported about it.
 type EndedRow<'a> = (&'a IterationRow, IterationFacts);
 
 impl<K: Kv> RowReader<K> {
-    /// Archives what is retained of the iterations that these commits ended.
+    /// Archives the iterations that these commits ended.
     pub(crate) fn archive_iterations(
         &self,
         entry: &mut Entry<'_>,
@@ -149,7 +149,7 @@ impl<K: Kv> RowReader<K> {
         }
         for (names, mut group) in groups {
             self.archive_rows(entry, &mut chunks, &names, &group)?;
-            // The iterations of one loop lie together; they stay in the order in which they ended.
+            // Sort by loop path. The sort is stable, so iterations of a loop stay in the order in which they ended.
             group.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
             self.archive_cells(entry, &mut chunks, &names, &group)?;
         }
@@ -206,7 +206,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// The first rows of a loop stay whole, and those that failed.
+    /// Stores whole rows: the first rows of a loop, and rows of failed iterations.
     fn archive_rows(
         &self,
         entry: &mut Entry<'_>,
@@ -264,7 +264,7 @@ impl<K: Kv> RowReader<K> {
         Ok(())
     }
 
-    /// Removes rows that failed between the first and the last ones.
+    /// Removes rows of failed iterations that are neither among the first nor among the last ones.
     fn drop_failed(
         &self,
         entry: &mut Entry<'_>,
@@ -275,7 +275,7 @@ impl<K: Kv> RowReader<K> {
         let failed: Vec<(u64, u64, u64)> = { chunks.chunks.iter().filter(own) }
             .map(|chunk| (chunk.number, chunk.count, chunk.bytes))
             .collect();
-        // A row goes when there are enough before it and enough behind it.
+        // A row is removed if enough rows are before it and enough after it.
         let enough = |part: &[(u64, u64, u64)]| {
             let (count, bytes) = part.iter().fold((0, 0), |(count, bytes), chunk| {
                 (count + chunk.1, bytes + chunk.2)
@@ -300,8 +300,8 @@ impl<K: Kv> RowReader<K> {
 
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-    /// The rows with cells of a loop's iterations, as they are stored, in the order in which those ended.
-    /// Damaged rows are treated as missing: an integrity check reports them.
+    /// Returns the rows with cells of a loop, as they are stored, in the order in which the iterations ended. Damaged
+    /// rows are treated as missing: an integrity check reports them.
     pub(super) fn archived_cells(
         &self,
         run: &str,
@@ -320,7 +320,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// The whole rows of a loop that have these numbers, as far as they are stored.
+    /// Returns the stored whole rows of a loop for the iterations `wanted`.
     pub(super) fn archived_rows(
         &self,
         run: &str,
@@ -343,7 +343,7 @@ impl<K: Kv> RowReader<K> {
         Ok(found)
     }
 
-    /// Reads every row of a run's iterations.
+    /// Reads every archive row of a run.
     pub(crate) fn check_archive(&self, run: &str, bounds: &Bounds) -> Result<(), StoreError> {
         let chunks = self.retained_rows(run, bounds)?.ended;
         for chunk in &chunks.chunks {
@@ -359,7 +359,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Forgets the rows that cannot be read; returns whether there are any.
+    /// Removes unreadable rows from the list. Returns whether the list changed.
     pub(crate) fn forget_unreadable(&self, run: &str, chunks: &mut Chunks) -> bool {
         let before = chunks.chunks.len();
         chunks
@@ -394,7 +394,7 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// None where the bytes are not those that were written.
+/// Returns `None` if the stored bytes are damaged.
 fn none_if_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -426,12 +426,12 @@ fn put_chunk(
     Ok(())
 }
 
-/// The whole rows of a row of the store.
+/// Decodes the whole iteration rows in one row of the store.
 fn whole_rows(bytes: &[u8]) -> Result<Vec<IterationRow>, BadRecord> {
     codec::decode_all(&compress::read(bytes)?)
 }
 
-/// What a row of iterations says, for people.
+/// Describes an archive row for messages.
 pub fn describe_row(bytes: &[u8]) -> Result<String, BadRecord> {
     match whole_rows(bytes) {
         Ok(rows) => Ok(format!("{rows:?}")),

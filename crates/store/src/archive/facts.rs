@@ -1,15 +1,15 @@
-//! What events report about iterations: attempts and failures of their actions.
+//! The facts that events report about iterations: attempts and failures of their actions.
 
 use bincode::{Decode, Encode};
 use windlass_machine::{HistoryEvent, HistoryKind, failed_actions};
 use windlass_model::model::{Status, path_part};
 
-/// What the events reported about an iteration.
+/// The facts that events reported about an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct IterationFacts {
-    /// The most attempts that one of its actions took; 0: no action was called.
+    /// The highest number of attempts of one of the iteration's actions; 0 if no action was called.
     pub attempts: u32,
-    /// The last failure.
+    /// The last failure of an action.
     pub error: Option<String>,
 }
 
@@ -22,17 +22,17 @@ impl IterationFacts {
     }
 }
 
-/// Whether an iteration that ended so is one that went wrong.
+/// Returns true if this status is a failure of the iteration.
 pub fn is_failure(status: Status) -> bool {
     matches!(status, Status::Failed | Status::TimedOut)
 }
 
-/// Whether the last failure of an iteration that ended so is stored: also of one that succeeded all the same.
+/// Returns true if the last error is stored for this status. An iteration can succeed although an action failed.
 pub fn has_error(status: Status) -> bool {
     is_failure(status) || status == Status::Succeeded
 }
 
-/// What an event reports about an iteration.
+/// A fact that an event reports about an iteration.
 pub struct ReportedFact<'e> {
     /// The path of the loop.
     pub path: &'e str,
@@ -41,7 +41,7 @@ pub struct ReportedFact<'e> {
     pub error: Option<&'e str>,
 }
 
-/// The further attempts and the failures that events report, for every iteration around them.
+/// Returns the repeated attempts and the failures that events report, once for each enclosing iteration.
 pub fn reported_facts(events: &[HistoryEvent]) -> impl Iterator<Item = ReportedFact<'_>> {
     let attempts = events.iter().map(|event| (&event.what, None));
     let failures = failed_actions(events).map(|(what, error)| (what, Some(error)));
@@ -60,7 +60,7 @@ pub fn reported_facts(events: &[HistoryEvent]) -> impl Iterator<Item = ReportedF
     })
 }
 
-/// The iterations that an event about this one belongs to: itself, then those around it.
+/// Returns the given iteration, then the iterations of the enclosing loops.
 fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = (&str, u64)> {
     let around = path.rmatch_indices('#').filter_map(move |(at, _)| {
         let number = path.get(at + 1..)?.split('/').next()?;
@@ -69,16 +69,16 @@ fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = (&st
     std::iter::once((path, iteration)).chain(around)
 }
 
-/// The iteration of the loop `of` to which an event about `iteration` of the loop `path` belongs:
-/// `path` is that loop itself, or one inside of it.
+/// Returns the iteration of the loop `of` that contains the iteration `iteration` of the loop `path`. `path` is `of`
+/// itself, or a loop inside `of`.
 #[must_use]
 pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
     let mut around = enclosing_iterations(path, iteration);
     around.find(|(path, _)| *path == of).map(|one| one.1)
 }
 
-/// What an event reports about an action in an iteration: the loop's path, the iteration, and the attempt.
-/// What it reports about a loop itself belongs to the iteration around that.
+/// Returns an event's loop path, iteration and attempt if the event is about an action in an iteration. An event about
+/// a loop itself belongs to the iteration of the enclosing loop.
 fn action_facts(event: &HistoryKind) -> Option<(&str, u64, u32)> {
     let (HistoryKind::ActionStarted {
         node_name,

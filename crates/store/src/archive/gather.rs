@@ -1,5 +1,5 @@
-//! What is stored of the iterations of one loop. A commit's record has the rows of those that it ended,
-//! and the events that report attempts and failures; what outlasts the records is in the retained rows.
+//! Collects what is stored of the iterations of one loop. A commit's record has the rows of the iterations that it
+//! ended, and events about attempts and failures. If the record was removed, the retained rows have what remains.
 
 use super::facts::{IterationFacts, has_error, reported_facts};
 use super::loop_iterations::LoopIterations;
@@ -15,18 +15,18 @@ use windlass_machine::{HistoryEvent, IterationRow, LoopState};
 use windlass_model::model::Status;
 use windlass_value::time::Timestamp;
 
-/// An iteration that ended, without what it gave.
+/// An ended iteration, without its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedIteration {
     pub iteration: u64,
-    /// How it ended.
+    /// How the iteration ended.
     pub status: Status,
-    /// What the authored condition gave.
+    /// The result of the authored condition.
     pub condition: Option<bool>,
-    /// When it began.
+    /// When the iteration began.
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    /// The most attempts that one of its actions took, from 1.
+    /// The highest number of attempts of one of its actions, from 1.
     pub attempts: u32,
     /// The last failure of one of its actions.
     pub error: Option<Arc<str>>,
@@ -34,24 +34,24 @@ pub struct EndedIteration {
 }
 
 impl EndedIteration {
-    /// Whether it succeeded although an action of it failed.
+    /// Returns true if the iteration succeeded although an action in it failed.
     #[must_use]
     pub fn has_handled_failure(&self) -> bool {
         self.status == Status::Succeeded && self.error.is_some()
     }
 }
 
-/// Where the row of an iteration is.
+/// The location of an iteration's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowLocation {
     /// In the record of this commit.
     Commit(u64),
-    /// Among the rows that are retained of earlier commits.
+    /// In the rows that are retained of earlier commits.
     Retained,
 }
 
 impl<K: Kv> RowReader<K> {
-    /// What is stored of a loop's iterations.
+    /// Collects what is stored of a loop's iterations.
     pub(crate) fn gather_iterations(
         &self,
         run: &str,
@@ -67,7 +67,7 @@ impl<K: Kv> RowReader<K> {
         found.rows(retained.iterations, RowLocation::Retained);
         let before = std::mem::take(&mut found.ended);
         found.begun = retained.ended.facts_of_unfinished(path);
-        // Before the walk: cells of another commit look like damaged ones, and the walk notices that commit.
+        // Read before the walk. If a commit has replaced the cells, they look damaged, but the walk fails, too.
         let cells = self.archived_cells(run, &retained.ended, path)?;
         let all = (header.bounds.first, header.header.revision);
         self.walk(
@@ -91,7 +91,7 @@ impl<K: Kv> RowReader<K> {
         ))
     }
 
-    /// The whole rows of these iterations of a loop, as far as they are where they were found.
+    /// Returns the whole rows of these iterations of a loop. A row that is not at its location any more is left out.
     pub(crate) fn read_rows(
         &self,
         run: &str,
@@ -117,7 +117,7 @@ impl<K: Kv> RowReader<K> {
         }
         if !let_go.is_empty() {
             let retained = self.retained_rows(run, &header.bounds)?;
-            // Those of the last entry of the loop come last.
+            // Rows of the last time that the loop was entered must come last.
             found.extend(self.archived_rows(run, &retained.ended, path, &let_go)?);
             let mut rows = retained.iterations;
             rows.retain(|row| row.path == path && let_go.contains(&row.iteration));
@@ -127,7 +127,7 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// Puts together what the records of a run say of one loop.
+/// Collects what the records of a run report about one loop.
 #[derive(Default)]
 struct LoopGatherer<'a> {
     path: &'a str,

@@ -1,5 +1,5 @@
-//! The iterations of one loop, as they are read: a million of them take a few megabytes, because cells
-//! stay packed until they are read.
+//! The iterations of one loop, for readers. A million of them need a few megabytes of memory, because cells stay packed
+//! until they are read.
 
 use super::cells::Cells;
 use super::gather::EndedIteration;
@@ -9,17 +9,17 @@ use windlass_machine::LoopState;
 /// Number of iterations read at a time.
 const BLOCK: usize = 4_096;
 
-/// What is stored of the iterations of a loop, or of the items of a foreach.
+/// The stored iterations of a loop, or the stored items of a foreach.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopIterations {
-    /// The loop as it is now, or as it ended; none of a foreach.
+    /// The loop's current or final row; none for a foreach.
     pub state: Option<LoopState>,
     path: String,
-    /// In the order of the numbers, none of them twice.
+    /// Blocks in the order of the iterations. No iteration is in two blocks.
     parts: Vec<Block>,
 }
 
-/// Some of them that follow each other.
+/// Consecutive iterations.
 #[derive(Clone, Debug, PartialEq)]
 enum Block {
     /// Cells as they are stored.
@@ -27,11 +27,11 @@ enum Block {
     Rows(Vec<EndedIteration>),
 }
 
-/// Cells of one loop, and perhaps of others.
+/// Cells of one loop, and possibly of other loops.
 #[derive(Clone, Debug, PartialEq)]
 struct PackedCells {
     bytes: Vec<u8>,
-    /// The lowest and the highest number.
+    /// The lowest and the highest iteration.
     range: (u64, u64),
 }
 
@@ -51,8 +51,8 @@ impl Block {
 }
 
 impl LoopIterations {
-    /// `before` are those whose commits were let go, `cells` contain the same and all before them,
-    /// `recent` are those whose commits are there. Each came in the order in which they ended.
+    /// `before` has iterations whose commits were removed, `cells` the same and all earlier iterations, and `recent`
+    /// iterations whose commits are stored. Each list is in the order in which the iterations ended.
     pub(super) fn new(
         path: &str,
         state: Option<LoopState>,
@@ -74,7 +74,7 @@ impl LoopIterations {
                 range: (u64::MAX, 0),
             };
             let mut range = None;
-            // They were read before, so there is no error to report.
+            // The cells were decoded before, so they have no error to report.
             let _ = cells.each(path, |one| {
                 if of.is_of_another_entry(&one) {
                     return;
@@ -89,7 +89,7 @@ impl LoopIterations {
         }
         let recent = of.sorted(recent);
         let mut before = of.sorted(before);
-        // Cells know more: the attempts, and why it failed.
+        // Cells have more: the attempts, and the reason of a failure.
         let is_packed = |one: &EndedIteration| {
             let mut ranges = packed.iter().map(|cells| cells.range);
             ranges.any(|(first, last)| (first..=last).contains(&one.iteration))
@@ -107,7 +107,7 @@ impl LoopIterations {
             .windows(2)
             .all(|two| matches!(two, [one, next] if one.1 < next.0));
         if !ascending {
-            // Items that run side by side end in any order.
+            // Items of a foreach that run concurrently end in any order.
             let parts = std::mem::take(&mut of.parts);
             let all = parts.iter().flat_map(|part| of.read(part));
             let all = all.collect();
@@ -116,13 +116,13 @@ impl LoopIterations {
         of
     }
 
-    /// A loop in a step that is tried again is entered again under the same path.
+    /// Returns true if the iteration began before the loop was entered again, with the same path, in a retry.
     fn is_of_another_entry(&self, one: &EndedIteration) -> bool {
         let entered = self.state.as_ref().map(|state| state.started_at);
         entered.is_some_and(|entered| one.started_at < entered)
     }
 
-    /// In the order of their numbers. The last report of an iteration counts.
+    /// Sorts iterations by number. Of several reports about an iteration, only the last one remains.
     fn sorted(&self, mut all: Vec<EndedIteration>) -> Vec<EndedIteration> {
         all.retain(|one| !self.is_of_another_entry(one));
         all.reverse();
@@ -146,7 +146,7 @@ impl LoopIterations {
         }
     }
 
-    /// The highest number.
+    /// Returns the highest iteration.
     #[must_use]
     pub fn last(&self) -> Option<u64> {
         self.parts
@@ -155,15 +155,15 @@ impl LoopIterations {
             .map(|range| range.1)
     }
 
-    /// The one with this number.
+    /// Returns the iteration with this number.
     #[must_use]
     pub fn one(&self, iteration: u64) -> Option<EndedIteration> {
         let mut found = self.blocks(iteration, iteration.saturating_add(1), false);
         found.next()?.pop()
     }
 
-    /// Those from `from` on and before `to`, a few thousand at a time, each block in the order of the
-    /// numbers. With `newest_first` the last block comes first.
+    /// Returns the iterations from `from` on and before `to`, in blocks of a few thousand, each sorted by number. With
+    /// `newest_first` the last block is the first that is returned.
     pub fn blocks(
         &self,
         from: u64,

@@ -1,7 +1,6 @@
-//! Refuses files that fjall would not survive reading. A list of tables that is not what was written makes it
-//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not verify that.
-//! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
-//! is that of the crate `sfa`: sections, their list, and a trailer.
+//! Refuses files whose reading would end the process. fjall panics twice on a damaged list of tables: its checksum is
+//! in `current`, but fjall does not verify it. A table whose list of sections needs more memory than the machine has
+//! also ends the process. Both files have the format of the crate `sfa`: sections, their list, and a trailer.
 
 use crate::StoreError;
 use crate::directory::files;
@@ -12,23 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What `version` holds.
+/// The content of the file `version`.
 const VERSION: &[u8] = b"FJL\x03";
 
-/// fjall's own keyspace, and ours.
+/// The folders of fjall's own keyspace and of ours.
 const KEYSPACES: [&str; 2] = ["0", "1"];
 
-/// The name of the file that names the newest list of tables.
+/// The file that names the newest list of tables.
 pub(super) const LIST: &str = "current";
 
-/// The magic, the version, the kind of checksum, the checksum, and where the list begins and ends.
+/// Size of the trailer in bytes: magic, version, kind of checksum, checksum, where the list begins and ends.
 const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
 
-/// An entry of the list has at least this many bytes: where a section begins, its length, that of its name.
+/// Minimum size of a list entry in bytes: where the section begins, its length, and the length of its name.
 const ENTRY: u64 = 8 + 8 + 2;
 
-/// Checks that all is there without which fjall would make a new database, or remove what is there; that
-/// nothing is there which it would remove, or which ends the process; and the lists of tables, and of sections.
+/// Refuses a folder in which fjall would make a new database, remove files or end the process: because of missing or
+/// unexpected files, or of damaged lists of tables or sections.
 pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
     let missing = |name: &str| corrupt(&format!("`{name}` is missing"));
     match fs::read(folder.join("version")).map_err(StoreError::Io) {
@@ -76,7 +75,7 @@ pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses what is neither a file nor a folder, such as a link: fjall ends the process.
+/// Refuses what is neither a file nor a folder, such as a link, because it makes fjall end the process.
 pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> {
     let about = fs::symlink_metadata(file).map_err(StoreError::Io)?;
     let name = file.strip_prefix(folder).unwrap_or(file);
@@ -89,7 +88,7 @@ pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> 
     }
 }
 
-/// The newest list of tables, if it is the one of which `current` has the checksum.
+/// Returns the newest list of tables if its checksum is the one in `current`.
 pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
     let current = fs::read(file)?;
     let Some((number, rest)) = current.split_first_chunk() else {
@@ -106,7 +105,7 @@ pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether the list of a file has room for as many entries as it says. What has no trailer is no such file.
+/// Returns true if a file has room for as many list entries as it claims, or has no trailer.
 pub(super) fn fits(file: &Path) -> io::Result<bool> {
     let file = File::open(file)?;
     let mut trailer = [0; TRAILER];

@@ -1,6 +1,6 @@
-//! The journal: the file to which fjall appends every batch before it is in a table. It is synced here,
-//! and read here when it may be damaged. A batch is a start with its number of items and its sequence
-//! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
+//! The journal: the file to which fjall appends every batch before the batch is in a table. This file syncs the
+//! journal, and reads one that may be damaged. A batch has a start with its number of items and its sequence number,
+//! the items, and an end with a checksum and four fixed bytes. This file never opens the database.
 
 use super::FJALL;
 use super::archive::{check_archives, check_plain};
@@ -27,31 +27,31 @@ use std::{iter, mem, thread};
 use windlass_inode::Inode;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the names of journals end with.
+/// The extension of a journal's name.
 const ENDING: &str = "jnl";
 
-/// With this many bytes in the journals that are in tables, the journals are rewritten.
+/// The journals are rewritten if at least this many bytes of them are in tables already.
 const STALE: usize = 1 << 20;
 
-/// A removed journal is cut so much at a time, and so long is waited after each cut.
+/// A removed journal is truncated by this many bytes at a time, with this pause after each step.
 const CUT: u64 = 4 << 20;
 const BETWEEN_CUTS: Duration = Duration::from_millis(20);
 
-/// What a batch ends with.
+/// The last bytes of a batch.
 const MAGIC: &[u8] = b"FJL\x03";
 
-/// The journal that is appended to, through a handle of our own: fjall's is not reachable, and who
-/// syncs through it keeps others from writing.
+/// The active journal, with our own file handle. fjall's handle is not accessible, and syncing through fjall prevents
+/// other threads from writing.
 pub(super) struct ActiveJournal {
     folder: PathBuf,
-    /// Its number, and its file.
+    /// The number of the journal, and its file.
     current: Mutex<(u64, File)>,
-    /// The journals before it that fjall has not removed yet.
+    /// Earlier journals that fjall has not removed yet.
     full: Mutex<Vec<File>>,
 }
 
 impl ActiveJournal {
-    /// That of a database that was just opened.
+    /// Finds the journal of a database that was just opened.
     pub fn find(folder: PathBuf) -> io::Result<Self> {
         let last = numbered_journals(&folder)?.pop_last();
         let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
@@ -62,8 +62,8 @@ impl ActiveJournal {
         })
     }
 
-    /// Makes durable what was handed to the system before. A journal that is full is synced by fjall,
-    /// with its name, before there is a next one. Fails when the journal is not where it was.
+    /// Makes everything durable that was handed to the system before. fjall itself syncs a full journal, with its name,
+    /// before it creates the next one. Fails if the journal is not where it was.
     pub fn sync(&self) -> Result<(), KvError> {
         let mut current = lock(&self.current);
         self.free_removed();
@@ -79,26 +79,27 @@ impl ActiveJournal {
         }
     }
 
-    /// Gives back the room of the journals that fjall has removed. A file that is open keeps its room, so
-    /// it goes in steps: commits wait while the file system frees a whole journal.
+    /// Releases the space of journals that fjall has removed. An open file retains its space, so it can be released in
+    /// steps: freeing a whole journal at once would make commits wait for the file system.
     fn free_removed(&self) {
         let mut full = lock(&self.full);
         for file in full.extract_if(.., |file| is_removed(file)) {
-            // Without a thread it goes at once.
+            // If no thread can be started, the space is released at once.
             drop(thread::Builder::new().spawn(move || free(&file)));
         }
     }
 
-    /// Fails when the journal is not where it was.
+    /// Fails if the journal is not where it was.
     pub fn check(&self) -> Result<(), KvError> {
         match self.current.try_lock() {
             Ok(current) => self.is_in_place(&current).map(drop),
-            // Who syncs it looks as well.
+            // The thread that has the lock syncs the journal, and checks it as well.
             Err(_) => Ok(()),
         }
     }
 
-    /// Whether a journal is where it was. It is not, and there is a later one, when all of it is in tables.
+    /// Returns false if fjall has removed a journal, because all of it is in tables, and there is a later one. Fails if
+    /// the journal is missing otherwise.
     fn is_in_place(&self, (number, file): &(u64, File)) -> Result<bool, KvError> {
         let path = self.path(*number);
         if Inode::at(&path).ok() == Some(Inode::of(file)?) {
@@ -110,8 +111,8 @@ impl ActiveJournal {
         }
     }
 
-    /// The first journal after one that is still there, if there is one. Those between are removed when all
-    /// of them is in tables, in order: who syncs seldom may find several of them gone.
+    /// Returns the first existing journal after journal `number`, if there is one. fjall removes journals in order when
+    /// all of their content is in tables. So if the last sync was long ago, several journals may be missing.
     fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
         let mut next = (number + 1, self.path(number + 1));
         loop {
@@ -120,16 +121,16 @@ impl ActiveJournal {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            // `Inode` reads no times of the file: that would slow the sync that follows.
+            // `Inode` does not read the file's times, because this would slow the sync that follows.
             if Inode::at(&self.path(number)).is_ok() {
                 return Ok(None);
             }
             let mut journals = match numbered_journals(&self.folder) {
-                // The folder went away with them.
+                // The folder was removed with the journals.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 journals => journals?,
             };
-            // One that is removed meanwhile is not the last, so this ends.
+            // A journal that is removed meanwhile is not the last one, so this loop ends.
             match journals.split_off(&(number + 1)).pop_first() {
                 Some(later) => next = later,
                 None => return Ok(None),
@@ -161,7 +162,7 @@ fn free(removed: &File) {
     }
 }
 
-/// The journals in a folder, by their numbers, which say in what order they were written.
+/// Returns the journals in a folder by their numbers, which give the order in which they were written.
 fn numbered_journals(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -177,7 +178,7 @@ fn numbered_journals(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     Ok(found)
 }
 
-/// What was written to a journal. The rest is room that fjall set aside.
+/// Reads what was written to a journal, without the space that fjall reserved after it.
 fn read_written(journal: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(journal)?;
     let length = written_bytes(&file)?;
@@ -187,18 +188,18 @@ fn read_written(journal: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A whole batch.
+/// A complete batch.
 struct Batch<'a> {
     sequence: u64,
     count: u32,
     items: &'a [u8],
-    /// Of the items.
+    /// The checksum of the items.
     checksum: u64,
-    /// With its start and its end.
+    /// The bytes of the batch with its start and its end.
     whole: &'a [u8],
 }
 
-/// A key, and its value unless it is removed.
+/// A key, and its value unless the item removes the key.
 type Item<'a> = (&'a [u8], Option<&'a [u8]>);
 
 impl<'a> Batch<'a> {
@@ -207,13 +208,13 @@ impl<'a> Batch<'a> {
         (0..self.count).map_while(move |_| item(&mut rest))
     }
 
-    /// A power cut may leave a batch with its start and its end, and nothing in between.
+    /// Returns true if the checksum matches. A power cut may leave a start and an end with damaged items in between.
     fn is_what_was_written(&self) -> bool {
         xxh3_64(self.items) == self.checksum
     }
 }
 
-/// Takes the batch that begins here; none when there is no whole one.
+/// Splits off the first batch. Returns `None` if the bytes do not begin with a complete batch.
 fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     let mut rest = *bytes;
     let (1, count) = take(&mut rest, 5)?.split_first()? else {
@@ -242,9 +243,9 @@ fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     })
 }
 
-/// Takes the item that begins here.
+/// Splits off the first item.
 fn item<'a>(rest: &mut &'a [u8]) -> Option<Item<'a>> {
-    // Its kind, how it is compressed, its keyspace, its lengths.
+    // The tag of an item, the kind of the value, the compression, the keyspace, and the lengths.
     let head = take(rest, 21)?;
     let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
         return None;
@@ -265,8 +266,8 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The whole batches of a journal, and where the first begins that is not; none when nothing but room lies
-/// there.
+/// Returns the complete batches of a journal. Also returns the offset of the first incomplete batch; none if only
+/// unused space follows.
 fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     let mut rest = bytes;
     let next = || {
@@ -280,7 +281,7 @@ fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     (found, torn.then_some((bytes.len() - rest.len()) as u64))
 }
 
-/// The number of the group that a batch is.
+/// Returns the number of the group that a batch contains.
 fn group(batch: &Batch<'_>) -> Option<u64> {
     let key = [Family::Root.byte()];
     let row = batch.items().find(|(found, _)| *found == key)?.1?;
@@ -289,9 +290,9 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
     Some(root.group)
 }
 
-/// Makes the journals of a store ready for fjall. Refuses a store of which it would cut off groups that were
-/// acknowledged: it takes damage in a journal for its end. What was not written in full there is cut off
-/// here, because fjall cannot read all of what a full disk leaves. What is in tables is left out.
+/// Prepares the journals of a store for fjall, which treats damage in a journal as the journal's end. So this refuses a
+/// store if fjall would lose acknowledged groups. It truncates an incomplete end, because fjall cannot read everything
+/// that a full disk leaves. It also removes batches that are in tables already.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let acknowledged = read_watermark(path)?;
     let folder = path.join(FJALL);
@@ -305,7 +306,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let read = read.map_err(StoreError::Io)?;
     let (mut found, mut torn) = (Vec::new(), None);
     for bytes in &read {
-        // Only the last one may have an end that was not written in full.
+        // Only the last journal may have an incomplete end.
         if torn.is_some() {
             return Err(corrupt("a journal of it cannot be read to its end"));
         }
@@ -313,7 +314,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
         found.extend(whole);
         torn = end;
     }
-    // Where no journal has a group, a table has the last one.
+    // If no journal has a group, the last group is in a table.
     if let Some(last) = found.iter().rev().find_map(group)
         && let Some(error) = ends_too_early(acknowledged, last)
     {
@@ -322,7 +323,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     if let Some(end) = torn {
         cut(active, end).map_err(StoreError::Io)?;
     }
-    // A disk may be full. Then fjall reads all of it. What else is wrong is reported when it opens.
+    // The disk may be full. Then fjall reads all of the journals. Any other error is reported when fjall opens.
     if let Err(error) = leave_out(&folder, &found, &journals) {
         tracing::debug!(%error, "the journal contains rows of tables");
     }
@@ -335,8 +336,8 @@ fn cut(journal: &Path, end: u64) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Rewrites the journals without the batches that are in tables, if that is much: fjall reads and
-/// encodes all of them whenever it is opened. Cut anywhere, this leaves journals with all that is in none.
+/// Rewrites the journals without batches that are in tables, if these are large: fjall reads and encodes all of them
+/// whenever it opens. An interruption at any point leaves journals with all batches that are in no table.
 fn leave_out(
     folder: &Path,
     batches: &[Batch<'_>],
@@ -349,12 +350,12 @@ fn leave_out(
     };
     let keyspaces = folder.join("keyspaces");
     let tree = keyspaces.join("1");
-    // Where nothing is, one would be made.
+    // Without the folder, opening would create a tree.
     check_archives(folder)?;
     let tree = Config::new(tree, Counter::default(), Counter::default());
     let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
     let last = tree.get_highest_persisted_seqno();
-    // Not sorted if a kill left a journal next to the one with what was retained of it.
+    // Not sorted if a kill left an old journal next to the rewritten one.
     let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
     let (stale, retained): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
     if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
@@ -382,8 +383,8 @@ fn missing(error: io::Error) -> StoreError {
     }
 }
 
-/// The rows of a damaged store that can be read: those of its tables, and those of the batches in its
-/// journals that are not in tables yet.
+/// Reads the rows of a damaged store: the rows of its tables, and the rows of those batches in its journals that are
+/// not in tables yet.
 pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
     let mut report = IntegrityReport::default();
     let mut rows = Versions::new();
@@ -401,7 +402,7 @@ pub(super) fn readable(path: &Path) -> Result<ReadableRows, StoreError> {
         let mut damaged = false;
         while !rest.is_empty() {
             let Some(batch) = batch(&mut rest) else {
-                // The next whole batch may be behind the damage.
+                // The next complete batch may be after the damage.
                 let next = rest.iter().skip(1).position(|byte| *byte == 1);
                 damaged |= rest.iter().any(|byte| *byte != 0);
                 rest = next

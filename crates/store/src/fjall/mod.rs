@@ -1,12 +1,11 @@
 //! The database on disk: fjall 3 with one keyspace, made durable.
 //!
-//! What fjall does not do as a store needs it: `persist` keeps its journal locked while it syncs, so the
-//! journal is synced through a handle of our own and the next group is applied meanwhile; it cuts a
-//! damaged journal where the damage is, so that is refused before it is opened (`journal`); who writes
-//! waits for ever for a worker that ended with an error, so we wait for the workers before that
-//! (`Opened::wait_for_workers`); it panics on some damaged files, so every call is guarded. The number of
-//! the last durable group is stored next to the database, as with sled. Nothing here knows what a row means, but
-//! for the root, which says how far a journal goes.
+//! fjall does not do everything that a store needs. `persist` locks fjall's journal while it syncs, so we sync the
+//! journal through our own handle, and the next group is applied meanwhile. fjall truncates a damaged journal at the
+//! damage, so we refuse such a journal before fjall opens it (`journal`). A writer waits for ever for a worker that
+//! ended with an error, so we wait for the workers first (`OpenedFjall::wait_for_workers`). fjall panics on some
+//! damaged files, so every call is guarded. The number of the last durable group is stored next to the database, as
+//! with sled. No code here knows what a row means, except for the root, which says how far a journal goes.
 
 mod archive;
 mod journal;
@@ -38,45 +37,45 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-/// Its keyspace.
+/// The name of our keyspace.
 const ROWS: &str = "rows";
 
-/// Where its tables lie: our keyspace is its first.
+/// The folder of our keyspace's tables: the keyspace has number 1.
 const TABLES: &str = "keyspaces/1/tables";
 
-/// A table in memory is written to disk when it has this many bytes. What is in such tables is read from
-/// the journal when the store is opened.
+/// Size in bytes at which a table in memory is written to disk. When the store is opened, the content of tables in
+/// memory is read from the journal.
 const MEMTABLE: u64 = 3 << 20;
 
-/// With more than one, the first hands calls to merge to itself, again and again, while another one merges.
+/// With more than one worker, the first one passes merge requests to itself in a loop while another one merges.
 const WORKERS: usize = 1;
 
-/// So large a table may get. A table is synced whole, and a commit waits behind it for the disk.
+/// Maximum size of a table in bytes. A table is synced in one piece, and a commit waits for that on the disk.
 const TABLE: u64 = 4 << 20;
 
 /// With this many tables in memory that are not written yet, fjall makes writers wait in steps of 100 ms.
 const MEMTABLES: usize = 3;
 
-/// With this many tables that are not merged yet, fjall makes writers wait.
+/// With more tables than this that are not merged yet, fjall makes writers wait.
 const UNMERGED: usize = 19;
 
-/// How often we look whether the workers have caught up.
+/// Interval of the checks whether the workers have caught up.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The error of a database of which a worker ended with an error.
+/// The error of a database with a worker that ended with an error.
 const POISONED: &str = "a background write failed, so no more writes are accepted";
 
-/// A store on disk.
+/// A store on disk that uses fjall.
 pub type FjallStore = Rows<Fjall>;
 
 impl FjallStore {
-    /// As [`crate::SledStore::open_with`].
+    /// Opens a store as [`crate::SledStore::open_with`] does.
     pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
         StoreKind::Fjall.check(dir)?;
         if StoreKind::of(dir).is_some() {
-            // fjall would wait for it. It is given back at once, so that fjall can take it.
+            // fjall would wait for the lock. It is released again at once, so that fjall can lock it.
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
                 .map_err(|error| not_opened_error(error, &name))?;
             prepare(&path)?;
@@ -88,15 +87,15 @@ impl FjallStore {
     }
 }
 
-/// fjall, guarded and made durable.
+/// The fjall database, with guarded calls and durable writes.
 pub struct Fjall {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
     presence: FileIdentity,
-    /// None while it is opened again, and for as long as that fails.
+    /// None while the database is opened again, and for as long as opening fails.
     open: RwLock<Option<OpenedFjall>>,
-    /// Where a copy is that goes with it.
+    /// The directory of a copy that is removed with the database.
     _scratch: Option<Scratch>,
 }
 
@@ -127,7 +126,7 @@ impl Fjall {
         })
     }
 
-    /// Does something with the open database.
+    /// Calls a function with the open database.
     fn with<T>(&self, call: impl FnOnce(&OpenedFjall) -> Result<T, KvError>) -> Result<T, KvError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match &*open {
@@ -143,7 +142,7 @@ impl OpenedFjall {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         let mark = match &making {
-            // What a process that was killed had written may not be durable: runs continue from it.
+            // Runs continue from what a killed process has written, so it must be durable.
             None => {
                 let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
                 journal.sync()?;
@@ -162,7 +161,7 @@ impl OpenedFjall {
         Ok(opened)
     }
 
-    /// The database in a directory.
+    /// Opens the database in a directory.
     fn at(
         path: &Path,
         options: StoreOptions,
@@ -203,7 +202,8 @@ impl OpenedFjall {
         FileIdentity::of(path, &files).map_err(StoreError::Io)
     }
 
-    /// Waits as fjall would. It waits for ever when a worker ended with an error, and we do not.
+    /// Waits for the workers as fjall would. fjall waits for ever if a worker ended with an error; this returns the
+    /// error.
     fn wait_for_workers(&self) -> Result<(), KvError> {
         while self.rows.sealed_memtable_count() >= MEMTABLES
             || self.rows.l0_table_count() > UNMERGED
@@ -214,13 +214,13 @@ impl OpenedFjall {
         Ok(())
     }
 
-    /// Hands what the journal has in memory to the system; fails after a worker did.
+    /// Hands what the journal has in memory to the system. Fails if a worker ended with an error.
     fn hand_over(&self) -> Result<(), KvError> {
         guard(|| self.database.persist(PersistMode::Buffer))
     }
 }
 
-/// fjall's database in a folder.
+/// Opens fjall's database in a folder.
 fn database(folder: &Path, cache_bytes: u64, name: &str) -> Result<Database, StoreError> {
     let opened = guard(|| {
         let opened = Database::builder(folder)
@@ -266,7 +266,7 @@ impl Disk for Fjall {
 impl Kv for Fjall {
     type Bytes = Slice;
     type Backup = Self;
-    // What a commit waits for at most behind another one.
+    // A commit waits for at most this many bytes of other commits.
     const MAX_UNSYNCED: usize = 1 << 20;
 
     fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
@@ -310,7 +310,7 @@ impl Kv for Fjall {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Not while it is opened again, which may write before it fails.
+        // Locked, so that the database is not opened again meanwhile: that may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let store = copied(&self.dir).ok()?;
         let last = store.reader.root().ok()??.group;
@@ -319,7 +319,7 @@ impl Kv for Fjall {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        // Else it would be made again, empty.
+        // If files are missing, opening would create an empty database.
         self.check_present()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
@@ -347,14 +347,14 @@ impl Kv for Fjall {
     }
 }
 
-/// Opens the store of a state directory for inspection: itself, or a copy when nothing can be written there.
+/// Opens the store of a state directory for inspection. If its directory is not writable, opens a copy.
 ///
 /// # Errors
-/// As [`FjallStore::open_with`].
+/// The errors of [`FjallStore::open_with`].
 pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match FjallStore::open_with(dir, StoreOptions::default()) {
         Ok(store) => Ok(Arc::new(store)),
-        // A full disk, one that is mounted to be read, a store of another user.
+        // The disk is full or read-only, or another user owns the store.
         Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => match copied(dir) {
             Ok(store) => Ok(Arc::new(store)),
             Err(damaged @ StoreError::Corrupt { .. }) => Err(damaged),
@@ -364,7 +364,7 @@ pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreErr
     }
 }
 
-/// The store of a state directory as it is now, in a copy that goes with it.
+/// Opens a temporary copy of the store in a state directory. The copy is removed when the store is closed.
 fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
     let scratch = Scratch::of(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
     let at = scratch.path().to_owned();
@@ -383,7 +383,7 @@ impl From<fjall::Error> for KvError {
         use io::ErrorKind as Kind;
         match error {
             Error::Io(error) | Error::Storage(LsmError::Io(error)) => match error.kind() {
-                // It looks before the beginning of a file that is too short.
+                // fjall seeks to a negative offset if a file is too short.
                 Kind::UnexpectedEof | Kind::InvalidData | Kind::InvalidInput => {
                     Self::Corrupt(error.to_string())
                 }

@@ -1,5 +1,5 @@
-//! A copy of a database's files in the folder for temporary files. A database that is opened writes: one
-//! where nothing can be written is read in a copy.
+//! A temporary copy of a database's files. Opening a database writes to it, so a database in a read-only directory is
+//! read from a copy.
 
 use crate::directory::{DIRECTORY, create_directories, files, written_bytes};
 use nix::unistd::Pid;
@@ -10,17 +10,17 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What the names of the directories begin with, before the number of the process.
+/// Prefix of the directories' names; the process id follows.
 const NAME: &str = "windlass-copy-";
 
-/// A directory that goes when this does.
+/// A directory that is removed when this value is dropped.
 pub(super) struct Scratch(TempDir);
 
 impl Scratch {
-    /// A state directory with a copy of a store.
+    /// Creates a state directory with a copy of a store.
     pub fn of(store: &Path) -> io::Result<Self> {
         remove_left();
-        // Under a name that no one can foresee: others may write to this folder, too.
+        // The name is not predictable, because other users may write to this folder, too.
         let scratch = tempfile::Builder::new()
             .prefix(&format!("{NAME}{}-", Pid::this()))
             .permissions(Permissions::from_mode(0o700))
@@ -47,13 +47,13 @@ fn remove_left() {
         let left = name.to_str().and_then(|name| name.strip_prefix(NAME));
         let process = left.and_then(|left| Some(left.split_once('-')?.0));
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            // Those of other users stay.
+            // Copies of other users cannot be removed, and remain.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Copies what was written; room that was set aside behind it takes none in the copy.
+/// Copies the written part of a file, without the space that was reserved after it.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let mut to = OpenOptions::new()

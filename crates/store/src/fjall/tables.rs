@@ -1,5 +1,5 @@
-//! The rows of a damaged store's tables. Each is read for itself, where it lies: a damaged one costs nothing of
-//! the others, and nothing that fjall keeps around them is needed. This file never writes.
+//! Reads the rows in the tables of a damaged store. Each table is read on its own, so a damaged table does not affect
+//! others, and no other file of fjall is needed. This file never writes.
 
 use super::archive::{LIST, fits, newest_list};
 use super::{FJALL, TABLES};
@@ -14,21 +14,21 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The size of the cache for the tables that are read, in bytes.
+/// The size of the cache for reading tables, in bytes.
 const CACHE: u64 = 1 << 20;
 
-/// The newest row of each key, with its sequence number; none where the key was removed.
+/// The newest row of each key, with its sequence number; none if the key was removed.
 pub(super) type Versions = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
-/// Takes a row unless a newer one of its key is there.
+/// Adds a row unless a newer row of its key was added.
 pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option<&[u8]>) {
     if rows.get(key).is_none_or(|(newest, _)| *newest <= sequence) {
         rows.insert(key.to_vec(), (sequence, value.map(<[u8]>::to_vec)));
     }
 }
 
-/// Takes all rows of tables that can be read. Returns the last sequence number, up to which every row is
-/// in them; none when one of them cannot be read.
+/// Adds all readable rows of tables. Returns the last sequence number: every row up to it is in the tables. Returns
+/// `None` if a table cannot be read.
 pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
     let folder = store.join(FJALL).join(TABLES);
     let (tables, mut whole) = match listed(&folder) {
@@ -52,7 +52,7 @@ pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityRepo
     whole.then_some(last)
 }
 
-/// The numbers of the tables that are of the database; a process that was killed may have left others.
+/// Returns the numbers of the database's tables. A process that was killed may have left other tables.
 fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     let current = folder.with_file_name(LIST);
     let list = newest_list(&current).map_err(|error| match error.kind() {
@@ -75,7 +75,7 @@ fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     numbers(&bytes).ok_or_else(wrong)
 }
 
-/// Levels, their runs, the tables of each: a number, the kind of checksum, the checksum, a sequence number.
+/// Reads levels, their runs, and the tables of each: number, kind of checksum, checksum, sequence number.
 fn numbers(bytes: &[u8]) -> Option<BTreeSet<u64>> {
     const BEHIND: usize = 1 + 16 + 8;
     let mut found = BTreeSet::new();
@@ -96,15 +96,15 @@ fn numbers(bytes: &[u8]) -> Option<BTreeSet<u64>> {
     Some(found)
 }
 
-/// The numbers of all tables that lie there.
+/// Returns the numbers of all tables in a folder.
 fn found(folder: &Path) -> BTreeSet<u64> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     entries.filter_map(number).collect()
 }
 
-/// Takes the rows of a table, from both ends: a part that cannot be read ends either. Returns its last
-/// sequence number.
+/// Adds the rows of a table, from both ends, so that only an unreadable part in the middle is lost. Returns the table's
+/// last sequence number.
 fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(KvError::Corrupt(String::from("it is not a regular file")));

@@ -1,8 +1,8 @@
-//! When a group of a store is durable, and who waits for that. This file never decides what is written.
+//! Makes the groups of a store durable. Readers can wait for that. This file never decides what is written.
 //!
-//! One thread at a time fills and applies a batch; while it flushes and syncs, the next one fills
-//! its own. After a write that failed nothing is acknowledged and no run is loaded any more until
-//! the store is opened again: what the database still has in memory may not be on disk.
+//! One thread at a time fills and applies a batch. While it flushes and syncs, the next thread fills its own batch.
+//! What the database has in memory after a failed write may not be on disk. So after a failed write, nothing is
+//! acknowledged and no run is loaded until the store is opened again.
 
 use super::super::commit::Writer;
 use super::super::kv::{Kv, KvError};
@@ -11,25 +11,24 @@ use super::{Rows, corrupt, lock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How far a store is applied and durable.
+/// How far a store's groups are applied and durable.
 pub(super) struct Durability {
     /// The last group that can be read.
     applied: AtomicU64,
     /// The last group that is durable.
     synced: Mutex<u64>,
-    /// It is another one, or will never be.
+    /// Notified when `synced` changes, or after a write has failed.
     moved: Condvar,
-    /// How many bytes of groups that are on their way are applied and not durable yet.
+    /// Number of bytes that are applied and not durable yet.
     unsynced: Mutex<usize>,
-    /// Some of them became so.
+    /// Notified when `unsynced` decreases.
     fewer: Condvar,
-    /// How often it was opened again: a group that is in flight meanwhile is not known to be
-    /// durable.
+    /// How often the store was opened again. A group that was in flight at that time is not known to be durable.
     epoch: AtomicU64,
 }
 
 impl Durability {
-    /// Of a store whose groups up to this one are durable.
+    /// Creates the state of a store whose groups up to this one are durable.
     pub fn new(group: u64) -> Self {
         Self {
             applied: AtomicU64::new(group),
@@ -52,7 +51,7 @@ impl Durability {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Opens the database again after a write that failed, and continues with what is in it.
+    /// Opens the database again after a failed write, and continues with what it contains.
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         let _alone = self
@@ -63,7 +62,7 @@ impl<K: Kv> Rows<K> {
         let mut synced = lock(&self.durability.synced);
         self.durability.epoch.fetch_add(1, Ordering::SeqCst);
         self.reader.kv.reopen()?;
-        // What is not synced yet, though it is there, must be before anything builds on it.
+        // The database may have data that is not synced yet. Sync it before other commits depend on it.
         let root = self.reader.checked_root()?;
         let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
         self.reader.kv.flush()?;
@@ -77,8 +76,8 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Nothing is acknowledged any more after this. A database whose files went away may fail in any way:
-    /// that they are gone is the cause.
+    /// Records an error after which nothing is acknowledged. If the files of the database are gone, any call may fail
+    /// with any error; then the missing files are reported as the cause.
     fn fail(&self, error: KvError) -> StoreError {
         let error = StoreError::from(match self.reader.kv.check_present() {
             Err(gone @ KvError::Gone(_)) => gone,
@@ -88,7 +87,7 @@ impl<K: Kv> Rows<K> {
         error
     }
 
-    /// As [`Store::check_present`].
+    /// Checks the store's files; see [`Store::check_present`].
     pub(super) fn check_place(&self) -> Result<(), StoreError> {
         self.reader.kv.check_present().map_err(|error| {
             let error = self.fail(error);
@@ -98,8 +97,8 @@ impl<K: Kv> Rows<K> {
         })
     }
 
-    /// Applies the batch and makes it durable; releases the writer as soon as the next group can
-    /// fill its own. Calls `written` when the operating system has the batch.
+    /// Applies the batch and makes it durable. Releases the writer as soon as the next group can fill its own batch.
+    /// Calls `written` when the operating system has the batch.
     pub(crate) fn make_durable(
         &self,
         writer: MutexGuard<'_, Writer>,
@@ -107,7 +106,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let done = self.sync_group(writer, written);
         if done.is_err() {
-            // Held, so that a reader that has just checked does not begin to wait after this.
+            // Locked, so that a reader that has just checked for errors cannot begin to wait after this notification.
             let _synced = lock(&self.durability.synced);
             self.durability.moved.notify_all();
         }
@@ -139,7 +138,7 @@ impl<K: Kv> Rows<K> {
                 .gate
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            // For a snapshot that was opened in between.
+            // For a snapshot that was opened since the first call of `save`.
             self.snapshots.save(&writer.batch, row);
             self.reader
                 .kv
@@ -152,10 +151,10 @@ impl<K: Kv> Rows<K> {
         self.reader.kv.flush().map_err(|e| self.fail(e))?;
         written();
         let mut synced = lock(&self.durability.synced);
-        // The sync of an earlier group may have failed meanwhile; this group builds on it.
+        // The sync of an earlier group may have failed meanwhile, and this group depends on it.
         self.check_writable()?;
         self.same_epoch(epoch)?;
-        // A later group's flush and sync cover this one's: the log is one.
+        // All groups are in one log: the flush and sync of a later group include this one.
         if *synced < group {
             self.reader.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
@@ -164,7 +163,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// Fails when it was opened again meanwhile: what was in flight then may be lost.
+    /// Fails if the store was opened again since `epoch`: groups that were in flight at that time may be lost.
     fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
         if self.durability.epoch() == epoch {
             return Ok(());
@@ -173,7 +172,7 @@ impl<K: Kv> Rows<K> {
         Err(StoreError::Failed { reason })
     }
 
-    /// As [`Store::wait_durable`].
+    /// Waits until everything that can be read is durable; see [`Store::wait_durable`].
     pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
         let group = self.durability.applied.load(Ordering::SeqCst);
         let mut synced = lock(&self.durability.synced);
@@ -189,8 +188,8 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
-/// more than of one: [`Kv::MAX_UNSYNCED`].
+/// Reserves a group's bytes until they are durable. The groups in flight together reserve at most [`Kv::MAX_UNSYNCED`],
+/// unless a single group is larger.
 struct UnsyncedBytes<'a> {
     all: &'a Mutex<usize>,
     fewer: &'a Condvar,
@@ -198,7 +197,7 @@ struct UnsyncedBytes<'a> {
 }
 
 impl<'a> UnsyncedBytes<'a> {
-    /// Waits until there is room.
+    /// Waits until there is room for `own` bytes.
     fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize, most: usize) -> Self {
         let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > most;
         let unsynced = fewer.wait_while(lock(all), full);

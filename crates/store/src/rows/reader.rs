@@ -1,5 +1,5 @@
-//! The rows of a store, to be read: finds the pieces of records, checks them and decodes them. What has a [`RowReader`] and
-//! nothing else writes nothing.
+//! Reads the rows of a store: finds the pieces of records, checks and decodes them. Code that has only a [`RowReader`]
+//! cannot write.
 
 use super::super::codec::{self, BadRecord};
 use super::super::header::StoredHeader;
@@ -12,17 +12,17 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use windlass_expression::{Sealer, Sealing};
 
-/// The rows of a store, and what a reader needs.
+/// Reads the rows of a database.
 pub struct RowReader<K: Kv> {
     pub(super) kv: K,
     pub(crate) retention: Retention,
-    /// Shared by readers while they copy rows that belong together, alone for a group that is applied.
+    /// Locked by readers (shared) while they copy rows that belong together, and exclusively to apply a group.
     pub(super) gate: RwLock<()>,
-    /// Why nothing can be written any more, before it is opened again.
+    /// The error after which nothing can be written until the store is opened again.
     pub(super) failed: Mutex<Option<String>>,
-    /// What seals secure values.
+    /// Seals and opens secure values.
     pub(super) key: OnceLock<Arc<dyn Sealer>>,
-    /// What errors call it.
+    /// The name of the store in errors.
     pub(super) name: String,
 }
 
@@ -38,7 +38,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Fails after a write that failed, until the store was opened again.
+    /// Fails after a failed write, until the store is opened again.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         match &*lock(&self.failed) {
             Some(reason) => Err(StoreError::Failed {
@@ -48,12 +48,12 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// Why something could not be read. A database that an earlier error closed is not damaged: that error counts.
+    /// Converts an error of a read. After a failed write, that failure is returned: the store is not damaged.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
         match (self.check_writable(), error) {
             (Err(failed), _) => failed,
             (Ok(()), error @ KvError::Closed) => error.into(),
-            // The error of a write that a reader receives: the writer has not received it yet.
+            // A write failed and this reader noticed before the writer.
             (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
                 reason: error.to_string(),
             },
@@ -61,18 +61,18 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// No group is applied while the guard lives. Only for copying rows. A second guard on the same thread could
-    /// deadlock with a writer that waits for the first.
+    /// Prevents that a group is applied while the guard lives. Only for copying rows. A second guard on the same thread
+    /// could cause a deadlock with a writer that waits for the first guard.
     pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// While it lives, this thread seals and opens secure values.
+    /// Allows this thread to seal and open secure values while the guard lives.
     pub(super) fn sealing(&self) -> Sealing {
         Sealing::with(self.key.get().cloned())
     }
 
-    /// As it is in the database, with the error of the database.
+    /// Returns the value of a key with the database's own error.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<K::Bytes>, KvError> {
         self.kv.get(key)
     }
@@ -82,7 +82,7 @@ impl<K: Kv> RowReader<K> {
         row.map_err(|error| self.unread(keys::describe(key), error))
     }
 
-    /// The value of the record under a key.
+    /// Copies and decodes the record under a key, if there is one.
     pub(crate) fn read<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -92,7 +92,7 @@ impl<K: Kv> RowReader<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// The same for a caller that keeps groups from being applied.
+    /// Does the same as [`RowReader::read`], for a caller that prevents that groups are applied.
     pub(crate) fn read_locked<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -102,7 +102,7 @@ impl<K: Kv> RowReader<K> {
         record.map(|record| record.decode(decode)).transpose()
     }
 
-    /// As [`RowReader::read`], if it is the record with this checksum.
+    /// Does the same as [`RowReader::read`]. Returns `None` if the record has another checksum.
     pub(crate) fn read_with_crc<T>(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -121,7 +121,7 @@ impl<K: Kv> RowReader<K> {
         self.record_at(key)
     }
 
-    /// Copies the record under a key, if there is one.
+    /// Copies the record under a key, if there is one. The caller prevents that groups are applied.
     pub(crate) fn record_at(
         &self,
         key: impl FnOnce(&mut Vec<u8>),
@@ -132,7 +132,7 @@ impl<K: Kv> RowReader<K> {
         first.map(|first| self.record(&(name, first))).transpose()
     }
 
-    /// Copies the record whose key and first piece are at hand.
+    /// Copies a record. The caller has read its key and first piece.
     pub(crate) fn record(
         &self,
         (key, first): &(impl AsRef<[u8]>, K::Bytes),
@@ -145,7 +145,7 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// Decodes the record whose first piece is at hand.
+    /// Decodes a record. The caller has read its first piece.
     pub(crate) fn value<T>(
         &self,
         key: &[u8],
@@ -156,7 +156,7 @@ impl<K: Kv> RowReader<K> {
         decode(&whole).map_err(|error| damaged(key, &error))
     }
 
-    /// The bytes of the record whose first piece is at hand.
+    /// Returns the bytes of a record. The caller has read its first piece.
     pub(super) fn whole<'a>(
         &self,
         key: &[u8],
@@ -183,7 +183,7 @@ impl<K: Kv> RowReader<K> {
         Ok(Cow::Owned(whole))
     }
 
-    /// The first pieces of the records in a range, in order.
+    /// Returns the first pieces of the records in a range, in order.
     pub(crate) fn records(
         &self,
         range: super::super::kv::Range,
@@ -194,7 +194,7 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// The records of a family in the order of their names, after `after`.
+    /// Returns at most `limit` records of a family, ordered by name, after the name `after`.
     pub(crate) fn page<T>(
         &self,
         family: Family,
@@ -217,7 +217,7 @@ impl<K: Kv> RowReader<K> {
         page.collect()
     }
 
-    /// The rows in a range, in order.
+    /// Returns the rows in a range, in order.
     pub(crate) fn rows(
         &self,
         range: super::super::kv::Range,
@@ -234,7 +234,7 @@ impl<K: Kv> RowReader<K> {
         })
     }
 
-    /// A run's head and its row's checksum.
+    /// Returns a run's header and the checksum of its row.
     pub(crate) fn stored_header(
         &self,
         run: &str,
@@ -243,7 +243,7 @@ impl<K: Kv> RowReader<K> {
         self.stored_header_locked(run)
     }
 
-    /// The same for a caller that keeps groups from being applied.
+    /// Does the same as [`RowReader::stored_header`], for a caller that prevents that groups are applied.
     pub(crate) fn stored_header_locked(
         &self,
         run: &str,
@@ -280,10 +280,10 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// A record as it is stored, put together from its pieces.
+/// A stored record, joined from its pieces.
 pub(crate) struct Record {
     pub key: Vec<u8>,
-    /// The checksum of its first piece.
+    /// The checksum of the record's first piece.
     crc: u32,
     pub value: Vec<u8>,
 }

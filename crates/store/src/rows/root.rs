@@ -1,4 +1,4 @@
-//! The root of a store: a new one is made, one that is there is checked before it is used.
+//! The root of a store: creates the root of a new store, and checks an existing root before the store is used.
 
 use super::durable::Durability;
 use super::{FORMAT, Retention, RowReader, Rows, corrupt, damaged};
@@ -17,7 +17,7 @@ use std::thread;
 
 const MAGIC: &str = "windlass store";
 
-/// What lies under the key `m`.
+/// The value under the key `m`.
 #[derive(Debug, Encode, Decode)]
 pub(crate) struct Meta {
     pub(super) magic: String,
@@ -25,7 +25,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// That of this version.
+    /// Returns the value of this version.
     pub fn current() -> Self {
         Self {
             magic: MAGIC.to_owned(),
@@ -50,12 +50,12 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Continues with what the map holds, after checking it; makes it a store when it is empty.
+    /// Opens a store on a map: checks what the map contains, or makes an empty map a store.
     pub(crate) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let reader = RowReader::new(kv, retention, path);
         let root = match reader.checked_root()? {
             Some(root) => {
-                // What a process that was killed had written is durable by now.
+                // A process that was killed may have left data without a sync.
                 if reader.kv.synced() < root.group {
                     reader.kv.sync(root.group)?;
                 }
@@ -73,7 +73,7 @@ impl<K: Kv> Rows<K> {
         Ok(Self::of(reader, root))
     }
 
-    /// The same of a map that is not to be changed; none when it is empty.
+    /// Does the same as [`Self::recover`] without changing the map. Returns `None` if the map is empty.
     pub(crate) fn found(
         kv: K,
         retention: Retention,
@@ -86,7 +86,7 @@ impl<K: Kv> Rows<K> {
 }
 
 impl<K: Kv> RowReader<K> {
-    /// The root, if its checksum is that of what is there; none in an empty map.
+    /// Returns the root if its checksum matches the rows. Returns `None` if the map is empty.
     pub(crate) fn checked_root(&self) -> Result<Option<Root>, StoreError> {
         let Some(root) = self.root()? else {
             return Ok(None);
@@ -106,7 +106,7 @@ impl<K: Kv> RowReader<K> {
         Ok(Some(root))
     }
 
-    /// Refuses a store that is not of this format, as far as it says which format it has.
+    /// Refuses a store of another format. A store without format information is accepted.
     pub(crate) fn check_format(&self) -> Result<(), StoreError> {
         let reason = match self.meta()? {
             Some(meta) if meta.magic != MAGIC => String::from("other magic"),
@@ -130,7 +130,7 @@ impl<K: Kv> RowReader<K> {
         self.read_locked(|key| keys::single(key, Family::Meta), codec::decode)
     }
 
-    /// The root of a store of this format; none in an empty map.
+    /// Returns the root of a store of this format. Returns `None` if the map is empty.
     pub(crate) fn root(&self) -> Result<Option<Root>, StoreError> {
         self.check_format()?;
         match self.meta()? {
@@ -146,7 +146,7 @@ impl<K: Kv> RowReader<K> {
         }
     }
 
-    /// The last mark that was synced before the last group.
+    /// Returns the last mark that was synced before the last group.
     pub(crate) fn last_marked(&self) -> Result<u64, StoreError> {
         let marked = self.read_locked(
             |key| keys::single(key, Family::Marked),
@@ -155,12 +155,12 @@ impl<K: Kv> RowReader<K> {
         Ok(marked.unwrap_or(0))
     }
 
-    /// The checksum of workflows, their state, headers and indexes, counted, without those of one run.
+    /// Computes the checksum of workflows, their state, headers and indexes, without the rows of one run.
     pub(crate) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let values =
             || self.checksum_of(&[Family::Workflow, Family::State, Family::Header], without);
         let keys = || self.checksum_of(&[Family::Due, Family::Runnable], without);
-        // A million runs have two million rows, and a restart waits for this.
+        // In two threads: a million runs have two million rows, and a restart waits for this.
         let sums = thread::scope(
             |scope| match thread::Builder::new().spawn_scoped(scope, keys) {
                 Ok(keys) => [
@@ -196,13 +196,13 @@ impl<K: Kv> RowReader<K> {
     }
 }
 
-/// The error when the last group that is there is not as late as one that was acknowledged.
+/// Returns an error if the last stored group is older than the acknowledged one.
 pub(crate) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError> {
     let what = format!("group {acknowledged} was acknowledged, and the last one found is {last}");
     (last < acknowledged).then(|| corrupt(&what))
 }
 
-/// The error when the mark is older than one that was synced before.
+/// Returns an error if the mark is older than a mark that was synced before.
 pub(crate) fn older_mark(acknowledged: u64, marked: u64) -> Option<StoreError> {
     let what = format!(
         "its mark `store/mark` is of another time: it names group {acknowledged} as the last one, \

@@ -1,5 +1,5 @@
-//! Refuses a log that lost its end before sled opens it: sled would remove all that lies behind the damage.
-//! This file never opens the database.
+//! Refuses a log that lost its end, before sled opens it and removes everything after the damage. This file never opens
+//! the database.
 
 use super::log_pages::{RECORD_IS_VALID, value_in_message};
 use super::log_reader::{Log, Message};
@@ -12,9 +12,8 @@ use crate::rows::{corrupt, ends_too_early};
 use crate::watermark::{MARK, read_watermark};
 use std::path::Path;
 
-/// Refuses a finished store without its log or without a mark that can be read. Refuses also a log of
-/// which the database would cut off groups that were acknowledged and can be read: it takes damage near
-/// the end for the end.
+/// Refuses a finished store without its log or without a readable mark. sled treats damage near the end of the log as
+/// its end. So this also refuses a log if sled would cut off groups that were acknowledged and can be read.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());
@@ -37,13 +36,13 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
 }
 
-/// The last group that a finished store remembers as durable, without opening it; none when there is no
-/// finished store.
+/// Reads the last durable group from the mark of a finished store, without opening the store. Returns `None` if the
+/// store is missing or unfinished.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the mark or the log is missing, or the mark is not what was written.
+/// [`StoreError::Corrupt`] if the mark or the log is missing, or if the mark is damaged.
 fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
-    // In this order: what is there without `making` is finished, and stays so.
+    // Checked first: a store without the file `making` is finished, and remains so.
     if !path.exists() || path.join(CREATING).exists() {
         return Ok(None);
     }

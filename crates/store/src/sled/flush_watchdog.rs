@@ -1,6 +1,6 @@
-//! Wakes who waits for the database after an error of its disk. sled wakes them itself after most errors,
-//! but not when the end of a batch cannot be written while someone waits for it already: they would wait for ever
-//! (`exit_reservation` in its `logger.rs`). Without an error it does nothing, and never writes.
+//! Wakes threads that wait for the database after an error of its disk. sled wakes them itself after most errors. But
+//! if the end of a batch cannot be written while a thread already waits for it, that thread would wait for ever
+//! (`exit_reservation` in sled's `logger.rs`). Without an error this does nothing; it never writes.
 
 use crate::kv::guard;
 use std::io;
@@ -8,17 +8,17 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often it looks for an error.
+/// Interval of the checks for an error.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The thread that looks; it ends when this is dropped, and has its handle of the database until then.
+/// The checking thread. It has a handle of the database, and ends when this value is dropped.
 pub(super) struct FlushWatchdog {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl FlushWatchdog {
-    /// For a database that was opened with this configuration.
+    /// Starts the thread for a database that was opened with this configuration.
     pub fn of(config: ::sled::Config, db: ::sled::Db) -> io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new()
@@ -26,7 +26,7 @@ impl FlushWatchdog {
             .spawn(move || {
                 while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                     if config.global_error().is_err() {
-                        // Comes back at once, with that error, and wakes all others on its way.
+                        // Returns the error at once; before that, sled wakes all waiting threads.
                         let _ = guard(|| db.flush());
                     }
                 }
@@ -42,7 +42,7 @@ impl Drop for FlushWatchdog {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // What panics in there is guarded.
+            // The thread's calls are guarded, so it does not panic.
             let _ = thread.join();
         }
     }

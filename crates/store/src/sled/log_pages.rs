@@ -1,7 +1,6 @@
-//! Makes rows of the messages of sled's log: what each page says by its last whole message, with
-//! the changes since. Where a message is lost, an older one replaces it, and where two pages have
-//! a key, the newer one counts: a reader of the rows must know whether they fit together. It
-//! trusts no length and never panics.
+//! Makes rows from the messages of sled's log. A page's rows are those of its last complete message, with the later
+//! changes. If a message is lost, an older one replaces it; if two pages have a key, the newer row counts. So a reader
+//! of the rows must check whether they are consistent. This file trusts no length and never panics.
 
 use super::log_reader::{Kind, Log, Message};
 use super::log_segment::{take, varint};
@@ -14,37 +13,37 @@ use std::ops::Bound;
 
 type Bytes = Vec<u8>;
 
-/// Whether a value that is not empty was written under a key.
+/// Returns true if a value that is not empty was written under a key.
 pub(super) type IsValid = fn(&[u8], &[u8]) -> bool;
 
-/// Whether a record was written under a key.
+/// Returns true if a record was written under a key.
 pub(super) const RECORD_IS_VALID: IsValid = |key, value| codec::check(key, value).is_ok();
 
-/// What was read of the log so far.
+/// The pages of the log as far as it was read.
 pub(super) struct Pages {
     leaves: BTreeMap<u64, LeafNode>,
-    /// Pages that lead to others.
+    /// Pages that refer to other pages.
     indexes: BTreeSet<u64>,
-    /// Rows of pages that gave them up to another one, or went: for where that one is lost.
+    /// Rows of pages that moved them to another page, or were removed. Used if that other page is lost.
     orphaned: BTreeMap<Bytes, Bytes>,
-    /// Changes of pages that are not known, by page: ends of keys, and values.
+    /// Changes of unknown pages, by page: the ends of keys, and values.
     unresolved: BTreeMap<u64, Vec<(Bytes, Bytes)>>,
     is_valid: IsValid,
 }
 
-/// A page with rows. Its range has no end when `hi` is empty.
+/// A page with rows. Its range of keys has no end if `hi` is empty.
 struct LeafNode {
-    /// The page where it ends; 0 when it is the last one.
+    /// The page with the following keys; 0 for the last page.
     next: u64,
     lo: Bytes,
     hi: Bytes,
-    /// Every key of it begins with this many bytes of `lo`, which are left out there.
+    /// Number of bytes of `lo` that every key of the page begins with. The log leaves them out of the keys.
     prefix: usize,
-    /// Whether that had to be guessed.
+    /// Whether `prefix` had to be guessed.
     guessed: bool,
-    /// When all of it was written.
+    /// When the whole page was last written.
     base: u64,
-    /// By key: when it was written, and its value if it was not removed.
+    /// Rows by key: when the row was written, and its value unless it was removed.
     rows: BTreeMap<Bytes, (u64, Option<Bytes>)>,
 }
 
@@ -53,7 +52,7 @@ impl LeafNode {
         key >= self.lo.as_slice() && (self.hi.is_empty() || key < self.hi.as_slice())
     }
 
-    /// Whether anything of it changed since all of it was written. A row that was removed stays as one.
+    /// Returns true if a row changed since the whole page was written. A removed row remains as an entry.
     fn is_changed(&self) -> bool {
         self.rows.values().any(|(lsn, _)| *lsn != self.base)
     }
@@ -62,8 +61,8 @@ impl LeafNode {
         [self.lo.get(..prefix).unwrap_or_default(), end].concat()
     }
 
-    /// Sets a row of which only the end of the key is stored. The page may have been rewritten with
-    /// another beginning that was lost.
+    /// Sets a row; only the end of its key is stored. The page may have been rewritten with another prefix in a message
+    /// that is lost. Returns false if no prefix fits.
     fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
         if !value.is_empty() && !is_valid(&key, value) {
@@ -80,9 +79,9 @@ impl LeafNode {
     }
 }
 
-/// What a message says of a page.
+/// The content of a page's message.
 enum Node {
-    /// It leads to others.
+    /// A page that refers to other pages.
     Index,
     Leaf(LeafNode),
 }
@@ -122,7 +121,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
     }))
 }
 
-/// The value that a message gives to a key.
+/// Returns the value that a message sets for a key.
 pub(super) fn value_in_message(
     message: &Message<'_>,
     key: &[u8],
@@ -144,7 +143,7 @@ pub(super) fn value_in_message(
     }
 }
 
-/// Bytes after their length.
+/// Splits off bytes that follow their length.
 fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint(bytes)?).ok()?;
     let (text, rest) = bytes.split_at_checked(length)?;
@@ -153,7 +152,7 @@ fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl Pages {
-    /// None so far. `is_valid` says whether a value that is not empty was written under a key.
+    /// Creates an empty list. `is_valid` returns whether a value that is not empty was written under a key.
     pub fn new(is_valid: IsValid) -> Self {
         Self {
             leaves: BTreeMap::new(),
@@ -164,10 +163,10 @@ impl Pages {
         }
     }
 
-    /// What the log says of its pages up to a place, and what of it cannot be read.
+    /// Reads the pages from the log up to a position. Also reports what cannot be read.
     ///
     /// # Errors
-    /// When the log cannot be read at all.
+    /// If the log cannot be read at all.
     pub fn read(log: &mut Log<'_>, until: u64) -> io::Result<(Self, IntegrityReport)> {
         let mut report = IntegrityReport::default();
         let (mut pages, mut odd) = (Self::new(RECORD_IS_VALID), 0_u64);
@@ -182,7 +181,7 @@ impl Pages {
         Ok((pages, report))
     }
 
-    /// Takes the next message of the log; false when it says nothing that can be understood.
+    /// Adds the next message of the log. Returns false if its content is not valid.
     pub fn take(&mut self, message: &Message<'_>) -> bool {
         match message.kind {
             Kind::Free => {
@@ -252,16 +251,16 @@ impl Pages {
                     leaf.rows.insert(key, (message.lsn, None));
                 }
             }
-            // Pages that become one: what follows them says so too.
+            // Merges of pages: the messages that follow have the result as well.
             2..=4 => {}
             _ => return None,
         }
         Some(())
     }
 
-    /// The rows, when no message is missing: from the page that begins with the first key each leads
-    /// to the next one, and every change is on one that is known. A page that none leads to says
-    /// nothing: the process ended after it had split it off, and before the other was cut.
+    /// Returns the rows if no message is missing: from the first key on, each page refers to the next one, and every
+    /// change belongs to a known page. An unchanged page without a reference is ignored: the process ended after it had
+    /// created this page by a split, and before it shortened the other page.
     pub fn whole(mut self) -> Option<BTreeMap<Bytes, Bytes>> {
         let first = |(page, leaf): (&u64, &LeafNode)| leaf.lo.is_empty().then_some(*page);
         let mut firsts = self.leaves.iter().filter_map(first);
@@ -271,7 +270,7 @@ impl Pages {
         let mut rows = BTreeMap::new();
         let mut known = Bytes::new();
         loop {
-            // Taken out, so that it comes to an end.
+            // Removed from the map, so that the loop ends.
             let leaf = self.leaves.remove(&next)?;
             if leaf.guessed || leaf.lo != known {
                 return None;
@@ -279,7 +278,7 @@ impl Pages {
             let live = leaf.rows.into_iter();
             rows.extend(live.filter_map(|(key, (_, value))| Some((key, value?))));
             if leaf.hi.is_empty() {
-                // What is there to be changed is led to: that message is missing.
+                // If a page without a reference was changed, the message with the reference is missing.
                 let used = self.leaves.values().any(LeafNode::is_changed);
                 return (self.unresolved.is_empty() && !used).then_some(rows);
             }
@@ -287,7 +286,7 @@ impl Pages {
         }
     }
 
-    /// The rows that all of it comes to.
+    /// Returns the rows that result from all messages, even if messages are missing.
     pub fn rows(self) -> BTreeMap<Bytes, Bytes> {
         let is_valid = self.is_valid;
         let mut leaves: Vec<LeafNode> = self.leaves.into_values().collect();
@@ -298,7 +297,7 @@ impl Pages {
             .map(|(key, value)| (key, (0, Some(value))))
             .collect();
         for leaf in leaves {
-            // What the page does not have was not there when it was written.
+            // Older rows in the page's range did not exist any more when the page was written.
             let gone: Vec<Bytes> = keys_in_range(&rows, &leaf)
                 .filter(|key| rows.get(*key).is_some_and(|(lsn, _)| *lsn < leaf.base))
                 .cloned()
@@ -312,7 +311,7 @@ impl Pages {
                 }
             }
         }
-        // A page of which only changes are left is one of those that are missing.
+        // If only changes of a page remain, its keys are in a range without a known page.
         for (end, value) in self.unresolved.into_values().flatten() {
             let key = gaps.iter().find_map(|(lo, hi)| {
                 let keys = (0..=lo.len()).rev().filter_map(|prefix| lo.get(..prefix));
@@ -331,7 +330,7 @@ impl Pages {
     }
 }
 
-/// The keys in a page's range.
+/// Returns the keys in a page's range.
 fn keys_in_range<'a, T>(
     rows: &'a BTreeMap<Bytes, T>,
     leaf: &LeafNode,
@@ -344,7 +343,7 @@ fn keys_in_range<'a, T>(
     rows.range::<[u8], _>(range).map(|(key, _)| key)
 }
 
-/// The ranges of keys of which no page is known. None: without an end.
+/// Returns the ranges of keys without a known page. None: the range has no end.
 fn gaps(leaves: &[LeafNode]) -> Vec<(Bytes, Option<Bytes>)> {
     let ranges: BTreeSet<(&[u8], &[u8])> =
         leaves.iter().map(|leaf| (&*leaf.lo, &*leaf.hi)).collect();

@@ -1,7 +1,7 @@
-//! Reads the log of sled 0.34 around damage, for `repair` and `read_only`: messages whose checksum
-//! holds, in the order in which they were written (docs/internals/store-format.md has the format). What lies
-//! between them is reported. One segment is in memory at a time. It never writes, never trusts a length,
-//! and knows nothing of pages: `log_pages` makes those of the messages.
+//! Reads the log of sled 0.34 around damage, for `repair` and `read_only`: the messages with a valid checksum, in the
+//! order in which they were written (docs/internals/store-format.md has the format). Damage between them is reported.
+//! Only one segment is in memory at a time. This file never writes and trusts no length; `log_pages` makes pages from
+//! the messages.
 
 use super::Sled;
 use super::log_segment::{HEADER, LogMessage, Messages, STEP, Segment, header};
@@ -14,26 +14,26 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The longest file of one message.
+/// Maximum size in bytes of a file with one message.
 const MAX_BLOB: u64 = 64 << 20;
 
-/// What a message says of a page.
+/// The kind of a page's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// There is none any more.
+    /// The page was removed.
     Free,
     Node,
-    /// One key of it changed.
+    /// One key of the page changed.
     Link,
 }
 
-/// A whole message.
+/// A complete message.
 pub(super) struct Message<'a> {
-    /// Its place in the log.
+    /// The message's position in the log.
     pub lsn: u64,
-    /// Which page it speaks of.
+    /// The page that the message is about.
     pub page: u64,
-    /// What it says.
+    /// The kind of the message's body.
     pub kind: Kind,
     pub body: Cow<'a, [u8]>,
 }
@@ -43,21 +43,21 @@ pub(super) struct Log<'a> {
     /// The database's directory.
     path: &'a Path,
     file: File,
-    /// Where its segments are, by their number.
+    /// Offsets of the segments in the file, by segment number.
     segments: BTreeMap<u64, u64>,
-    /// The positions of segments without a valid header.
+    /// Offsets of segments without a valid header.
     others: Vec<u64>,
-    /// Up to here it was whole when its last segment was begun, or its index was written.
+    /// Up to this position, the log was complete when its last segment was begun or its index was written.
     stable: u64,
-    /// Up to here it has an index.
+    /// Up to this position, the log has an index.
     indexed: u64,
 }
 
 impl<'a> Log<'a> {
-    /// Finds the segments of the log in a database's directory by their headers.
+    /// Opens the log in a database's directory, and finds its segments by their headers.
     ///
     /// # Errors
-    /// When it cannot be read at all.
+    /// If the log cannot be read at all.
     pub fn open(path: &'a Path) -> io::Result<Self> {
         let mut log = Self {
             path,
@@ -89,10 +89,10 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
-    /// Finds segments that lost their header: their messages have their number too.
+    /// Finds segments with a damaged header: their messages contain the segment's number, too.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// If a segment cannot be read.
     pub fn find_lost(&mut self, report: &mut IntegrityReport) -> io::Result<()> {
         for at in std::mem::take(&mut self.others) {
             let segment = self.read(at)?;
@@ -104,7 +104,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// The newest segment is mostly zeros: memory of zeros that no one touches costs nothing.
+    /// Reads a segment. Zeros are not copied, because the newest segment is mostly zeros and untouched memory is free.
     fn read(&self, at: u64) -> io::Result<Segment> {
         const ZEROS: [u8; 1 << 14] = [0; 1 << 14];
         let mut bytes = vec![0; Sled::SEGMENT];
@@ -131,11 +131,11 @@ impl<'a> Log<'a> {
         Ok(Segment { bytes, filled })
     }
 
-    /// Gives every whole message of a page in order, up to a place. A batch at the end of the log of
-    /// which the end is missing was never acknowledged, or is found by the mark: the log ends before
-    /// it.
+    /// Passes every complete message of a page to `each`, in order, up to a position. If the last batch of the log is
+    /// incomplete, the log ends before it: it was never acknowledged, or the mark shows that it is missing.
     ///
     /// # Errors
+    /// If a segment cannot be read.
     /// When a segment cannot be read.
     pub fn messages(
         &self,
@@ -173,12 +173,11 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Where the database would end the log and do away with what lies behind; none when that is
-    /// nothing. It takes a place that cannot be read, among the newest, for the end of what was
-    /// written before a crash.
+    /// Returns the position where sled would end the log, if it would remove something after that. Among the newest
+    /// segments, sled treats an unreadable place as the end of what was written before a crash.
     ///
     /// # Errors
-    /// When a segment cannot be read.
+    /// If a segment cannot be read.
     pub fn cut(&self) -> io::Result<Option<u64>> {
         let mut newest = self.segments.keys().next_back().copied();
         for at in &self.others {
@@ -213,15 +212,15 @@ impl<'a> Log<'a> {
         Ok((behind || cut < end).then_some(cut))
     }
 
-    /// Whether the index of the log reaches beyond a place.
+    /// Returns true if the index of the log includes a position.
     pub const fn is_indexed(&self, place: u64) -> bool {
         place < self.indexed
     }
 
-    /// What the newest message before a place gives.
+    /// Applies `of` to the messages before a position, the newest first, and returns its first result.
     ///
     /// # Errors
-    /// When a segment cannot be read.
+    /// If a segment cannot be read.
     pub fn newest<T>(
         &self,
         before: u64,
@@ -240,7 +239,7 @@ impl<'a> Log<'a> {
         Ok(None)
     }
 
-    /// A message that speaks of a page; none when it is another.
+    /// Returns a message about a page; none for any other message.
     fn message<'s>(
         &self,
         found: &LogMessage,
@@ -252,7 +251,7 @@ impl<'a> Log<'a> {
             9 => (Kind::Node, true),
             10 => (Kind::Link, false),
             11 => (Kind::Link, true),
-            // Names and numbers of its own.
+            // Messages with metadata of sled.
             _ => return Ok(None),
         };
         let body = found.bytes(segment);
@@ -269,7 +268,7 @@ impl<'a> Log<'a> {
         }))
     }
 
-    /// Behind the last byte of the last whole message.
+    /// Returns the position after the last complete message.
     fn end(&self) -> io::Result<u64> {
         for (&number, &at) in self.segments.iter().rev() {
             let segment = self.read(at)?;
@@ -281,18 +280,18 @@ impl<'a> Log<'a> {
     }
 }
 
-/// A place in the log.
+/// Returns a position in the log: `at` bytes after the beginning of segment `number`.
 const fn place(number: u64, at: usize) -> u64 {
     number.saturating_mul(STEP).saturating_add(at as u64)
 }
 
-/// Where the first batch begins that is not there to its end; the end when all are.
+/// Returns the position of the first batch that ends after `end`; `end` if all batches are complete.
 fn first_torn(batches: &[(u64, u64)], end: u64) -> u64 {
     let torn = batches.iter().find(|(_, until)| *until >= end);
     torn.map_or(end, |(begin, _)| *begin)
 }
 
-/// A message that lies in a file of its own, by its number: a checksum, its kind, and its body.
+/// Reads a message's body from the file with the number `id`, which has a checksum, the kind, and the body.
 fn blob(path: &Path, id: &[u8], kind: u8) -> io::Result<Vec<u8>> {
     let id = id.first_chunk().map_or(0, |id| i64::from_le_bytes(*id));
     let path = path.join("blobs").join(id.to_string());

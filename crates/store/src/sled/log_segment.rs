@@ -1,25 +1,26 @@
-//! One segment of the log of sled 0.34: its header, and the messages in it whose checksum holds. It
-//! reads no file and knows nothing of other segments.
+//! One segment of the log of sled 0.34: its header, and its messages with a valid checksum. This file reads no files
+//! and does not depend on other segments.
 
 use super::Sled;
 use std::ops::Range;
 
-/// How far apart segments are in the log.
+/// The distance of segments in the log, in bytes.
 pub(super) const STEP: u64 = Sled::SEGMENT as u64;
-/// A segment begins with a checksum, its place in the log, and how far the log was whole then.
+/// Size of a segment's header in bytes: a checksum, the segment's position, and the position up to which the log was
+/// complete when the segment was begun.
 pub(super) const HEADER: usize = 20;
-/// Behind the last place at which a message may begin: none does in the last bytes.
+/// A message begins before this offset: the last bytes of a segment are too few for one.
 const LAST: usize = Sled::SEGMENT - 32 + 1;
-/// Maximum number of bytes of a segment that are put through a checksum in search of a message.
+/// Maximum number of bytes of a segment whose checksum is computed while searching for a message.
 const MAX_SEARCH: usize = 64 << 20;
 
-/// A message as it lies in a segment.
+/// The location of a message in a segment.
 pub(super) struct LogMessage {
     pub kind: u8,
-    /// The number of its segment.
+    /// The number of the message's segment.
     pub segment: u64,
     pub page: u64,
-    /// Where in the segment it begins.
+    /// Offset in the segment.
     pub at: usize,
     pub body: Range<usize>,
 }
@@ -28,7 +29,7 @@ impl LogMessage {
     const CAP: u8 = 2;
     const BATCH: u8 = 3;
 
-    /// The message at `at`, if one is there whose checksum holds. Counts what it had to sum up.
+    /// Returns the message at `at`, if its checksum is valid. Adds the number of summed bytes to `summed`.
     fn at(segment: &[u8], at: usize, number: Option<u64>, summed: &mut usize) -> Option<Self> {
         let bytes = segment.get(at..)?;
         let mut rest = bytes.get(4..)?;
@@ -55,7 +56,7 @@ impl LogMessage {
         })
     }
 
-    /// The first one from `at` on.
+    /// Returns the first message at or after `at`.
     pub fn from(segment: &Segment, at: usize, number: Option<u64>) -> Option<Self> {
         let mut summed = 0;
         for at in at..LAST.min(segment.filled) {
@@ -71,21 +72,21 @@ impl LogMessage {
         segment.get(self.body.clone()).unwrap_or_default()
     }
 
-    /// The place in the log up to which this batch reaches, if it is the begin of one.
+    /// Returns the position of the last message of a batch, if this message begins a batch.
     pub fn batch(&self, segment: &[u8]) -> Option<u64> {
         let last = self.bytes(segment).first_chunk()?;
         (self.kind == Self::BATCH).then_some(u64::from_le_bytes(*last))
     }
 }
 
-/// A segment as it was read.
+/// A segment that was read.
 pub(super) struct Segment {
     pub bytes: Vec<u8>,
-    /// Behind this there are only zeros.
+    /// After this offset, the segment has only zeros.
     pub filled: usize,
 }
 
-/// The whole messages of a segment, each with the place where one should have begun.
+/// Iterates over the complete messages of a segment. Each item also has the offset where a message was expected.
 pub(super) struct Messages<'a> {
     segment: &'a Segment,
     number: u64,
@@ -122,27 +123,27 @@ impl Iterator for Messages<'_> {
     }
 }
 
-/// The number of a segment, by its header, and how far the log was whole when it was begun.
+/// Returns the number of a segment and the position up to which the log was complete when the segment was begun.
 pub(super) fn header(bytes: &[u8; HEADER]) -> Option<(u64, u64)> {
     let (sum, rest) = bytes.split_first_chunk::<4>()?;
     let (place, stable) = rest.split_first_chunk::<8>()?;
     let [place, stable] = [*place, *stable.first_chunk()?].map(|number| {
         let number = i64::from_le_bytes(number) ^ i64::MAX;
-        // Nothing was whole yet: -1.
+        // -1 if nothing was complete yet.
         u64::try_from(number).unwrap_or(0)
     });
     let whole = crc32fast::hash(rest) == u32::from_le_bytes(*sum) ^ u32::MAX;
     (whole && place.is_multiple_of(STEP)).then_some((place / STEP, stable))
 }
 
-/// The first byte.
+/// Splits off the first byte.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u8> {
     let (first, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(*first)
 }
 
-/// A number of one to nine bytes: small ones in one, then two and three, then by its length.
+/// Splits off a number of one to nine bytes. Its first byte is the number if it is small, or determines the length.
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let first = u64::from(take(bytes)?);
     match first {

@@ -1,12 +1,11 @@
 //! The database on disk: sled 0.34 with one tree, made durable.
 //!
-//! What sled does not do: its `flush` is not an fsync, so every group is followed by `sync_data` on
-//! a second handle of its file; it syncs no directory, so that is done when a store is created;
-//! it panics on some damaged files, so every call into it is guarded; a thread that
-//! waits for a write that failed may wait for ever, so it is woken (`flush_watchdog`); it reads the unfinished
-//! index of a process that was killed, so that is removed; and a damaged end of its
-//! log looks to it like a crash, so the number of the last durable group is stored next to it.
-//! Nothing here knows what a row means.
+//! sled does not do everything that a store needs. Its `flush` is not an fsync, so every group is followed by
+//! `sync_data` on a second handle of its file. It syncs no directory, so that is done when a store is created. It
+//! panics on some damaged files, so every call is guarded. A thread that waits for a failed write may wait for ever, so
+//! it is woken (`flush_watchdog`). sled reads the unfinished index of a killed process, so that is removed. It treats a
+//! damaged end of its log like a crash, so the number of the last durable group is stored next to it. No code here
+//! knows what a row means.
 
 mod end;
 mod flush_watchdog;
@@ -43,32 +42,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// The log is written in segments of this many bytes. What is written between two syncs must lie in
-/// two of them at most: of three, a power cut that keeps the last and loses the one before it
-/// leaves a log that sled refuses.
+/// Size of a segment of the log in bytes. The data between two syncs must be in at most two segments. If it is in
+/// three, and a power cut keeps the last one and loses the second, sled refuses the log.
 const SEGMENT: usize = 2 << 20;
 
-/// A store on disk.
+/// A store on disk that uses sled.
 pub type SledStore = Rows<Sled>;
 
 impl SledStore {
     /// Opens the store in a state directory, or creates it there.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process has it, [`StoreError::Foreign`] when there is
-    /// something else, [`StoreError::Corrupt`] when its files are damaged, [`StoreError::Io`].
+    /// [`StoreError::Locked`] if another process owns the store, [`StoreError::Foreign`] if the directory has something
+    /// else, [`StoreError::Corrupt`] if files are damaged, [`StoreError::Io`].
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(dir, StoreOptions::default())
     }
 
-    /// The same with options.
+    /// Does the same as [`Self::open`], with options.
     pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
         StoreKind::Sled.check(dir)?;
         if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
             match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
-                // The process that holds the lock may have been writing just then; sled reports that it is locked.
+                // The owner may have been writing at that moment. Opening sled reports that the store is locked.
                 Err(StoreError::Locked { .. }) => {}
                 Err(_) => return Err(error),
                 Ok(_alone) => check_end(&path)?,
@@ -79,18 +77,17 @@ impl SledStore {
     }
 }
 
-/// sled, guarded and made durable.
+/// The sled database, with guarded calls and durable writes.
 pub struct Sled {
     dir: PathBuf,
     name: String,
     options: StoreOptions,
     presence: FileIdentity,
-    /// None while it is opened again, and for as long as that fails.
+    /// None while the database is opened again, and for as long as opening fails.
     open: RwLock<Option<OpenedSled>>,
 }
 
-/// sled's handle. If the last sync fails when it is closed, sled panics, though it is only a sync
-/// that failed.
+/// sled's handle. If sled's last sync fails when the handle is dropped, sled panics; the panic is ignored here.
 struct Handle {
     db: Option<sled::Db>,
     watchdog: Option<FlushWatchdog>,
@@ -114,10 +111,10 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // First: the database is closed when its last handle is dropped.
+        // Drop the watchdog first: the database is closed when its last handle is dropped.
         self.watchdog = None;
         let db = self.db.take();
-        // What it would have synced was not acknowledged.
+        // The data of a failed sync was not acknowledged.
         let _ = guard(|| {
             drop(db);
             Ok::<_, sled::Error>(())
@@ -128,13 +125,13 @@ impl Drop for Handle {
 /// An open database.
 struct OpenedSled {
     db: Handle,
-    /// A second handle of sled's file: its first is not reachable.
+    /// A second handle of sled's file, because sled's own handle is not accessible.
     file: File,
     mark: Watermark,
 }
 
 impl Sled {
-    /// How long a segment of the log is.
+    /// Size of a segment of the log, in bytes.
     pub(crate) const SEGMENT: usize = SEGMENT;
 
     fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
@@ -148,7 +145,7 @@ impl Sled {
         })
     }
 
-    /// Does something with the open database.
+    /// Calls a function with the open database.
     fn with<T>(&self, call: impl FnOnce(&OpenedSled) -> Result<T, KvError>) -> Result<T, KvError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match &*open {
@@ -164,8 +161,8 @@ impl OpenedSled {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
-        // What a process that was killed had written may not be durable: an index is made of it,
-        // and runs continue from it.
+        // What a killed process has written may not be durable. Sync it, because an index is made from it and runs
+        // continue from it.
         let mark = if making.is_none() {
             let file = file(&path, "db").map_err(StoreError::Io)?;
             file.sync_data().map_err(StoreError::Io)?;
@@ -191,7 +188,7 @@ impl OpenedSled {
         FileIdentity::of(path, &files).map_err(StoreError::Io)
     }
 
-    /// Makes a new store durable: what is in it, and its name.
+    /// Makes the content and the name of a new store durable.
     fn make_durable(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
         guard(|| self.db.db()?.flush()).map_err(|error| match error {
             KvError::Io(error) => error,
@@ -202,7 +199,7 @@ impl OpenedSled {
     }
 }
 
-/// sled's database in a directory.
+/// Opens sled's database in a directory.
 fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreError> {
     let config = sled::Config::new()
         .path(path)
@@ -215,8 +212,8 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
     })
 }
 
-/// Removes indexes that sled was writing when its process ended. It takes one for the newest whole
-/// one and refuses the store, for ever; its log is all that it needs.
+/// Removes the unfinished indexes of a killed process. sled would use such an index as the newest one and refuse the
+/// store every time. sled needs only its log.
 fn remove_unfinished(path: &Path) -> io::Result<()> {
     let entries = std::fs::read_dir(path)?.flatten();
     let unfinished: Vec<PathBuf> = entries
@@ -226,7 +223,7 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
     if unfinished.is_empty() {
         return Ok(());
     }
-    // The lock that sled takes: who holds it may be writing one right now.
+    // sled's lock: its holder may be writing an index at this moment.
     let Ok(_alone) = Flock::lock(file(path, "db")?, FlockArg::LockExclusiveNonblock) else {
         return Ok(());
     };
@@ -265,7 +262,7 @@ impl Disk for Sled {
 impl Kv for Sled {
     type Bytes = IVec;
     type Backup = Self;
-    // It writes a few times as many to its log, which must lie in two segments.
+    // sled writes several times this size to its log, and all of it must be in two segments.
     const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn padding() -> Vec<Vec<u8>> {
@@ -309,15 +306,15 @@ impl Kv for Sled {
     }
 
     fn durable_snapshot(&self) -> Option<MemoryStore> {
-        // Not while it is opened again, which may write before it fails.
+        // Locked, so that the database is not opened again meanwhile: that may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         durable_snapshot(&self.dir.join(DIRECTORY))
     }
 
-    /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
-    /// iterator makes this fail, and it is tried again.
+    /// Opens the database again. sled holds its file's lock until every handle is dropped. If a reader still has an
+    /// iterator, this fails and must be tried again.
     fn reopen(&self) -> Result<(), StoreError> {
-        // Else it would be made again, empty.
+        // If the file is missing, opening would create an empty database.
         self.presence.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
@@ -354,7 +351,7 @@ impl From<sled::Error> for KvError {
     }
 }
 
-/// sled puts an error of the system into one of its own by its debug form, which no one reads.
+/// Returns the system's error that sled's error contains in its text, in debug form.
 fn underlying_io_error(error: io::Error) -> io::Error {
     let text = error.to_string();
     let code = text
@@ -363,7 +360,8 @@ fn underlying_io_error(error: io::Error) -> io::Error {
     code.map_or(error, io::Error::from_raw_os_error)
 }
 
-/// sled has no kind for a lock that it cannot have, only a text; why, the system says again.
+/// Converts an error of opening sled. If sled cannot lock its file, its error has only a text. So the lock is tried
+/// again to get the system's error.
 fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     let text = error.to_string();
     if !text.starts_with("could not acquire lock") {

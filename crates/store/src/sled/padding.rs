@@ -1,19 +1,19 @@
-//! Rows without a value that keep others on pages of their own. sled rewrites a page of up to 16 rows after ten changes
-//! of any of them, and splits a full one in the middle (docs/internals/store-sled.md).
+//! Rows without a value that separate other rows into pages of their own. sled rewrites a page of up to 16 rows after
+//! ten changes of any of them, and splits a full page in the middle (docs/internals/store-sled.md).
 
 use crate::keys::{END_PADDING, ITERATIONS_PADDING, JOURNAL_PADDING, ROOT_PADDING};
 
-/// Enough that no page reaches over them.
+/// Number of padding rows that a page cannot span.
 const PAGE: u8 = 16;
 
-/// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
-/// all of these: so the next rows of the journal are put onto a page that is nearly empty, and none is
-/// written by more than one split. With eight of them or more they would have a page to themselves, and
-/// every split would write half of the rows once more than it must.
+/// Number of padding rows after the journal. A page of 17 rows is split into nine and eight. With this number, the
+/// eight are one row of the journal and all of this padding. So the next rows of the journal are put onto a nearly
+/// empty page, and no row is written by more than one split. With eight padding rows or more, these would have a page
+/// of their own, and every split would write half of the rows once more than necessary.
 const END: u8 = 7;
 
-/// The root changes with every commit, and with it all on its page: no programs. Nor do headers share a page with
-/// iterations or the journal.
+/// Returns all padding rows. The root changes with every commit and causes its page to be written, so programs must not
+/// be on that page. Headers must not be on a page with iterations or with the journal.
 pub(super) fn rows() -> Vec<Vec<u8>> {
     let families = [
         (ROOT_PADDING, PAGE),

@@ -1,6 +1,6 @@
-//! Reads a store that no process owns straight from its log, and writes nothing. To open the database
-//! is to write, which takes longer than to read a small store, and needs room and the right to. What
-//! cannot be read in full and checked is left to the database, which says what is wrong.
+//! Reads a store that no process owns directly from its log, without writing. Opening the database writes. That is
+//! slower than reading a small store, and needs space and write permission. If the log cannot be read in full and
+//! checked, the database is opened instead, which reports what is wrong.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
@@ -14,23 +14,23 @@ use nix::fcntl::FlockArg;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The database does not read the whole of a log of more bytes than this, and is as fast.
+/// Logs with more bytes than this are opened with the database, which does not read all of them and is as fast.
 const SMALL: u64 = 8 << 20;
 
-/// Nothing of a log of more bytes than this is held in memory, though the database does not open.
+/// Logs with more bytes than this are not read into memory, even if the database cannot be opened.
 const LARGE: u64 = 1 << 30;
 
 /// Opens the store of a state directory for inspection.
 ///
 /// # Errors
-/// As [`SledStore::open`], when it can neither be opened nor be read without that.
+/// The errors of [`SledStore::open`], if the store can neither be opened nor be read without opening it.
 pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     if let Some(store) = open_read_only(dir)? {
         return Ok(Arc::new(store));
     }
     match SledStore::open(dir) {
         Ok(store) => Ok(Arc::new(store)),
-        // A full disk, one that is mounted to be read, a store of another user.
+        // The disk is full or read-only, or another user owns the store.
         Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => {
             let store = read_locked(dir, LARGE)?.ok_or(error)?;
             Ok(Arc::new(store))
@@ -39,8 +39,8 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// What lies in the store of a state directory, as it is now; none when it is large, or when it takes
-/// the database to say what is in it.
+/// Reads the store of a state directory as it is now. Returns `None` if the log is large, or if only the database can
+/// determine its content.
 pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     match read_locked(dir, SMALL) {
         Err(error @ StoreError::Locked { .. }) => Err(error),
@@ -49,8 +49,8 @@ pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     }
 }
 
-/// What was acknowledged of a database that this process has, and that takes no writes; none when there
-/// is more on the disk, of which it is not known whether it is durable.
+/// Reads what was acknowledged of a database that this process owns and that accepts no writes. Returns `None` if the
+/// disk has later groups, which may not be durable.
 pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.reader.root().ok()??.group;
@@ -64,14 +64,14 @@ fn read_locked(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError>
         Err(_) => return Ok(None),
         Ok(log) => log,
     };
-    // What a process that was killed had written is reported as durable, and may not be durable yet.
+    // Sync what a killed process has written: it is reported as durable.
     match log.sync_data() {
         Ok(()) => read(&path, most),
         Err(_) => Ok(None),
     }
 }
 
-/// None when it is not plain what is in it, or its log has more bytes than `most`.
+/// Reads a log. Returns `None` if it has more bytes than `most`, or if its content is not certain.
 fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let log = path.join("db").metadata();
     let fits = log.is_ok_and(|log| log.len() <= most);
