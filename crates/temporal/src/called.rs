@@ -1,5 +1,5 @@
-//! Runs that a run starts and waits for (`type: workflow`). The call is an activity, which ends when the called run
-//! does: a worker that repeats it finds the run that was started before, by its id.
+//! Runs that a run starts and waits for (`type: workflow`). The call is an activity that ends when the called run ends.
+//! If a worker repeats the call, it finds the run that was started before by its id.
 
 use super::TemporalError;
 use super::client::start_request;
@@ -15,23 +15,23 @@ use windlass_engine::scheduler::{CallingRun, PARENT_LABEL, child_id};
 use windlass_machine::Outcome;
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 
-/// The call of a workflow that this worker waits for.
+/// A call of a workflow that this worker waits for.
 pub struct Call {
     pub shared: Arc<Shared>,
-    /// Of its activity.
+    /// The token of the call's activity.
     pub token: Vec<u8>,
     pub start: Start,
     pub request: Request,
 }
 
 impl Call {
-    /// Starts the run, and answers the activity when that has ended. Without an answer and without a heartbeat,
-    /// Temporal has another worker wait.
+    /// Starts the run, waits for its end, and answers the activity. If Temporal receives neither an answer nor a
+    /// heartbeat, another worker waits instead.
     pub async fn wait(self) {
         let execution = self.start.workflow_execution.clone().unwrap_or_default();
         let (caller, execution) = (Name::from(execution.workflow_id), execution.run_id);
         let child = child_id(&caller, &self.request);
-        // Whole in any case: a run that is begun while no one waits for it is cancelled below.
+        // Not interrupted: if no run waits for the new run any more, it is cancelled below.
         let begun = self.begin(&caller, &execution, &child).await;
         let answer = match begun {
             Ok(Ok(())) => {
@@ -56,13 +56,13 @@ impl Call {
         let answer = pack(&self.shared, answer?)?;
         let connection = &self.shared.connection;
         match connection.complete(&self.token, answer).await {
-            // The run that called ended meanwhile, or another worker has answered.
+            // The calling run ended meanwhile, or another worker has answered.
             Err(error) if error.is_unknown() => Ok(()),
             other => other,
         }
     }
 
-    /// Says that this worker waits, until it need not any more.
+    /// Sends heartbeats until the activity is not this worker's any more.
     async fn beat(&self) {
         let mut beats = tokio::time::interval(self.shared.options.heartbeat / 3);
         loop {
@@ -118,14 +118,14 @@ impl Call {
         match shared.connection.start(request).await {
             Err(error) if error.is_taken() => {
                 let found = self.find(caller, child).await?;
-                // Temporal has forgotten it at once.
+                // Temporal has already deleted the run.
                 Ok(found.unwrap_or(Ok(())))
             }
             other => other.map(Ok),
         }
     }
 
-    /// Whether the run of the call is there, or another one of its id.
+    /// Returns whether the run of the call exists; a fault if another run has its id; none if neither exists.
     async fn find(
         &self,
         caller: &Name,
@@ -144,7 +144,7 @@ impl Call {
         Ok(Some(Err(Fault::new(fault_kind::WORKFLOW, message))))
     }
 
-    /// How the run ended, once it has.
+    /// Waits for the end of the run and returns its outcome.
     async fn end_of(&self, child: &Name) -> Result<Outcome, TemporalError> {
         let Shared {
             connection,
@@ -172,8 +172,8 @@ impl Call {
         }
     }
 
-    /// Cancels the run if no run waits for it any more. The workflow task of the caller does so too, but a caller
-    /// that was terminated has none, and one that ended before the run began could not.
+    /// Cancels the run if no run waits for it any more. The caller's workflow task cancels it, too. But a caller that
+    /// was terminated has no further task, and a caller that ended before the run began could not cancel it.
     async fn leave(&self, caller: &Name, execution: &str, child: &Name) {
         let connection = &self.shared.connection;
         let activity = &self.start.activity_id;
@@ -184,7 +184,7 @@ impl Call {
             Err(error) => Err(error),
         };
         match left {
-            // It has ended.
+            // The run has ended.
             Err(error) if error.is_unknown() => {}
             Err(error) => {
                 tracing::warn!(%child, %error, "a run that no run waits for was not cancelled")

@@ -1,4 +1,4 @@
-//! Runs on Temporal, for the use cases: start, deliver, follow, forget.
+//! Starts runs on Temporal, and delivers commands to them, for the use cases of the engine.
 
 use super::connection::{Connection, of, one};
 use super::inspect::{Folds, TemporalReader, blocking};
@@ -25,17 +25,17 @@ use windlass_model::model::Name;
 use windlass_store::RunHeader;
 use windlass_value::time::Timestamp;
 
-/// An execution with a history of this many events carries over. Temporal ends it at 51,200. A reader of
-/// the run reads the last execution, and its state is in the first event of that.
+/// Number of events of a history at which an execution carries over. Temporal ends an execution at 51,200 events. A
+/// reader reads only the last execution, whose first event has the run's state.
 pub const CARRY_OVER_AT: u32 = 1_000;
 
-/// The variable with another number, for tests.
+/// The environment variable with another number, for tests.
 const CARRY_OVER: &str = "WINDLASS_TEMPORAL_CARRY_OVER";
 
-/// How long a command waits for a worker.
+/// Maximum time that a command waits for a worker.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it waits until it asks again a run that carries over.
+/// Pause before a command is sent again to a run that carries over.
 const AGAIN: Duration = Duration::from_millis(50);
 
 type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;
@@ -52,7 +52,7 @@ struct Temporal {
 /// Connects to runs on Temporal. `workflows` has the workflows that are stored under names.
 ///
 /// # Errors
-/// Temporal was not reached.
+/// If Temporal was not reached.
 pub fn connect(
     target: Target,
     wire: Wire,
@@ -76,8 +76,8 @@ pub fn connect(
     }))
 }
 
-/// A runtime of its own: a reader of runs may block a thread of the caller's runtime, and what is read
-/// arrives over the network.
+/// Starts a runtime for requests to Temporal. A caller that reads runs may block a thread of its own runtime, so the
+/// data must arrive on another one.
 fn own_runtime() -> Result<Handle, TemporalError> {
     let failed = |error: std::io::Error| TemporalError::Worker(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -87,7 +87,7 @@ fn own_runtime() -> Result<Handle, TemporalError> {
     let handle = runtime.handle().clone();
     std::thread::Builder::new()
         .name(String::from("windlass-temporal"))
-        // It ends with the process.
+        // The thread ends with the process.
         .spawn(move || runtime.block_on(std::future::pending::<()>()))
         .map_err(failed)?;
     Ok(handle)
@@ -181,7 +181,7 @@ impl Temporal {
         let delivery = self.on_own(async move { deliver(&connection, &name, request).await });
         match delivery.await {
             Err(error) if error.is_unknown() => {
-                // It ended meanwhile.
+                // The run ended meanwhile.
                 self.refuse(run, &command).await?;
                 Err(error.into())
             }
@@ -189,7 +189,7 @@ impl Temporal {
         }
     }
 
-    /// Refuses a command that comes too late, or a signal that nothing waits for.
+    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal.
     async fn refuse(&self, run: &str, command: &Command) -> Result<(), EngineError> {
         let folds = Arc::clone(&self.folds);
         let (name, command) = (run.to_owned(), command.clone());
@@ -201,7 +201,7 @@ impl Temporal {
     }
 }
 
-/// What asks Temporal to start a run.
+/// Creates the request to start a run.
 pub fn start_request(
     wire: &Wire,
     run: &Name,
@@ -231,7 +231,7 @@ pub fn start_request(
     })
 }
 
-/// Delivers a command. One that comes while the run carries over is sent again.
+/// Delivers a command. If the run carries over meanwhile, the command is sent again.
 async fn deliver(
     connection: &Connection,
     run: &Name,

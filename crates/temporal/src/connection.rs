@@ -15,13 +15,13 @@ use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 
-/// How long it may take until Temporal answers the first time.
+/// Timeout of the connection to Temporal.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Longer than Temporal waits until it answers that nothing has happened.
+/// Timeout of a long poll. Temporal answers earlier, even if nothing has happened.
 const LONG_POLL: Duration = Duration::from_secs(70);
 
-/// Number of executions listed at a time.
+/// Number of executions per page of a list.
 const PAGE: i32 = 1_000;
 
 #[derive(Clone)]
@@ -30,10 +30,10 @@ pub struct Connection {
     pub target: Target,
 }
 
-/// A part of an execution's history.
+/// A page of an execution's history.
 pub struct Page {
     pub events: Vec<HistoryEvent>,
-    /// Leads to the next page; none when the execution has ended and this was all.
+    /// The token of the next page; none after the last page of an execution that has ended.
     pub next: Option<Vec<u8>>,
 }
 
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// A part of an execution's history. With `wait`, one that has no more yet is waited for.
+    /// Returns a page of an execution's history. With `wait`, waits until the history has a new event.
     pub async fn history(
         &self,
         run: &str,
@@ -141,7 +141,7 @@ impl Connection {
         })
     }
 
-    /// An execution's whole history.
+    /// Returns an execution's whole history.
     pub async fn whole_history(
         &self,
         run: &str,
@@ -159,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// The first event of an execution.
+    /// Returns the first event of an execution.
     pub async fn first_event(
         &self,
         run: &str,
@@ -178,7 +178,7 @@ impl Connection {
         Ok(history.and_then(|history| history.events.into_iter().next()))
     }
 
-    /// The last execution of a run.
+    /// Returns the last execution of a run.
     pub async fn describe(&self, run: &str) -> Result<WorkflowExecutionInfo, TemporalError> {
         let request = service::DescribeWorkflowExecutionRequest {
             namespace: self.namespace(),
@@ -190,7 +190,7 @@ impl Connection {
         info.ok_or_else(|| TemporalError::Payload(String::from("a description has nothing in it")))
     }
 
-    /// The last execution of every run.
+    /// Returns the last execution of every run.
     pub async fn executions(&self) -> Result<Vec<WorkflowExecutionInfo>, TemporalError> {
         let mut found = Vec::new();
         let mut token = Vec::new();
@@ -228,7 +228,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Delivers an update, and waits for its answer so long.
+    /// Delivers an update, and waits up to `patience` for the answer.
     pub async fn update(
         &self,
         mut request: service::UpdateWorkflowExecutionRequest,
@@ -242,7 +242,7 @@ impl Connection {
         Ok(answer.await?.into_inner())
     }
 
-    /// Says that an activity is carried out; whether that is still this worker's to do.
+    /// Sends the heartbeat of an activity. Returns false if the activity is not this worker's any more.
     pub async fn heartbeat(&self, token: &[u8]) -> Result<bool, TemporalError> {
         let request = service::RecordActivityTaskHeartbeatRequest {
             namespace: self.namespace(),
@@ -259,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// The answer of an activity, when it is not given through the worker's core.
+    /// Completes an activity without the worker's core.
     pub async fn complete(&self, token: &[u8], answer: Payload) -> Result<(), TemporalError> {
         let request = service::RespondActivityTaskCompletedRequest {
             namespace: self.namespace(),
@@ -274,7 +274,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The event that closes an execution, once it has come; an empty one is the last.
+    /// Waits for the last event of an execution and returns it. Without an execution, uses the run's last one.
     pub async fn close(&self, run: &str, execution: &str) -> Result<HistoryEvent, TemporalError> {
         let mut token = Vec::new();
         let filter = HistoryEventFilterType::CloseEvent;
@@ -288,8 +288,8 @@ impl Connection {
         }
     }
 
-    /// Whether an execution still waits for an activity. One that was continued as another one does: the
-    /// next one asks again.
+    /// Returns true if an execution still waits for an activity, or if it was continued as another execution, which
+    /// will request the activity again.
     pub async fn waits_for(
         &self,
         run: &str,
@@ -321,7 +321,7 @@ impl Connection {
         })
     }
 
-    /// Asks a run to end.
+    /// Requests to cancel a run.
     pub async fn cancel(&self, run: &str, reason: &str) -> Result<(), TemporalError> {
         let request = service::RequestCancelWorkflowExecutionRequest {
             namespace: self.namespace(),
@@ -336,7 +336,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets a run that has ended.
+    /// Deletes a run that has ended.
     pub async fn delete(&self, run: &str, execution: &str) -> Result<(), TemporalError> {
         let request = service::DeleteWorkflowExecutionRequest {
             namespace: self.namespace(),
@@ -348,7 +348,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a worker has polled for work in the last minutes.
+    /// Returns true if a worker has polled for tasks in the last minutes.
     pub async fn has_workers(&self) -> Result<bool, TemporalError> {
         let request = service::DescribeTaskQueueRequest {
             namespace: self.namespace(),
@@ -362,7 +362,7 @@ impl Connection {
     }
 }
 
-/// An execution of a run; an empty one is the last.
+/// Identifies an execution of a run. An empty `execution` is the last one.
 pub fn of(run: &str, execution: &str) -> WorkflowExecution {
     WorkflowExecution {
         workflow_id: run.to_owned(),
@@ -376,7 +376,7 @@ pub fn one(payload: Payload) -> Payloads {
     }
 }
 
-/// What is at the bottom of an error.
+/// Returns the message of an error's root cause.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,5 +1,5 @@
-//! Effects: each is an activity, carried out by the executors of this worker. A heartbeat says that
-//! the worker lives. An effect that another worker had begun is repeated under the same key.
+//! Effects: each is an activity that this worker's executors run. A heartbeat reports that the worker lives. If a
+//! worker is lost, another one repeats its effects with the same idempotency keys.
 
 use super::TemporalError;
 use super::called::Call;
@@ -26,16 +26,16 @@ use windlass_machine::program::ProgramHash;
 use windlass_model::model::{Fault, Name, Request, fault_kind};
 use windlass_value::time::Timestamp;
 
-/// What cuts an effect, by the token of its task.
+/// Senders that abort effects, by the tokens of their tasks.
 type Running = HashMap<Vec<u8>, oneshot::Sender<()>>;
 
-/// The effects that a worker carries out.
+/// The effects that a worker runs.
 pub struct Effects {
     shared: Arc<Shared>,
     core: Arc<temporalio_sdk_core::Worker>,
     running: Arc<Mutex<Running>>,
-    /// The calls of workflows that are waited for. A wait takes no place of an effect, since the called run may need
-    /// one. When the worker leaves, another one waits.
+    /// Calls of workflows that this worker waits for. A waiting call does not count as a concurrent effect, because the
+    /// called run may need one. When this worker stops, another one waits.
     waits: Arc<Mutex<JoinSet<()>>>,
 }
 
@@ -49,7 +49,7 @@ impl Effects {
         }
     }
 
-    /// Takes activities until the worker leaves.
+    /// Runs activities until the worker stops.
     pub async fn run(self) -> Result<(), TemporalError> {
         let mut tasks = JoinSet::new();
         loop {
@@ -98,7 +98,7 @@ impl Effects {
                 }
                 Some(Variant::Cancel(_)) => {
                     let cut = lock(&self.running).remove(&task_token);
-                    // It may have ended by now.
+                    // The effect may have ended by now.
                     let _ = cut.map(|cut| cut.send(()));
                 }
                 None => {}
@@ -113,10 +113,10 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an effect comes to.
+/// The result of executing an effect.
 enum Executed {
     Answer(ActivityResult),
-    /// It waits for a run of another workflow.
+    /// The effect waits for a run of another workflow.
     Calls(Request),
 }
 
@@ -124,8 +124,8 @@ fn cancelled() -> ActivityExecutionResult {
     ActivityExecutionResult::cancel_from_details(None)
 }
 
-/// Carries out an effect, and says in between that this worker lives. The request of one that waits for a run is still to
-/// be answered.
+/// Executes an effect and sends heartbeats meanwhile. If the effect calls a workflow, returns its request: the caller
+/// must start the call and answer it.
 async fn carry_out(
     shared: &Shared,
     core: &temporalio_sdk_core::Worker,
@@ -133,11 +133,11 @@ async fn carry_out(
     start: &Start,
 ) -> (ActivityExecutionResult, Option<Request>) {
     if is_late(shared, start) && !matches!(shared.connection.heartbeat(token).await, Ok(true)) {
-        // This worker stood still, and another one has the effect by now.
+        // This worker was suspended, and another worker has the effect by now.
         return (cancelled(), None);
     }
     let mut beats = tokio::time::interval(shared.options.heartbeat / 3);
-    // The first one is due at once.
+    // The first tick is immediate.
     beats.tick().await;
     let work = execute(shared, start);
     tokio::pin!(work);
@@ -163,7 +163,7 @@ async fn carry_out(
     let result = match answer {
         Ok(payload) => ActivityExecutionResult::ok(payload),
         Err(error) => {
-            // This worker lacks something: Temporal asks again, maybe another one.
+            // This worker lacks something. Temporal tries again, possibly with another worker.
             tracing::error!(%error, "an effect cannot be carried out here");
             ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
         }
@@ -171,15 +171,15 @@ async fn carry_out(
     (result, None)
 }
 
-/// Whether it was given to this worker so long ago that it may count as lost. Where the clocks differ,
-/// the check can be needless.
+/// Returns true if this worker received the effect so long ago that Temporal may consider the effect lost. If the
+/// clocks differ, this can be wrong; then the caller's check is only unnecessary.
 fn is_late(shared: &Shared, start: &Start) -> bool {
     let given = start.started_time.as_ref();
     let given = given.map_or(Timestamp(0), |at| time(at.seconds, at.nanos));
     now().since(given) > shared.options.heartbeat / 2
 }
 
-/// An answer as Temporal gets it.
+/// Encodes an answer for Temporal.
 pub fn pack(shared: &Shared, answer: ActivityResult) -> Result<Payload, TemporalError> {
     let bytes = shared.wire.write(&answer)?;
     if bytes.len() <= MAX_PAYLOAD {
@@ -226,7 +226,7 @@ async fn execute(shared: &Shared, start: &Start) -> Result<Executed, TemporalErr
     Ok(Executed::Answer(registry.execute(&request).await))
 }
 
-/// The executors of a run. Its sources are in the first event of its execution.
+/// Loads the executors of a run's program. Its sources are in the first event of the execution.
 async fn load(
     shared: &Shared,
     run: &str,
@@ -241,7 +241,7 @@ async fn load(
     shared.load(begun.program, &begun.source)
 }
 
-/// A request that is too large to be sent: the state of its run has it, here or in the history.
+/// Returns a request that is too large to be sent. It is read from the run's state in memory or from the history.
 async fn large(
     shared: &Shared,
     run: &str,

@@ -1,5 +1,5 @@
-//! A run as its history describes it: the events of its executions, folded through the machine just as a
-//! worker does it. Nothing here needs a worker, and nothing here changes the run.
+//! Reads a run from its history: folds the events of its executions through the machine, exactly as a worker does. This
+//! needs no worker, and never changes the run.
 
 use super::turn::{Input, Task, Turn};
 use super::wire::{self, Command, RunStart, StartState, Wire};
@@ -17,10 +17,10 @@ use windlass_model::model::Name;
 use windlass_store::{Commit, Placement, ProgramSource, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
 
-/// A snapshot follows after this many steps, from which a run is loaded.
+/// Number of steps after which a snapshot is stored. A run is loaded from its last snapshot.
 const SNAPSHOT_AFTER: u32 = 256;
 
-/// What an execution began with, of its first event.
+/// Decodes what an execution began with, from its first event.
 pub fn read_run_start(
     wire: &Wire,
     first: Option<&HistoryEvent>,
@@ -35,7 +35,7 @@ pub fn read_run_start(
     }
 }
 
-/// A run after these events of an execution.
+/// Returns a run's state after these events of an execution.
 pub fn turn(
     wire: &Wire,
     run: &str,
@@ -56,21 +56,21 @@ pub fn turn(
     Ok(turn)
 }
 
-/// Workflow tasks, read from a history.
+/// Splits a history into workflow tasks.
 #[derive(Default)]
 struct Tasks {
-    /// What the next task brings.
+    /// The inputs of the next task.
     pending: Vec<Input>,
-    /// The effects of scheduled activities, by event.
+    /// The effects of scheduled activities, by event id.
     scheduled: HashMap<i64, EffectId>,
-    /// The task that began last.
+    /// The last task that was started.
     started: Option<Task>,
-    /// The task that was completed last. The updates that it took follow it.
+    /// The last task that was completed. Its accepted updates follow it in the history.
     completed: Option<Task>,
 }
 
 impl Tasks {
-    /// Takes an event; returns a task once all that belongs to it has been seen.
+    /// Reads an event. Returns a task when all of its events were read.
     fn event(&mut self, wire: &Wire, event: &HistoryEvent) -> Result<Option<Task>, TemporalError> {
         use Attributes as A;
         let at = event
@@ -153,13 +153,13 @@ impl Tasks {
             }
             A::WorkflowExecutionTerminatedEventAttributes(_)
             | A::WorkflowExecutionTimedOutEventAttributes(_) => {
-                // Someone ended it outside of Windlass: it counts as cancelled.
+                // The execution was ended outside of Windlass, so the run counts as cancelled.
                 let before = self.completed.take();
                 let ended = Task {
                     now: at,
                     length: 0,
                     suggested: false,
-                    // A second cancel does not wait for what is to be done at the end, which has no process any more.
+                    // The second cancel skips the actions that run at the end: no process is left to execute them.
                     inputs: vec![Input::Cancel, Input::Cancel],
                 };
                 self.completed = Some(ended);
@@ -177,32 +177,32 @@ impl Tasks {
         }
     }
 
-    /// The last task, when no more events are known.
+    /// Returns the last task, after the last known event.
     fn rest(&mut self) -> Option<Task> {
         self.completed.take()
     }
 }
 
-/// A run in the store that histories are folded into.
+/// A run in the store into which histories are folded.
 pub struct FoldState {
     run: Name,
     store: Arc<dyn Store>,
-    /// The execution whose events it takes.
+    /// The execution whose events are read.
     execution: Option<Execution>,
-    /// Of its last step; before the first one without a number.
+    /// The header after the last step. Before the first step, it has no revision.
     header: Option<RunHeader>,
     source: Option<ProgramSource>,
     since_snapshot: u32,
-    /// Its first task has not been done: its state is only for display.
+    /// Whether the first task is not completed yet: then the state is only for display.
     pub provisional: bool,
-    /// The execution that comes next.
+    /// The next execution, if there is one.
     pub next: Option<String>,
 }
 
 struct Execution {
     turn: Turn,
     tasks: Tasks,
-    /// The last event that was taken.
+    /// The id of the last event that was read.
     seen: i64,
 }
 
@@ -220,13 +220,13 @@ impl FoldState {
         }
     }
 
-    /// The next events belong to another execution.
+    /// Begins the next execution: the events that follow belong to it.
     pub fn next_execution(&mut self) {
         self.execution = None;
         self.next = None;
     }
 
-    /// Takes events, those that were taken before, too.
+    /// Reads events. Events that were read before are ignored.
     pub fn take(
         &mut self,
         wire: &Wire,
@@ -258,7 +258,7 @@ impl FoldState {
         }
         let rest = self.execution.as_mut().and_then(|one| one.tasks.rest());
         self.task(rest, watchers)?;
-        // Until a worker has seen it, a new run is shown as it will begin.
+        // Before a worker has handled the first task, a new run is shown as it will begin.
         let first = events.first().filter(|_| !self.is_stored());
         if let Some(at) = first.and_then(|event| event.event_time.as_ref()) {
             let task = Task {

@@ -1,5 +1,5 @@
-//! Reads runs on Temporal. Their histories are folded into a store in memory, each when
-//! a caller reads it, and everything is read from there. No worker takes part.
+//! Reads runs on Temporal. When a caller reads a run, its history is folded into a store in memory, and the answer is
+//! read from this store. No worker is needed.
 
 use super::TemporalError;
 use super::connection::Connection;
@@ -25,10 +25,10 @@ type ReadResult<T> = Result<T, EngineError>;
 /// All executions of a run.
 const EVERY: usize = usize::MAX;
 
-/// Number of histories read at a time.
+/// Number of histories that are read concurrently.
 const AT_A_TIME: usize = 8;
 
-/// Histories, folded.
+/// Folds the histories of runs into a store in memory.
 pub struct Folds {
     connection: Connection,
     wire: Wire,
@@ -42,27 +42,27 @@ pub struct Folds {
     watchers: Arc<Mutex<Watchers>>,
 }
 
-/// How far a run was folded.
+/// How far a run's history was folded.
 struct FoldedRun {
     folded: FoldState,
-    /// The execution, and how many events it had; none before anything was read.
+    /// The last execution that was read, and its number of events; none before the first read.
     at: Option<(String, i64)>,
-    /// Number of executions that were folded, up to the last.
+    /// Number of executions that were folded, including the last one.
     executions: usize,
-    /// Whether there are none before them.
+    /// Whether all executions of the run were folded.
     whole: bool,
-    /// A task takes its events as they come.
+    /// Whether a task folds new events as they arrive.
     followed: bool,
 }
 
-/// Does something on another thread, and waits for it.
+/// Runs a future on the runtime of `tasks`, and blocks until it has ended.
 pub fn blocking<T: Send + 'static>(
     tasks: &Handle,
     work: impl Future<Output = Result<T, TemporalError>> + Send + 'static,
 ) -> Result<T, TemporalError> {
     let (to, from) = std::sync::mpsc::channel();
     tasks.spawn(async move {
-        // The thread that waits may be gone.
+        // The waiting thread may have ended.
         let _ = to.send(work.await);
     });
     let stopped = |_| TemporalError::Worker(String::from("the connection to Temporal has stopped"));
@@ -108,12 +108,12 @@ impl Folds {
     pub fn forget(&self, run: &Name) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.remove(run);
-        // It may never have been read.
+        // The run may never have been read.
         let _ = self.store.delete(run);
     }
 
-    /// Folds what is new of a run, and its last executions if they were not folded before; whether there
-    /// are none before them.
+    /// Folds the new events of a run, and its last executions if they were not folded before. Returns whether all
+    /// executions were folded.
     async fn refresh(&self, run: &Name, executions: usize) -> Result<bool, TemporalError> {
         let known = self.known(run);
         let mut known = known.lock().await;
@@ -178,14 +178,15 @@ impl Folds {
     }
 
     fn reset(&self, known: &mut FoldedRun, run: &Name) {
-        // It may never have been read.
+        // The run may never have been read.
         let _ = self.store.delete(run);
         known.folded = FoldState::new(run, self.store.clone());
         known.at = None;
         known.executions = 1;
     }
 
-    /// The first of the last executions of a run, and whether Temporal has none before it.
+    /// Returns the first of the last `executions` executions of a run. Also returns whether Temporal has no earlier
+    /// one.
     async fn back(
         &self,
         run: &Name,
@@ -217,7 +218,7 @@ impl Folds {
         Ok((found, false))
     }
 
-    /// The first event of an execution, unless Temporal has forgotten it.
+    /// Returns the first event of an execution; none if Temporal has deleted the execution.
     async fn first(&self, run: &Name, execution: &str) -> Result<Option<Event>, TemporalError> {
         match self.connection.first_event(run, execution).await {
             Err(error) if error.is_unknown() => Ok(None),
@@ -225,7 +226,7 @@ impl Folds {
         }
     }
 
-    /// Folds what is new of every run.
+    /// Folds the new events of every run.
     async fn refresh_all(&self) -> Result<(), TemporalError> {
         let executions = self.connection.executions().await?;
         let gone: Vec<Name> = {
@@ -240,7 +241,7 @@ impl Folds {
             known.keys().filter(|run| !there(run)).cloned().collect()
         };
         for run in gone {
-            // What was just started may not be listed yet.
+            // A run that was just started may not be in the list yet.
             if let Err(error) = self.refresh(&run, 1).await
                 && !error.is_unknown()
             {
@@ -263,7 +264,7 @@ impl Folds {
         let run = Name::from(execution.workflow_id.as_str());
         let known = self.known(&run);
         let mut known = known.lock().await;
-        // A list is a little behind, and has no history length of open executions.
+        // The list is slightly out of date, and lacks the history length of open executions.
         let is_open = info.status() == WorkflowExecutionStatus::Running;
         let refreshed = match is_open {
             false => self.catch_up(&mut known, &run, &info, 1).await,
@@ -273,7 +274,7 @@ impl Folds {
             },
         };
         match refreshed {
-            // It went meanwhile, or is not for this Windlass.
+            // The run was deleted meanwhile, or does not belong to this Windlass.
             Err(
                 error @ (TemporalError::Refused(_)
                 | TemporalError::Payload(_)
@@ -287,7 +288,7 @@ impl Folds {
         }
     }
 
-    /// Sends what happens to a run from now on.
+    /// Sends all further events of a run to a watcher.
     pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> ReadResult<RunHeader> {
         self.refresh(run, 1)
             .await
@@ -324,7 +325,7 @@ impl Folds {
         Ok(header)
     }
 
-    /// Takes the events of a run as they come, until it has ended or no one watches any more.
+    /// Folds the events of a run as they arrive, until it has ended or has no watcher any more.
     async fn follow_on(&self, run: &Name) -> Result<(), TemporalError> {
         let known = self.known(run);
         loop {
@@ -340,7 +341,7 @@ impl Folds {
                     .await?;
                 let mut known = known.lock().await;
                 if known.at.as_ref().is_none_or(|(at, _)| *at != execution) {
-                    // Another caller read it meanwhile, and it had carried over.
+                    // The run had carried over, and another caller has read the next execution meanwhile.
                     break;
                 }
                 if known.folded.provisional {
@@ -375,7 +376,7 @@ impl Folds {
         }
     }
 
-    /// Refuses a command that comes too late, or a signal that nothing waits for.
+    /// Checks whether a command is refused: because the run has ended, or because nothing waits for the signal.
     pub async fn check(&self, run: &str, command: &Command) -> ReadResult<()> {
         let name = Name::from(run);
         self.refresh(&name, 1)
@@ -399,7 +400,7 @@ impl Folds {
         Ok(())
     }
 
-    /// The runs that a filter means.
+    /// Returns the runs that a filter selects.
     pub fn chosen(self: &Arc<Self>, filter: &PruneFilter, now: Timestamp) -> ReadResult<Vec<Name>> {
         let folds = Arc::clone(self);
         blocking(&self.tasks, async move { folds.refresh_all().await })?;
@@ -414,11 +415,11 @@ fn unknown(run: &Name, error: TemporalError) -> EngineError {
     }
 }
 
-/// The same histories, for any caller that reads them.
+/// Reads runs from the folded histories, for any caller.
 pub struct TemporalReader(pub Arc<Folds>);
 
 impl TemporalReader {
-    /// The last executions of a run; whether that is all of it.
+    /// Folds the last executions of a run. Returns whether all executions were folded.
     fn read_last(&self, run: &str, executions: usize) -> ReadResult<bool> {
         let (folds, name) = (Arc::clone(&self.0), Name::from(run));
         let refreshing = async move { folds.refresh(&name, executions).await };

@@ -1,4 +1,4 @@
-//! Runs on Temporal: an engine of others keeps the events, ours decides what follows from them.
+//! Runs on Temporal: Temporal stores the events, and our machine decides what follows from them.
 //!
 //! ```text
 //!   history ─▶ workflow task ─▶ Turn::take ─▶ orders ─▶ history
@@ -6,17 +6,16 @@
 //!                         hosted ─▶ machine
 //! ```
 //!
-//! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update;
-//! an effect is an activity. The same [`turn`] folds a history when a caller reads a run, so no
-//! worker is needed for that.
+//! One workflow type hosts the machine. An event is the answer of an activity, a timer or an update; an effect is an
+//! activity. The same [`turn`] folds a history when a caller reads a run, so reading needs no worker.
 //!
-//! It knows no format, and nothing outside of it knows Temporal.
+//! This crate does not depend on a workflow format, and no other crate depends on Temporal.
 //!
 //! The most important types: [`Target`], [`Worker`], [`WorkerOptions`], [`Wire`], [`TemporalError`].
 //!
 //! Test it alone with `cargo test -p windlass-temporal`.
 
-// Not published for others: where the name says all, nothing is added.
+// Not published for others: an item whose name says everything has no comment.
 #![allow(missing_docs)]
 
 mod called;
@@ -42,7 +41,7 @@ use windlass_machine::Bug;
 /// The workflow type that hosts the machine.
 const WORKFLOW: &str = "windlass.run";
 
-/// The activity type that carries out effects.
+/// The activity type that executes effects.
 const EFFECT: &str = "windlass.effect";
 
 /// The update that delivers commands.
@@ -51,23 +50,23 @@ const COMMAND: &str = "windlass.command";
 /// Why something on Temporal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporalError {
-    /// The address of an engine cannot be read.
+    /// The address of an engine is not valid.
     #[error("{0}")]
     Target(String),
     /// Temporal was not reached.
     #[error("Temporal at {at} was not reached: {why}")]
     Unreachable {
-        /// Its address.
+        /// The address of Temporal.
         at: String,
         why: String,
     },
-    /// It refused a request.
+    /// Temporal refused a request.
     #[error("Temporal refused: {}", .0.message())]
     Refused(Box<Status>),
     /// A payload cannot be written or read.
     #[error("a payload cannot be used: {0}")]
     Payload(String),
-    /// A payload was sealed with a key that is not here.
+    /// A payload was sealed with a key that this process does not have.
     #[error(
         "the run's data is encrypted with {0}: pass the key that it was started with, --state-key \
          FILE"
@@ -76,7 +75,7 @@ pub enum TemporalError {
     /// The workflow of a run cannot be loaded here.
     #[error("the workflow cannot be loaded here: {0}")]
     Unloadable(String),
-    /// The run contradicts itself.
+    /// The state of the run is inconsistent.
     #[error(transparent)]
     Bug(#[from] Bug),
     /// The worker cannot continue.
@@ -97,12 +96,12 @@ impl From<TemporalError> for EngineError {
 }
 
 impl TemporalError {
-    /// Whether Temporal has a run of this id already.
+    /// Returns true if Temporal has a run with this id already.
     fn is_taken(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::AlreadyExists)
     }
 
-    /// Whether Temporal does not know the requested object.
+    /// Returns true if Temporal does not know the requested object.
     fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code() == Code::NotFound)
     }

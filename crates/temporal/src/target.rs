@@ -1,22 +1,22 @@
-//! The address of an engine: `temporal://HOST:PORT/NAMESPACE?queue=Q`, and what it takes to be let in.
+//! The address of an engine, `temporal://HOST:PORT/NAMESPACE?queue=Q`, and its credentials.
 
 use super::TemporalError;
 use std::path::Path;
 use url::Url;
 
-/// The task queue when the address names none.
+/// The default task queue.
 const QUEUE: &str = "windlass";
 
-/// The namespace when the address names none.
+/// The default namespace.
 const NAMESPACE: &str = "default";
 
-/// The port when the address names none.
+/// The default port.
 const PORT: u16 = 7233;
 
-/// The variable with the key that Temporal's cloud asks for.
+/// The environment variable with the API key for Temporal Cloud.
 const API_KEY: &str = "WINDLASS_TEMPORAL_API_KEY";
 
-/// Where runs are on Temporal.
+/// The address of Temporal, and how to connect.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// `HOST:PORT`.
@@ -26,11 +26,11 @@ pub struct Target {
     pub queue: String,
     pub tls: Option<Tls>,
     pub api_key: Option<String>,
-    /// Whether the namespace has Windlass's search attributes.
+    /// Whether the namespace has the search attributes of Windlass.
     pub search: bool,
 }
 
-/// What TLS is begun with; the files of the system when nothing is given.
+/// TLS certificates. Without them, the certificates of the system are used.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     pub authority: Option<Vec<u8>>,
@@ -40,10 +40,10 @@ pub struct Tls {
 }
 
 impl Target {
-    /// Reads an address, and the files that it names.
+    /// Parses an address, and reads the files that it names.
     ///
     /// # Errors
-    /// [`TemporalError::Target`].
+    /// [`TemporalError::Target`] if the address or a file is not valid.
     pub fn parse(text: &str) -> Result<Self, TemporalError> {
         let wrong = |why: &str| {
             TemporalError::Target(format!(

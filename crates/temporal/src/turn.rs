@@ -1,6 +1,6 @@
-//! A run inside of Temporal: what came in with a workflow task, and what is ordered in return. It is
-//! a function of the sources, the carried state and the events of the history. The worker and the
-//! fold of a history both use it, so a reader sees the run as the worker continues it.
+//! A run inside of Temporal: computes the commands to Temporal (orders) from the inputs of a workflow task. The result
+//! depends only on the sources, the carried-over state and the events of the history. The worker and the fold of a
+//! history both use this, so a reader sees the run as the worker continues it.
 
 use super::TemporalError;
 use super::wire::{ActivityInput, Command, MAX_PAYLOAD, RunStart, StartState, Wire};
@@ -18,42 +18,42 @@ use windlass_machine::{
 use windlass_model::model::{Fault, Name, Request};
 use windlass_value::time::Timestamp;
 
-/// Maximum number of steps that need nothing from outside in one workflow task. Then the run
-/// yields, so that it hears of commands.
+/// Maximum number of steps without external input in one workflow task. Then the run yields, so that it can receive
+/// commands.
 const STEPS_A_TASK: u32 = 2_000;
 
-/// An execution of this many such steps carries over, so that a replay does not take long.
+/// After this number of such steps, an execution carries over, so that a replay does not take long.
 const STEPS_AN_EXECUTION: u32 = 20_000;
 
-/// The activity of a run that yields, which does nothing. A timer would fire up to a second late.
+/// The activity of a run that yields. It does nothing. A timer instead could fire up to a second late.
 pub const YIELD: EffectId = EffectId(u64::MAX);
 
-/// Requests of at least this many bytes are left in the run's state, where an activity finds them.
+/// Minimum size in bytes of a large request. It remains in the run's state, and an activity reads it from there.
 const LARGE: usize = 16 << 10;
 
-/// A history this many times as long as one that carries over does so even when something is in flight.
+/// If a history is longer than the limit by this factor, the run carries over even with effects in flight.
 const BUSY: u32 = 8;
 
-/// How long effects in flight may take to end before a run carries over all the same. They are
-/// repeated then, under the same keys.
+/// Maximum time to wait for effects in flight before a run carries over. Effects that have not ended by then are
+/// repeated with the same idempotency keys.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The number of the timer that ends this wait. Others count from 1.
+/// The number of the timer that ends this wait. Other timers are numbered from 1.
 const GRACE_TIMER: u32 = u32::MAX;
 
-/// Temporal's word that a step is durable: what led to it was read from its history, and what the
-/// step asks for is recorded with it or not at all.
+/// Temporal's proof that a step is durable. The step's cause was read from the history, and Temporal records the step's
+/// commands together with the step or not at all.
 struct Recorded;
 
 impl sealed::Sealed for Recorded {}
 impl Durable for Recorded {}
 
-/// Something that a workflow task brings. The order is that in which a run takes what came together.
+/// An input of a workflow task. A run handles the inputs of one task in the order of [`Self::rank`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A signal of Temporal's own tools.
+    /// A signal from Temporal's own tools.
     Signal(Name, Value),
-    /// An update: its id, and the command; whether it may still be refused.
+    /// An update: its id, its command, and whether it may still be refused.
     Update(String, Command, bool),
     /// Temporal received a request to cancel the run.
     Cancel,
@@ -61,7 +61,7 @@ pub enum Input {
     Done(EffectId, Result<Value, Fault>),
     /// A timer fired.
     Fired(u32),
-    /// The answer to a request to cancel another run, also if that had ended or never began.
+    /// Temporal's answer to a request to cancel another run. It also arrives if that run had ended or never began.
     RunCancelled,
 }
 
@@ -80,51 +80,51 @@ impl Input {
 
 /// A workflow task.
 pub struct Task {
-    /// When it began.
+    /// When the task began.
     pub now: Timestamp,
-    /// How many events the history had then.
+    /// Number of events in the history at that time.
     pub length: u32,
-    /// Whether Temporal would like the run to carry over.
+    /// Whether Temporal suggests that the run carries over.
     pub suggested: bool,
-    /// What it brings.
+    /// The task's inputs.
     pub inputs: Vec<Input>,
 }
 
-/// Something that Temporal is to do.
+/// A command to Temporal.
 #[derive(Debug)]
 pub enum Order {
     /// Run an activity.
     Start(EffectId, Vec<u8>),
-    /// Cancel it.
+    /// Cancel an activity.
     Abort(EffectId),
     /// Cancel a run that was called.
     CancelRun(Name),
-    /// Start the timer of this number.
+    /// Start the timer with this number.
     Arm(u32, Duration),
-    /// Cancel it.
+    /// Cancel the timer with this number.
     Disarm(u32),
     /// Answer an update.
     Answer(String, RunStatus),
     Refuse(String, String),
     /// Continue as a new execution with this input.
     CarryOver(Vec<u8>),
-    /// Make it known to those who search that the run has this status.
+    /// Set the run's status in the search attributes.
     Mark(RunStatus),
     /// The run has ended.
     Finish(Outcome),
 }
 
-/// Sees every step: the run after it, the step, its time.
+/// Called for every step, with the run after the step, the step, and its time.
 pub type Sink<'a> = &'a mut dyn FnMut(&RunHost, &mut Transition, Timestamp);
 
-/// How a run comes to its next execution.
+/// The state of carrying over to the next execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CarryOver {
-    /// There is no need yet.
+    /// Carrying over is not necessary yet.
     Later,
-    /// Nothing starts any more, and [`GRACE_TIMER`] ends the wait.
+    /// No effects are started any more; [`GRACE_TIMER`] ends the wait for those in flight.
     Waiting,
-    /// The wait is over.
+    /// The wait has ended.
     Now,
 }
 
@@ -134,35 +134,35 @@ pub struct Turn {
     hosted: RunHost,
     begun: RunStart,
     is_begun: bool,
-    /// Activities that were ordered and have not ended.
+    /// Activities that were started and have not ended.
     in_flight: BTreeSet<EffectId>,
-    /// The runs that those of them wait for that call workflows.
+    /// The called runs that activities wait for.
     called: BTreeMap<EffectId, Name>,
-    /// How many runs it has cancelled without an answer of Temporal. Before that it stays in its execution: what an
-    /// execution has ordered and not got is lost with it.
+    /// Number of requests to cancel runs that Temporal has not answered. The run stays in its execution until they are
+    /// answered, because unanswered requests of an execution are lost when it ends.
     cancelling: usize,
-    /// Activities to order.
+    /// Requests of the activities to start.
     requested: BTreeMap<EffectId, Request>,
     /// Timers by their number in Temporal's history.
     timers: BTreeMap<u32, TimerId>,
-    /// Those that fired in this task.
+    /// Numbers of the timers that fired in this task.
     fired: BTreeSet<u32>,
-    /// The next timer gets this number.
+    /// The number of the next timer.
     next_timer: u32,
-    /// Steps were left undone, and continue after [`YIELD`].
+    /// Whether steps remain that continue after [`YIELD`].
     cut: bool,
-    /// Whether [`YIELD`] was ordered and has not ended.
+    /// Whether [`YIELD`] was started and has not ended.
     yields: bool,
     carry_over: CarryOver,
-    /// Steps in this task that needed nothing from outside, and in this execution.
+    /// Number of steps without external input, in this task and in this execution.
     steps: u32,
     all_steps: u32,
-    /// What those who search know.
+    /// The status in the search attributes.
     marked: RunStatus,
 }
 
 impl Turn {
-    /// A run that begins an execution.
+    /// Creates a run at the beginning of an execution.
     pub fn new(id: &Name, wire: Wire, program: Arc<Program>, begun: RunStart) -> Self {
         let hosted = match &begun.from {
             StartState::CarriedOver { state, at } => {
@@ -191,22 +191,22 @@ impl Turn {
         }
     }
 
-    /// The request of an effect.
+    /// Returns the request of an effect.
     pub fn request(&self, id: EffectId) -> Option<Request> {
         let state = self.hosted.state();
         let effect = state.effects.get(&id)?;
         Some(effect.request.with_state(state.variables_of(effect.cursor)))
     }
 
-    /// How the run ended, once it has.
+    /// Returns the run's outcome if the run has ended.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.hosted.state().outcome.as_deref()
     }
 
-    /// Takes what a workflow task brings; returns what is to be ordered, in order.
+    /// Handles a workflow task. Returns the commands to Temporal, in order.
     ///
     /// # Errors
-    /// The run contradicts itself, or something cannot be encoded. The task fails and is tried again.
+    /// If the run's state is inconsistent or something cannot be encoded. Then the task fails and is retried.
     pub fn take(&mut self, mut task: Task, sink: Sink<'_>) -> Result<Vec<Order>, TemporalError> {
         let now = task.now;
         let mut orders = Vec::new();
@@ -214,7 +214,7 @@ impl Turn {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
         }
-        // What ended on its own is not cancelled any more, even if the cancellation is earlier in the task.
+        // An activity or a timer that has ended is not cancelled any more, even if the cancel is earlier in the task.
         self.fired.clear();
         for input in &task.inputs {
             match input {
@@ -227,7 +227,7 @@ impl Turn {
                 Input::Signal(..) | Input::Update(..) | Input::Cancel => {}
             }
         }
-        // Stable: what is of one kind stays in the order of the history.
+        // A stable sort: inputs of one kind remain in the order of the history.
         task.inputs.sort_by_key(Input::rank);
         for input in std::mem::take(&mut task.inputs) {
             self.input(input, now, sink, &mut orders)?;
@@ -242,7 +242,7 @@ impl Turn {
         sink: Sink<'_>,
         orders: &mut Vec<Order>,
     ) -> Result<(), TemporalError> {
-        // From here on the state is the run's own: a copy of it would only grow old.
+        // From now on the run has its own state, so the initial one is dropped.
         let nothing = StartState::Start {
             input: Value::Null,
             environment: Value::Null,
@@ -287,7 +287,7 @@ impl Turn {
                 }
             },
             Input::RunCancelled => {}
-            // It only waits for what it has cancelled.
+            // An ended run only waits until the runs that it has cancelled are cancelled.
             Input::Cancel | Input::Done(..) | Input::Fired(_) if self.is_final() => {}
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
             Input::Done(YIELD, _) => {
@@ -305,7 +305,7 @@ impl Turn {
                 };
                 let timer = self.hosted.state().timers.get(&id);
                 match timer.map(|timer| timer.due_at) {
-                    // It was armed before its due time moved, or Temporal's clocks differ.
+                    // The due time moved after the timer was armed, or the clocks of Temporal's servers differ.
                     Some(due_at) if due_at > now => self.arm(id, due_at, now, orders),
                     Some(_) => self.step(Event::TimerFired { id }, now, sink, orders)?,
                     None => {}
@@ -315,7 +315,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Why a command is refused, if it is.
+    /// Returns why a command is refused, or none if it is accepted.
     pub fn refusal(&self, command: &Command) -> Option<String> {
         if self.is_final() {
             return Some(String::from("the run has ended"));
@@ -332,7 +332,7 @@ impl Turn {
         self.hosted.status().is_final()
     }
 
-    /// Takes one event, and what follows from it alone.
+    /// Handles one event and the steps that follow only from it.
     fn step(
         &mut self,
         event: Event,
@@ -361,7 +361,7 @@ impl Turn {
         }
     }
 
-    /// Orders what a step asks for; returns whether it continues at once.
+    /// Adds commands for the effects of a step. Returns whether the run continues at once.
     fn follow(&mut self, effects: Vec<Effect>, now: Timestamp, orders: &mut Vec<Order>) -> bool {
         let mut has_continue = false;
         for effect in effects {
@@ -382,14 +382,14 @@ impl Turn {
                 }
                 Effect::Disarm { id, .. } => self.disarm(id, orders),
                 Effect::Continue => has_continue = true,
-                // The run's outcome says it, at the end of the task.
+                // The end of the task adds it from the run's outcome.
                 Effect::Finish(_) => {}
             }
         }
         has_continue
     }
 
-    /// Cancels runs that were called. The worker that waits for one does so too, but it may be gone.
+    /// Cancels called runs. The worker that waits for such a run cancels it too, but that worker may have ended.
     fn cancel_runs(&mut self, runs: impl IntoIterator<Item = Name>, orders: &mut Vec<Order>) {
         let before = orders.len();
         orders.extend(runs.into_iter().map(Order::CancelRun));
@@ -418,7 +418,7 @@ impl Turn {
         if self.fired.contains(&number) {
             return;
         }
-        // What is armed and disarmed in one task never was.
+        // If a timer is armed and disarmed in one task, Temporal receives neither command.
         let before = orders.len();
         orders.retain(|order| !matches!(order, Order::Arm(armed, _) if *armed == number));
         if orders.len() == before {
@@ -426,7 +426,7 @@ impl Turn {
         }
     }
 
-    /// The end of a task: the run has ended, carries over, or starts the requested effects.
+    /// Ends a task: the run ends, carries over, or starts the requested effects.
     fn end_task(
         &mut self,
         task: &Task,
@@ -473,10 +473,10 @@ impl Turn {
         Ok(())
     }
 
-    /// Says what status the run has when that is another one.
+    /// Updates the status in the search attributes if it has changed.
     fn mark(&mut self, orders: &mut Vec<Order>) {
         let status = match self.hosted.status() {
-            // Each change is an event, and a loop that polls does both in turns.
+            // Each update is an event, and a polling loop switches between the two states all the time.
             RunStatus::Waiting => RunStatus::Running,
             other => other,
         };
@@ -485,8 +485,8 @@ impl Turn {
         }
     }
 
-    /// Whether the run carries over now: when this execution is long and nothing is in flight. One that
-    /// always has something in flight starts nothing more for a while.
+    /// Returns true if the run carries over now: its execution is long and nothing is in flight. A run that always has
+    /// something in flight starts no more effects for a while.
     fn carries_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
         let limit = self.begun.carry_over_at;
         let is_long = task.length >= limit || self.all_steps >= STEPS_AN_EXECUTION;
@@ -532,7 +532,7 @@ impl Turn {
     }
 }
 
-/// A run that leaves this execution orders nothing more in it, except that runs that it called end.
+/// Leaves only answers and cancels of called runs: a run sends no other commands in an execution that it leaves.
 fn answers_only(orders: &mut Vec<Order>) {
     let stays = |order: &Order| {
         matches!(

@@ -1,6 +1,6 @@
-//! What goes through Temporal: the bytes of inputs, answers and commands. Each begins with a mark
-//! and a version, so that an older worker says what it lacks. Longer ones are deflated. With a key, all
-//! of them are sealed.
+//! Encodes and decodes what is sent to Temporal: inputs, answers and commands. Each payload begins with a mark and a
+//! version, so that an older worker can report which version it lacks. Large payloads are deflated. With a key, all
+//! payloads are sealed.
 
 use super::TemporalError;
 use bincode::de::Decoder;
@@ -18,41 +18,41 @@ use windlass_model::model::{Fault, Name, Request};
 use windlass_store::{ProgramSource, StateKey};
 use windlass_value::time::Timestamp;
 
-/// The version that this Windlass writes, and the only one so far.
+/// The version that this Windlass writes. There are no other versions so far.
 const VERSION: u8 = 1;
 
-/// What every payload begins with.
+/// The first byte of every payload.
 const MARK: u8 = b'W';
 
-/// What the third byte says: the rest is deflated, and is sealed.
+/// Bits of the third byte: whether the rest is deflated, and whether it is sealed.
 const DEFLATED: u8 = 1;
 const SEALED: u8 = 2;
 
 /// Payloads of at least this many bytes are deflated.
 const DEFLATED_FROM: usize = 512;
 
-/// No payload has more bytes than this once it is inflated.
+/// Maximum size of an inflated payload in bytes.
 const MAX_INFLATED: u64 = 64 << 20;
 
-/// Temporal refuses payloads from 2 MiB on. What is around a payload needs some room, too.
+/// Maximum size of a payload in bytes. Temporal refuses 2 MiB; the rest is room for the enclosing message.
 pub const MAX_PAYLOAD: usize = (2 << 20) - (64 << 10);
 
-/// What an execution begins with: of a new run, or of one that carries over.
+/// The input of an execution, either of a new run or of a run that carries over.
 #[derive(Clone, Debug, PartialEq, Encode)]
 pub struct RunStart {
-    /// What the program was compiled from. It travels along, so that any worker can run it.
+    /// The sources of the program. They are sent with each execution, so that any worker can run it.
     pub source: ProgramSource,
     /// The program's hash, which the state refers to.
     pub program: ProgramHash,
-    /// What the caller marked the run with.
+    /// The caller's labels of the run.
     pub labels: BTreeMap<String, String>,
-    /// An execution with a history of this many events carries over.
+    /// Number of events of a history at which an execution carries over.
     pub carry_over_at: u32,
     /// Whether the namespace has the search attributes of [`marks`].
     pub searchable: bool,
-    /// Where it begins.
+    /// The state in which the execution begins.
     pub from: StartState,
-    /// The saved workflows that it calls, and those that these call.
+    /// The stored workflows that the run calls, directly or through other workflows.
     pub saved: BTreeMap<Name, ProgramSource>,
 }
 
@@ -66,7 +66,7 @@ impl<C> Decode<C> for RunStart {
             searchable: Decode::decode(decoder)?,
             from: Decode::decode(decoder)?,
             saved: match Decode::decode(decoder) {
-                // An earlier build wrote it, whose runs called no workflows.
+                // Earlier versions did not write this field: their runs called no workflows.
                 Err(DecodeError::UnexpectedEnd { .. }) => BTreeMap::new(),
                 read => read?,
             },
@@ -74,19 +74,19 @@ impl<C> Decode<C> for RunStart {
     }
 }
 
-/// Where an execution begins.
+/// The state in which an execution begins.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum StartState {
-    /// At the run's beginning.
+    /// At the beginning of the run.
     Start {
         /// The run's input.
         input: Value,
-        /// What the program reads of the environment.
+        /// The environment variables that the program reads.
         environment: Value,
     },
-    /// Where another run had come to.
+    /// With the state of another run.
     Restored(Box<RunState>),
-    /// Where the execution before it had come to.
+    /// With the state at the end of the previous execution.
     CarriedOver {
         /// The run's state.
         state: Box<RunState>,
@@ -98,35 +98,35 @@ pub enum StartState {
 /// The input of an activity.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ActivityInput {
-    /// The program, whose sources the execution's first event has.
+    /// The hash of the program. Its sources are in the execution's first event.
     pub program: ProgramHash,
-    /// The request; none: it is large, and the run's state has it.
+    /// The request; none if it is large: then it is in the run's state.
     pub request: Option<Request>,
 }
 
-/// What an activity gave. A fault is the run's: for Temporal it is an answer like others.
+/// The result of an activity. A fault is the run's own: for Temporal the activity has completed.
 pub type ActivityResult = Result<Value, Fault>;
 
 /// A command to a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Command {
-    /// To stand still.
+    /// Pause the run.
     Pause,
-    /// To continue.
+    /// Resume the run.
     Resume,
-    /// To end.
+    /// Cancel the run.
     Cancel,
-    /// As earlier builds sent it.
+    /// A signal as earlier versions sent it.
     Signal {
         name: Name,
-        /// What it carries.
+        /// The data of the signal.
         payload: Value,
     },
     SendSignal(Signal),
 }
 
 impl Command {
-    /// The command that delivers an event; none of one that no one sends.
+    /// Returns the command that delivers an event, or none if no command can cause the event.
     pub fn of(event: Event) -> Option<Self> {
         match event {
             Event::PauseRequested => Some(Self::Pause),
@@ -148,9 +148,9 @@ impl Command {
     }
 }
 
-/// Reads and writes payloads. With a key all of a payload is sealed: what an action answers is known to be
-/// secure only to the run that gets it. So a reader without the key can neither continue a run nor add
-/// something to it that others can read.
+/// Reads and writes payloads. With a key, whole payloads are sealed: only the run that receives an action's answer
+/// knows which parts of it are secure. So a reader without the key can neither continue a run nor add data to it that
+/// others could read.
 #[derive(Clone, Default)]
 pub struct Wire {
     key: Option<StateKey>,
@@ -161,7 +161,7 @@ impl Wire {
         Self { key }
     }
 
-    /// The bytes of a value.
+    /// Encodes a value.
     pub fn write(&self, value: &impl Encode) -> Result<Vec<u8>, TemporalError> {
         let mut body = bincode::encode_to_vec(value, bincode::config::standard())
             .map_err(|error| TemporalError::Payload(error.to_string()))?;
@@ -189,7 +189,7 @@ impl Wire {
         Ok(of_bytes(self.write(value)?))
     }
 
-    /// A value of its bytes.
+    /// Decodes a value.
     pub fn read<T: Decode<()>>(&self, bytes: &[u8]) -> Result<T, TemporalError> {
         let bad = |why: String| TemporalError::Payload(why);
         let (kind, body) = match bytes {
@@ -226,7 +226,7 @@ impl Wire {
             .map_err(|error| bad(error.to_string()))
     }
 
-    /// A value of the first of some payloads.
+    /// Decodes a value from the first payload.
     pub fn first<T: Decode<()>>(&self, payloads: Option<&Payloads>) -> Result<T, TemporalError> {
         let first = payloads.and_then(|payloads| payloads.payloads.first());
         self.read(first.map_or(&[], |payload| payload.data.as_slice()))
@@ -242,7 +242,7 @@ pub fn of_bytes(data: Vec<u8>) -> Payload {
     }
 }
 
-/// Text that the tools of Temporal show.
+/// Creates a payload that Temporal's own tools can show.
 pub fn shown(text: &serde_json::Value) -> Payload {
     let encoding = (String::from("encoding"), b"json/plain".to_vec());
     Payload {
@@ -252,13 +252,13 @@ pub fn shown(text: &serde_json::Value) -> Payload {
     }
 }
 
-/// The search attribute that changes.
+/// Creates the search attribute for a run's status.
 fn mark(status: RunStatus) -> (String, Payload) {
     let word = serde_json::Value::from(status.as_str());
     (String::from("WindlassStatus"), shown(&word))
 }
 
-/// Search attributes of a run that has come to another status.
+/// Returns the search attributes to update when a run's status has changed.
 pub fn marked(status: RunStatus) -> SearchAttributes {
     SearchAttributes {
         indexed_fields: HashMap::from([mark(status)]),
@@ -280,19 +280,19 @@ pub fn marks(workflow: &str, labels: &BTreeMap<String, String>) -> SearchAttribu
     }
 }
 
-/// What a command answers: what the run does after it.
+/// Encodes the answer to a command: the run's status after the command.
 pub fn status(status: RunStatus) -> Payload {
     shown(&serde_json::Value::from(status.as_str()))
 }
 
-/// What a command answered.
+/// Decodes the answer to a command.
 pub fn read_status(payloads: &Payloads) -> Option<RunStatus> {
     let first = payloads.payloads.first()?;
     let word: String = serde_json::from_slice(&first.data).ok()?;
     RunStatus::parse(&word)
 }
 
-/// What a signal of Temporal's own tools carries: JSON.
+/// Decodes the JSON data of a signal from Temporal's own tools.
 pub fn signalled(payloads: &[Payload]) -> Value {
     let first = payloads
         .first()

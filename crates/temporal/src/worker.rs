@@ -1,5 +1,5 @@
-//! `windlass worker`: processes workflow tasks and activities from Temporal until it is stopped.
-//! What it keeps is a cache: another worker makes the same of the history.
+//! `windlass worker`: processes workflow tasks and activities from Temporal until it is stopped. Its memory is only a
+//! cache: another worker can compute the same from the history.
 
 use super::connection::Connection;
 use super::effect::Effects;
@@ -37,46 +37,46 @@ use windlass_model::model::{Fault, Name, Request, Status, fault_kind};
 use windlass_store::ProgramSource;
 use windlass_value::time::Timestamp;
 
-/// The version of the machine. Runs in flight stay with the version that they began with, where
-/// workers are versioned: another number is another way through the same history.
+/// The version of the machine. If workers are versioned, a run in flight stays with the version that it began with. The
+/// number must change if the machine would replay the same history differently.
 const MACHINE: &str = "1";
 
-/// The variable with another one, for tests.
+/// The environment variable with another version, for tests.
 const MACHINE_OF_TESTS: &str = "WINDLASS_TEMPORAL_MACHINE";
 
-/// An effect has no end of its own in Temporal: its action has one.
+/// Timeout of an effect in Temporal. It is never reached, because the action has a timeout of its own.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
-/// A lost effect begins again after this.
+/// Delay before a lost effect is started again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Maximum number of programs in memory that no run here needs.
+/// Maximum number of cached programs that no run in memory needs.
 const MANY_PROGRAMS: usize = 256;
 
-/// Why a run that was called is cancelled.
+/// Why a called run is cancelled.
 pub const NO_CALLER: &str = "no run waits for it any more";
 
-/// Outputs up to this are shown in Temporal's own tools.
+/// Maximum size in bytes of an output that is shown in Temporal's own tools.
 const SHOWN: usize = 16 << 10;
 
-/// How a worker works.
+/// The options of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// A worker that is not heard of for so long is lost, and its effects begin again elsewhere.
+    /// If a worker sends no heartbeat for this time, it counts as lost, and its effects begin again elsewhere.
     pub heartbeat: Duration,
-    /// How long a run that a worker has in memory waits for it before another one takes it over.
+    /// How long a run waits for the worker that has it in memory before another worker continues it.
     pub sticky: Duration,
     /// Maximum number of concurrent effects.
     pub effects: usize,
     /// Maximum number of runs in memory.
     pub runs: usize,
-    /// The deployment, when workers are versioned.
+    /// The name of the deployment, if workers are versioned.
     pub deployment: Option<String>,
-    /// How long effects in flight may take to end when the worker leaves.
+    /// How long effects in flight may continue when the worker stops.
     pub grace: Duration,
 }
 
-/// What the parts of a worker share.
+/// State that is shared by the parts of a worker.
 pub struct Shared {
     pub connection: Connection,
     pub wire: Wire,
@@ -89,10 +89,10 @@ pub struct Shared {
 /// A run in this worker's memory.
 struct HostedRun {
     turn: Turn,
-    /// Temporal's numbers of the activities in flight.
+    /// The activities in flight, by their numbers in Temporal.
     activities: BTreeMap<u32, EffectId>,
     next: u32,
-    /// How many runs it has cancelled.
+    /// Number of runs that this run has cancelled.
     cancelled: u32,
 }
 
@@ -112,7 +112,7 @@ impl HostedRun {
 }
 
 impl Shared {
-    /// A program, compiled once.
+    /// Returns a compiled program from the cache, or compiles it.
     pub fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, TemporalError> {
         if let Some(loaded) = self.loaded(hash) {
             return Ok(loaded);
@@ -127,20 +127,20 @@ impl Shared {
         Ok(loaded)
     }
 
-    /// A program that was compiled here before.
+    /// Returns a compiled program from the cache.
     pub fn loaded(&self, hash: ProgramHash) -> Option<Loaded> {
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         programs.get(&hash).cloned()
     }
 
-    /// The request of an effect, when its run is in memory here.
+    /// Returns the request of an effect if the effect's run is in memory.
     pub fn request(&self, execution: &str, id: EffectId) -> Option<Request> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.get(execution)?.turn.request(id)
     }
 }
 
-/// A worker that is connected.
+/// A connected worker.
 pub struct Worker {
     shared: Arc<Shared>,
     core: Arc<temporalio_sdk_core::Worker>,
@@ -150,7 +150,7 @@ impl Worker {
     /// Connects a worker.
     ///
     /// # Errors
-    /// Temporal was not reached, or refuses it.
+    /// If Temporal was not reached or refuses the worker.
     pub async fn connect(
         target: super::Target,
         loader: Arc<dyn Loader>,
@@ -219,10 +219,10 @@ impl Worker {
         })
     }
 
-    /// Works until `stop` is done; then effects in flight have their grace.
+    /// Processes tasks until `stop` is ready. After that, effects in flight may continue for the grace time.
     ///
     /// # Errors
-    /// Temporal refuses the worker's work for good.
+    /// If Temporal permanently refuses the worker's requests.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), TemporalError> {
         let mut halves = JoinSet::new();
         let (shared, core) = (Arc::clone(&self.shared), Arc::clone(&self.core));
@@ -249,7 +249,7 @@ fn flat(
     ended.unwrap_or_else(|error| Err(TemporalError::Worker(error.to_string())))
 }
 
-/// Takes workflow tasks.
+/// Processes workflow tasks.
 async fn host(
     shared: Arc<Shared>,
     core: Arc<temporalio_sdk_core::Worker>,
@@ -317,7 +317,7 @@ impl Shared {
                 }
                 Job::FireTimer(fired) => Some(Input::Fired(fired.seq)),
                 Job::CancelWorkflow(_) => Some(Input::Cancel),
-                // Also when it had ended or never began.
+                // Also if the other run had ended or never began.
                 Job::ResolveRequestCancelExternalWorkflow(_) => Some(Input::RunCancelled),
                 Job::SignalWorkflow(signal) => Some(Input::Signal(
                     Name::from(signal.signal_name),
@@ -331,7 +331,7 @@ impl Shared {
                         (Some(id), Some(status)) => {
                             self.answer(status)?.map(|answer| Input::Done(id, answer))
                         }
-                        // It was cancelled before.
+                        // The activity was cancelled before.
                         _ => None,
                     }
                 }
@@ -355,7 +355,7 @@ impl Shared {
                     orders.push(refuse(update.protocol_instance_id, &why));
                     None
                 }
-                // Nothing that a run orders has them.
+                // Windlass sends no command that causes any other job.
                 _ => None,
             };
             task.inputs.extend(input);
@@ -386,7 +386,7 @@ impl Shared {
         })
     }
 
-    /// What an activity gave; none when it was cancelled.
+    /// Decodes the result of an activity; none if the activity was cancelled.
     fn answer(&self, status: Resolved) -> Result<Option<wire::ActivityResult>, TemporalError> {
         Ok(match status {
             Resolved::Completed(success) => {
@@ -459,7 +459,7 @@ impl Shared {
                 initial_interval: AGAIN.try_into().ok(),
                 backoff_coefficient: 1.0,
                 maximum_interval: AGAIN.try_into().ok(),
-                // Without an end.
+                // Unlimited attempts.
                 maximum_attempts: 0,
                 non_retryable_error_types: Vec::new(),
             }),
@@ -474,7 +474,7 @@ impl Shared {
             workflow_execution: Some(NamespacedWorkflowExecution {
                 namespace: self.connection.target.namespace.clone(),
                 workflow_id: run.to_owned(),
-                // The last one.
+                // The last execution.
                 run_id: String::new(),
             }),
             reason: NO_CALLER.to_owned(),
@@ -485,7 +485,7 @@ impl Shared {
     fn carry_over(&self, next: Vec<u8>) -> Ordered {
         let versioned = self.options.deployment.is_some();
         let behavior = match versioned {
-            // Here a new version takes it over.
+            // In the next execution, a new version of the machine may continue the run.
             true => ContinueAsNewVersioningBehavior::AutoUpgrade,
             false => ContinueAsNewVersioningBehavior::Unspecified,
         };
@@ -499,7 +499,7 @@ impl Shared {
     }
 }
 
-/// An activity that Temporal gave up.
+/// Creates the fault for an activity that Temporal has given up.
 pub fn lost(why: &str) -> Fault {
     Fault {
         kind: Name::from(fault_kind::CONNECTION),
@@ -534,7 +534,7 @@ fn no_query(query_id: String) -> Ordered {
     .into()
 }
 
-/// The end of a run, as Temporal's own tools show it.
+/// Creates the command that ends a run, as Temporal's own tools show it.
 fn finish(outcome: &Outcome) -> Ordered {
     match outcome.status {
         Status::Cancelled => commands::CancelWorkflowExecution { details: None }.into(),
@@ -564,7 +564,7 @@ fn finish(outcome: &Outcome) -> Ordered {
     }
 }
 
-/// A run's output, unless it is long or secure.
+/// Returns a run's output for Temporal's tools, unless it is long or secure.
 fn shown(outcome: &Outcome) -> Option<Payload> {
     let text = match outcome.output.has_secure() {
         true => None,
@@ -574,7 +574,7 @@ fn shown(outcome: &Outcome) -> Option<Payload> {
     Some(wire::shown(&serde_json::from_str(&text).ok()?))
 }
 
-/// A time of Temporal's.
+/// Converts Temporal's time.
 pub fn time(seconds: i64, nanos: i32) -> Timestamp {
     let millis = i64::from(nanos) / 1_000_000;
     Timestamp(seconds.saturating_mul(1_000).saturating_add(millis))
