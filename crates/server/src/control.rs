@@ -1,9 +1,8 @@
-//! The control socket: `control.sock` in the state directory, mode 0600. The process that owns a
-//! store serves the HTTP API there; every other command asks it instead of opening the store.
+//! The control socket: `control.sock` in the state directory, mode 0600. The process that owns a store serves the HTTP
+//! API there. Every other command sends requests to this socket instead of opening the store.
 //!
-//! The socket is made only by the process that has the store's lock. So whatever lies at its path
-//! when an owner starts was left by a crash and is replaced, and a client that finds no listener
-//! opens the store itself.
+//! Only the process that has the store's lock creates the socket. So a file that exists at the path when an owner
+//! starts was left by a crash, and is replaced. A client that finds no listener opens the store itself.
 
 use super::http::{App, Phase, Settings, serve_socket};
 use crate::api::{SOCKET_NAME, StateDirectory};
@@ -25,20 +24,19 @@ const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// The listening socket of a store's owner.
 pub struct ControlSocket {
     path: PathBuf,
-    /// The socket as a file: another one in its place is another owner's.
+    /// The socket's inode. If the file at the path has another one, it belongs to another owner.
     inode: u64,
     serving: JoinHandle<()>,
-    /// The phase of a process that ends with its own runs. A server has it itself.
+    /// The phase of a process that ends with its own runs; none for a server, which sets the phase itself.
     phase: Option<watch::Sender<Phase>>,
 }
 
 impl ControlSocket {
-    /// Listens in a state directory, for a process that leaves with its own runs. Only for the
-    /// process that has the store open: what lies at the socket's path was left by a crash, and is
-    /// replaced.
+    /// Listens in a state directory, for a process that ends with its own runs. Only the process that has the store
+    /// open may call this: a file at the socket's path was left by a crash and is replaced.
     ///
     /// # Errors
-    /// When the directory takes no socket, or none of its length.
+    /// If no socket can be created in the directory, or its path is too long for a socket.
     pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
         let (phase, watched) = watch::channel(Phase::Ready);
         let audit = AuditLog::open(state);
@@ -48,7 +46,7 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// The same for a server, which runs until it receives a request to stop.
+    /// Does the same for a server, which runs until it receives a request to stop.
     #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
     pub(super) fn of(state: &Path, app: Arc<App>) -> io::Result<Self> {
         let directory = StateDirectory::open(state)?;
@@ -65,14 +63,14 @@ impl ControlSocket {
         })
     }
 
-    /// Takes no more clients, and returns when those that it has are answered or had their time. Call it before the
-    /// store is released: afterwards the path may be another owner's.
+    /// Accepts no more clients, and waits until the requests in progress are answered or timed out. Must be called
+    /// before the store is released: afterwards, the file at the path may belong to another owner.
     pub async fn close(mut self) {
         let own = fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode);
         if own {
             let _ = fs::remove_file(&self.path);
         }
-        // A client without an answer would repeat a command that was carried out.
+        // A client that receives no answer would repeat a command that was executed.
         if let Some(phase) = &self.phase {
             phase.send_replace(Phase::Draining);
         }
@@ -83,7 +81,7 @@ impl ControlSocket {
     }
 }
 
-/// A listener at its final path, which no other user could reach before its mode was set.
+/// Creates a listener at its final path. No other user can connect before the socket's mode is set.
 fn bind(directory: &StateDirectory) -> io::Result<StdListener> {
     let private = directory.file("control.new");
     let _ = fs::remove_dir_all(&private);

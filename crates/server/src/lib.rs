@@ -1,7 +1,7 @@
-//! How other processes reach an engine: one HTTP API, over TCP and over the control socket, and what
-//! `windlass serve` does around it; and a [`client`] of that.
+//! How other processes reach an engine: one HTTP API, over TCP and over the control socket, the other tasks of
+//! `windlass serve`, and a [`client`] of the API.
 //!
-//! It uses the engine and nothing behind it, and does not know how a run moves.
+//! This crate uses only the engine's API, and does not depend on how a run progresses.
 //!
 //! The most important types: [`Options`], [`ServeError`], [`ControlSocket`], [`api::Problem`], [`client::ClientError`].
 //!

@@ -1,6 +1,5 @@
-//! What `windlass serve` does: listens, recovers what a crash or a stop left, notifies the service
-//! manager, runs until it receives a request to stop, and exits in time. Signals and arguments are
-//! the command line's matter.
+//! What `windlass serve` does: listens, recovers runs after a crash or a stop, notifies the service manager, runs until
+//! it receives a request to stop, and ends within the grace period. The command line handles signals and arguments.
 
 use super::control::ControlSocket;
 use super::http::{App, Console, FurtherRoutes, Phase, Sessions, Settings, Tokens, serve_tcp};
@@ -24,57 +23,57 @@ use windlass_engine::{
     AuditLog, Engine, EngineError, PruneFilter, SeenFiles, WatchingWorkflows, is_full, now,
 };
 
-/// How often it is looked whether there is room on the disk.
+/// Interval of the checks whether the disk has enough space.
 const ROOM: Duration = Duration::from_secs(1);
 
 /// The part of the grace period that is reserved for commits and answers when effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// Between two looks into folders. A file that did not change meanwhile is complete.
+/// Interval of the checks for new files in folders. A file that did not change between two checks is complete.
 const FOLDERS: Duration = Duration::from_secs(1);
 
-/// Schedules are checked at least this often, because the clock may be set.
+/// Maximum interval between two checks of schedules, because the clock may be set.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Interval between checks for changed runs when no client asks.
+/// Interval of the checks for changed runs when no client requests the list.
 const FOLLOW: Duration = Duration::from_secs(30);
 
-/// The time between two checks of the token file.
+/// Interval of the checks whether the token file has changed.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
 
-/// The time between two prunings.
+/// Interval between two prunings.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
-/// How a server serves.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 takes a free one.
+    /// The address to listen at; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The tokens that it accepts; without any, every client may do everything.
+    /// The accepted tokens. Without tokens, every client has all rights.
     pub tokens: Tokens,
-    /// The file of these tokens: its path, and the text that was read. It is read again when it changes.
+    /// The file of these tokens: its path and its text. The file is read again when it changes.
     pub token_file: Option<(PathBuf, String)>,
     /// What the console at `/ui/` may do.
     pub console: Console,
     /// The certificate and key for TLS; none: plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
+    /// Whether other machines may reach the server without TLS, because a proxy handles TLS.
     pub allow_plain: bool,
-    /// Host names it has, besides `localhost` and addresses.
+    /// Accepted host names, in addition to `localhost` and addresses.
     pub hosts: Vec<String>,
-    /// Origins whose pages may ask, besides its own.
+    /// Origins whose pages may send requests, in addition to the server's own.
     pub origins: Vec<String>,
-    /// The most connections at a time.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// A request head or body that takes longer ends its connection.
+    /// Timeout for receiving the head or the body of a request.
     pub idle_timeout: Duration,
-    /// The address under which others reach the server; none: the one that it listens at.
+    /// The address under which clients reach the server; none: the address that it listens at.
     pub public_url: Option<String>,
     /// Routes of another protocol at the same address.
     pub further: Option<FurtherRoutes>,
-    /// It leaves within this time.
+    /// Maximum time between a request to stop and the end of the server.
     pub grace: Duration,
-    /// Which runs are forgotten while it serves.
+    /// The runs that are pruned while the server runs.
     pub prune: Option<PruneFilter>,
 }
 
@@ -83,57 +82,57 @@ pub struct Options {
 pub struct TlsFiles {
     /// The certificate chain.
     pub cert: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
 }
 
 /// Why a server did not serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It would be reached from elsewhere without what protects it.
+    /// Other machines could reach the server without the necessary protection.
     #[error("{listen} can be reached from other machines: {missing}")]
     Exposed {
         /// The requested address.
         listen: SocketAddr,
-        /// The protection that it lacks, and the option for it.
+        /// The missing protection, and the option for it.
         missing: &'static str,
     },
-    /// The public address is not one of a server.
+    /// The public address is not a valid server address.
     #[error("--public-url `{0}` is not an address such as https://loops.example.com")]
     PublicUrl(String),
-    /// A certificate or key that cannot be used.
+    /// A certificate or key cannot be used.
     #[error("{} cannot be used: {reason}", path.display())]
     Tls {
         /// The file.
         path: PathBuf,
-        /// In words, without the path.
+        /// A description without the path.
         reason: String,
     },
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("cannot listen at {listen}: {error}")]
     Listen {
         /// The requested address.
         listen: SocketAddr,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// The control socket cannot be made.
+    /// The control socket cannot be created.
     #[error("other commands cannot ask this server: {0}")]
     Control(#[source] io::Error),
     /// The API ended unexpectedly.
     #[error("the API stopped: {0}")]
     Api(String),
-    /// The engine or its store.
+    /// An error of the engine or its store.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// Serves the store in `state` until `stop` returns. When `stop` returns a second time, the grace is
-/// over at once. `ready` is called with the address once the earlier runs are recovered.
+/// Serves the store in `state` until `stop` returns. When `stop` returns a second time, the grace period ends at once.
+/// `ready` is called with the address after earlier runs were recovered.
 ///
 /// # Errors
-/// [`ServeError`]; the engine has been stopped then as well.
+/// [`ServeError`]. The engine is stopped in this case, too.
 pub async fn serve(
     state: &Path,
     engine: Arc<Engine>,
@@ -164,7 +163,7 @@ async fn run(
     let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
-    // No client reaches the address of every interface.
+    // An unspecified address is not usable for clients.
     let own_url = (!listen_at.ip().is_unspecified()).then_some(url.as_str());
     if let Some(public_url) = options.public_url.as_deref().or(own_url) {
         engine.callbacks().set_server(public_url);
@@ -257,14 +256,14 @@ async fn run(
     .await;
     notify(NotifyState::Stopping);
     phase.send_replace(Phase::Stopping);
-    // Without a store no result can be stored.
+    // Without a store, no result can be stored, so effects need no time to end.
     let grace = match &outcome {
         Err(ServeError::Engine(_)) => FLUSH_TIME.min(options.grace),
         _ => options.grace,
     };
     let effects = grace.saturating_sub(FLUSH_TIME.min(grace / 2));
     let draining = async {
-        // Effects that have not ended by then are cut. Recovery repeats them with the same keys.
+        // Effects that have not ended by then are aborted. Recovery repeats them with the same keys.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
         phase.send_replace(Phase::Draining);
         if !api.is_finished() {
@@ -337,7 +336,7 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Where a browser of this machine finds the console. With TLS, a certificate is for a name.
+/// Returns the console's URL for a browser on this machine. With TLS, the host must be a name in the certificate.
 fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
     if let (Some(host), "https") = (hosts.first(), scheme) {
         return format!("{scheme}://{host}:{}/ui/", at.port());
@@ -357,7 +356,7 @@ fn notify(state: NotifyState<'_>) {
     }
 }
 
-/// Starts the runs that schedules ask for.
+/// Starts the runs that schedules request.
 async fn fire(engine: Arc<Engine>) {
     let mut changes = engine.workflow_changes();
     loop {
@@ -371,7 +370,7 @@ async fn fire(engine: Arc<Engine>) {
         let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // The sender is the engine's own.
+            // The sender lives as long as the engine, so this cannot fail.
             _ = changes.changed() => {}
         }
     }
@@ -401,19 +400,19 @@ async fn watch_folders(engine: Arc<Engine>) {
     }
 }
 
-/// Reads the heads of all runs, and then those that changed, before anybody asks for a list.
+/// Reads the headers of all runs in the background, and later those that changed, so that the first list is fast.
 async fn follow_runs(engine: Arc<Engine>) {
     loop {
         let runs = engine.inspector().clone();
-        // An error is reported to the clients that ask for the list.
+        // A client that requests the list receives the error.
         let _ = tokio::task::spawn_blocking(move || runs.run_index(|_| ())).await;
         tokio::time::sleep(FOLLOW).await;
     }
 }
 
-/// Reads the tokens again when their file changes. While the file has mistakes, the former tokens stay.
+/// Reads the tokens again when their file changes. If the file has mistakes, the former tokens remain valid.
 async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
-    // A pipe can be read once.
+    // A pipe can be read only once.
     if !path.is_file() {
         return;
     }
@@ -438,7 +437,7 @@ async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
     }
 }
 
-/// Forgets old runs, now and every [`PRUNE_EVERY`].
+/// Prunes old runs, now and every [`PRUNE_EVERY`].
 async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     loop {
@@ -453,7 +452,7 @@ async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
     }
 }
 
-/// Keeps the watchdog of the service manager quiet for as long as the driver moves.
+/// Notifies the watchdog of the service manager for as long as the driver answers.
 async fn watchdog(engine: Arc<Engine>) {
     let Some(every) = sd_notify::watchdog_enabled() else {
         return;
@@ -461,7 +460,7 @@ async fn watchdog(engine: Arc<Engine>) {
     let mut tick = tokio::time::interval(every / 3);
     loop {
         tick.tick().await;
-        // A driver that hangs does not answer, and the service manager starts the server again.
+        // If the driver hangs, it does not answer, and the service manager restarts the server.
         engine.in_flight().await;
         notify(NotifyState::Watchdog);
     }

@@ -1,5 +1,5 @@
-//! What a server and its clients say to each other: requests, problems, and where the control socket
-//! is. Answers are the reports of the engine.
+//! The data that servers and clients exchange: requests, problems, and the path of the control socket. Answers are the
+//! reports of the engine.
 
 mod problem;
 mod socket;
@@ -55,23 +55,23 @@ pub struct StartRun {
     pub local: Option<LocalStart>,
 }
 
-/// What only a process of the operator's may say of a run that it starts.
+/// Options of a start that only the operator's processes may set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalStart {
-    /// The cap on the count of loops.
+    /// Maximum count of loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_count: Option<u64>,
-    /// The cap on the timeout of loops, in milliseconds.
+    /// Maximum timeout of loops, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_timeout_ms: Option<u64>,
-    /// Handlers besides those of the workflow and of the server.
+    /// Handlers in addition to those of the workflow and of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// What relative paths of its actions are from.
+    /// The folder of the relative paths in the workflow's actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Whether the workflow is untrusted: it has the rights of one that arrives over TCP.
+    /// Whether the workflow is untrusted: it has the rights of a workflow that is received over TCP.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guest: bool,
 }
@@ -134,7 +134,7 @@ pub struct StateValue {
 }
 
 impl StateValue {
-    /// The condition of the write, unless it has two.
+    /// Returns the condition of the write; none if the request has two conditions.
     #[must_use]
     pub fn condition(&self) -> Option<StateCondition> {
         match (self.if_version, &self.expect) {
@@ -259,7 +259,7 @@ pub struct BeginSession {
 pub struct Ticket {
     /// The ticket.
     pub ticket: String,
-    /// Where the console is, with the ticket.
+    /// The console's URL with the ticket.
     pub url: String,
 }
 
@@ -282,7 +282,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// The signal as its sender sends it.
+    /// Converts to the engine's signal, with its sender.
     #[must_use]
     pub fn sent_by(self, sender: &str) -> windlass_engine::Signal {
         windlass_engine::Signal {
@@ -334,7 +334,7 @@ pub struct PruneRuns {
     pub dry_run: bool,
 }
 
-/// Where a copy of the store is put. Over the control socket only.
+/// The target of a backup. Over the control socket only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackupTo {
@@ -349,6 +349,6 @@ pub struct Owner {
     pub version: String,
     /// Its process id.
     pub pid: u32,
-    /// Whether it stays until it is stopped, rather than until its own runs have ended.
+    /// Whether the process runs until it is stopped. Otherwise, it ends with its own runs.
     pub serves: bool,
 }

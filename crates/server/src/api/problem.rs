@@ -8,7 +8,7 @@ use windlass_engine::{EngineError, ErrorCode, LoadError};
 /// The media type of a problem.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// What a `type` begins with.
+/// The prefix of every `type`.
 const PREFIX: &str = "urn:windlass:";
 
 /// Problem details (RFC 9457).
@@ -35,7 +35,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// Creates a problem with this code.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("{}{}", PREFIX, code.word()),
@@ -48,7 +48,7 @@ impl Problem {
         }
     }
 
-    /// Its kind; of a word that this version does not know, what its status says.
+    /// Returns the problem's code. If this version does not know the type, the code depends on the status.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         let word = self.kind.strip_prefix(PREFIX);

@@ -1,5 +1,5 @@
-//! Where the control socket is. A socket's path may have about 107 bytes; one in a deeper directory is
-//! reached through the directory's descriptor.
+//! The path of the control socket. A socket's path may have about 107 bytes; a socket with a longer path is addressed
+//! through the directory's file descriptor.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 /// The socket's name in the state directory.
 pub const NAME: &str = "control.sock";
 
-/// What a socket's path may have on every system: BSD's 104 bytes with the null.
+/// Maximum length of a socket's path on every system: BSD's 104 bytes including the null byte.
 const MAX_PATH: usize = 103;
 
-/// A directory whose sockets can be named.
+/// A state directory in which sockets can be addressed.
 pub struct StateDirectory {
     path: PathBuf,
-    /// It stays open: the descriptor is part of long addresses.
+    /// The open directory, if sockets are addressed through its file descriptor.
     open: Option<File>,
 }
 
 impl StateDirectory {
-    /// A directory that exists.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// When it cannot be opened, where its path is long.
+    /// If the path is long and the directory cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         let long = path.as_os_str().len() + "/control.new/s".len() > MAX_PATH;
         let open = if long { Some(File::open(path)?) } else { None };
@@ -33,16 +33,16 @@ impl StateDirectory {
         })
     }
 
-    /// The file's path for everything but sockets.
+    /// Returns a file's path for everything except connecting or binding sockets.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// An address for a socket in this directory, short enough, for as long as this is open.
+    /// Returns a short address of a socket in this directory. The address is valid while this value lives.
     ///
     /// # Errors
-    /// When its path is too long, and there is no `/proc`.
+    /// If the path is too long and the system has no `/proc`.
     pub fn socket(&self, name: &str) -> Result<PathBuf> {
         let Some(open) = &self.open else {
             return Ok(self.path.join(name));

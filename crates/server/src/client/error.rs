@@ -1,31 +1,31 @@
-//! Why a client got no answer.
+//! The errors of a client.
 
 use crate::api::Problem;
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use windlass_engine::ErrorCode;
 
-/// Why a client got no answer.
+/// Why a client received no answer, or a refusal.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It went away before it answered: it may or may not have carried out the request.
+    /// The process ended before it answered. It may or may not have executed the request.
     #[error("the process that owns the store went away")]
     Lost,
-    /// It listens, but says nothing.
+    /// The process listens, but does not answer.
     #[error("the process that owns the store does not answer; is it stopped?")]
     Silent,
-    /// It does not do it.
+    /// The process refuses the request.
     #[error("{message}")]
     Refused {
-        /// What kind of reason.
+        /// The kind of the refusal.
         code: ErrorCode,
-        /// In words, as the other process says it.
+        /// The description from the other process.
         message: String,
     },
-    /// It is of a version that speaks differently.
+    /// The other process has a version with a different API.
     #[error("the other process says what this version does not understand: {0}")]
     Foreign(String),
-    /// A server elsewhere does not answer.
+    /// A server at a URL does not answer.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// The socket cannot be used.
@@ -34,7 +34,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Its kind, where the other process reported one.
+    /// Returns the code of a refusal; none for other errors.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -43,13 +43,13 @@ impl ClientError {
         }
     }
 
-    /// Whether to ask another process: the owner has gone, or is about to.
+    /// Returns true if the owner has ended or is about to end, so that another process may own the store.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Lost) || self.code() == Some(ErrorCode::Unavailable)
     }
 
-    /// Why nothing came over the control socket.
+    /// Converts an error of the control socket.
     pub(super) fn of_socket(error: &reqwest::Error) -> Self {
         let mut source: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(inner) = source {
@@ -70,13 +70,13 @@ impl ClientError {
     }
 }
 
-/// With the places of all mistakes of a workflow.
+/// Includes the positions of all mistakes of a workflow.
 impl From<Problem> for ClientError {
     fn from(problem: Problem) -> Self {
         let code = problem.code();
         let Problem { title, detail, .. } = &problem;
         let mut message = match code {
-            // Their details say what to do, and the title what it is about.
+            // The details of these problems say what to do, and the title says what it is about.
             ErrorCode::Unauthorized
             | ErrorCode::Forbidden
             | ErrorCode::LocalOnly
@@ -102,7 +102,7 @@ impl From<Problem> for ClientError {
     }
 }
 
-/// An error and what it came from.
+/// Returns the messages of an error and its sources.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! A client of the HTTP API: of a server at a URL, or of the process of this machine that owns a
-//! store, over its control socket.
+//! A client of the HTTP API: of a server at a URL, or over the control socket of the process that owns a store on this
+//! machine.
 
 mod error;
 mod notices;
@@ -34,49 +34,49 @@ use windlass_engine::{
     format_duration,
 };
 
-/// How long a connection to a server may take to come about.
+/// Timeout for connecting to a server.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How long an answer of a server may take; a stream of events is as long as it is.
+/// Timeout for a server's answer, except for streams of events.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
 
-/// An owner that is alive says who it is in this time, whatever else it does.
+/// Timeout for the first answer of an owner. An owner that is alive answers in time, even if it is busy.
 const PING_TIME: Duration = Duration::from_secs(5);
 
-/// Maximum number of runs, and of rows, in one request to a server. An owner returns all of them.
+/// Maximum number of runs, and of rows, in one request to a server. An owner has no maximum.
 const PAGE: usize = 1_000;
 const MAX_ROWS: usize = 10_000;
 const ALL: usize = u32::MAX as usize;
 
-/// What a name in a path is made of.
+/// The characters to escape when a name is a part of a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// A client of another process that answers about runs.
+/// A client of another process that manages runs.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
-    /// The owner of a store on this machine; none of a server.
+    /// The owner of a store on this machine; none for a server at a URL.
     owner: Option<Arc<LocalOwner>>,
 }
 
 struct LocalOwner {
     owner: Owner,
-    /// The address of the socket may need it.
+    /// Open for as long as the socket's address is used.
     _directory: StateDirectory,
 }
 
 impl Client {
-    /// A server at a URL, with the token that it wants. Nothing is sent yet.
+    /// Creates a client of a server at a URL, with an access token. Nothing is sent yet.
     ///
     /// # Errors
-    /// When the URL is none of http or https, or when the token would go to another machine as plain
-    /// text and that was not allowed.
+    /// If the URL is not an http or https URL, or if the token would be sent to another machine in plain text and
+    /// `allow_plain` is false.
     pub fn at(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
         let parsed =
             Url::parse(url).map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
@@ -101,12 +101,12 @@ impl Client {
         })
     }
 
-    /// The owner of the store in a directory; none when it has no owner, even if a crash left a
-    /// socket.
+    /// Connects to the owner of the store in a directory. Returns `None` if the store has no owner, even if a crash
+    /// left a socket.
     ///
     /// # Errors
-    /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] when it is
-    /// another user's.
+    /// [`ClientError::Silent`], [`ClientError::Foreign`], and [`ClientError::Socket`] if the socket belongs to another
+    /// user.
     pub async fn on(state: &Path) -> Result<Option<Self>, ClientError> {
         let Ok(directory) = StateDirectory::open(state) else {
             return Ok(None);
@@ -114,7 +114,7 @@ impl Client {
         let Ok(address) = directory.socket(SOCKET_NAME) else {
             return Ok(None);
         };
-        // No certificate is needed, and reading those of the system takes time.
+        // No certificates are needed, and reading those of the system would take time.
         let builder = builder().no_proxy().tls_built_in_root_certs(false);
         let http = builder.unix_socket(address).build();
         let mut client = Self {
@@ -128,7 +128,7 @@ impl Client {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 return match ClientError::of_socket(&error) {
-                    // No process listens, or it ended during the connection.
+                    // No process listens, or it ended while the client connected.
                     ClientError::Lost => Ok(None),
                     error => Err(error),
                 };
@@ -143,19 +143,19 @@ impl Client {
         Ok(Some(client))
     }
 
-    /// The URL of a server.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.base
     }
 
-    /// The process that owns the store; none of a server at a URL.
+    /// Returns the process that owns the store; none for a server at a URL.
     #[must_use]
     pub fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref().map(|local| &local.owner)
     }
 
-    /// Whether a server accepts work; this needs no token.
+    /// Checks whether a server accepts work. This needs no token.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::GET, "/readyz"));
         self.send(request).await.map(drop)
@@ -212,17 +212,17 @@ impl Client {
         }
     }
 
-    /// Why a run is where it is.
+    /// Returns the status of a run.
     pub async fn status(&self, run: &str) -> Result<StatusReport, ClientError> {
         self.get(&of_run(run, "")?, &()).await
     }
 
-    /// A run in one document.
+    /// Returns a run in one document.
     pub async fn export(&self, run: &str) -> Result<ExportReport, ClientError> {
         self.get(&of_run(run, "/export")?, &()).await
     }
 
-    /// What a run did.
+    /// Returns the history of a run.
     pub async fn history(
         &self,
         run: &str,
@@ -239,7 +239,7 @@ impl Client {
         self.get(&of_run(run, "/history")?, &query).await
     }
 
-    /// The checkpoint of one run, or of all of them.
+    /// Returns the checkpoint of one run, or of all runs.
     pub async fn dump(&self, filter: &DumpFilter) -> Result<DumpReport, ClientError> {
         let last = filter.iterations.unwrap_or(self.at_most(MAX_ROWS));
         let iterations = ("iterations", last.to_string());
@@ -262,8 +262,8 @@ impl Client {
         Ok(report)
     }
 
-    /// Starts a run; returns its id. When it is answered, the run's first step is durable. The folder
-    /// is not sent to a server.
+    /// Starts a run and returns its id. The run's first step is durable when this returns. The folder is not sent to a
+    /// server at a URL.
     pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
         let mut start = start.clone();
         if self.owner.is_none()
@@ -282,7 +282,7 @@ impl Client {
         Ok(run.run)
     }
 
-    /// Pauses a run; returns its status after that, as the functions below do.
+    /// Pauses a run; returns its new status, as the functions below do.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/pause").await
     }
@@ -292,12 +292,12 @@ impl Client {
         self.command(run, "/resume").await
     }
 
-    /// Ends a run as cancelled.
+    /// Cancels a run.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/cancel").await
     }
 
-    /// Does one thing to many runs.
+    /// Sends one command to many runs.
     pub async fn bulk(&self, verb: BulkVerb, runs: &[String]) -> Result<BulkReport, ClientError> {
         let mut report = BulkReport::default();
         for runs in runs.chunks(PAGE) {
@@ -322,7 +322,7 @@ impl Client {
         Ok(state.status)
     }
 
-    /// Resumes every run that has not ended, with `paused` also the paused ones; returns their ids.
+    /// Resumes every run that has not ended; paused runs only if `paused` is true. Returns their ids.
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
         let request = self.timed(self.request(Method::POST, &path));
@@ -330,7 +330,7 @@ impl Client {
         Ok(resumed.runs)
     }
 
-    /// Forgets runs that have ended.
+    /// Prunes runs that have ended.
     pub async fn prune(&self, filter: &PruneFilter) -> Result<Pruned, ClientError> {
         let age = filter.older_than_ms.map(Duration::from_millis);
         let request = PruneRuns {
@@ -344,13 +344,13 @@ impl Client {
         self.post("/v1/prune", &request).await
     }
 
-    /// Has the owner copy its store into a directory, an absolute path.
+    /// Requests the owner to copy its store into a directory, which must be an absolute path.
     pub async fn backup(&self, dir: &Path) -> Result<BackedUp, ClientError> {
         let dir = dir.display().to_string();
         self.post("/v1/backup", &BackupTo { dir }).await
     }
 
-    /// The stored workflows.
+    /// Returns the stored workflows.
     pub async fn workflows(&self) -> Result<Vec<WorkflowSummary>, ClientError> {
         let mut workflows = Vec::new();
         let mut after: Option<String> = None;
@@ -366,7 +366,7 @@ impl Client {
         }
     }
 
-    /// A stored workflow, in its current or another version.
+    /// Returns a stored workflow, in its current or another version.
     pub async fn workflow(
         &self,
         name: &str,
@@ -379,17 +379,17 @@ impl Client {
         self.get(&of_workflow(name, "")?, &query).await
     }
 
-    /// The versions of a stored workflow.
+    /// Returns the versions of a stored workflow.
     pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
         self.get(&of_workflow(name, "/versions")?, &()).await
     }
 
-    /// When its runs start automatically.
+    /// Returns when a workflow's runs start automatically.
     pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
         self.get(&of_workflow(name, "/schedule")?, &()).await
     }
 
-    /// The times of its schedule in a range of the past.
+    /// Returns the times of a workflow's schedule in a range of the past.
     pub async fn scheduled_times(
         &self,
         name: &str,
@@ -403,18 +403,18 @@ impl Client {
         Ok(found.times)
     }
 
-    /// Pauses its schedule.
+    /// Pauses a workflow's schedule.
     pub async fn pause_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
         self.post(&of_workflow(name, "/schedule/pause")?, &()).await
     }
 
-    /// Resumes its schedule.
+    /// Resumes a workflow's schedule.
     pub async fn resume_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
         self.post(&of_workflow(name, "/schedule/resume")?, &())
             .await
     }
 
-    /// Stores a workflow under a name; returns the workflow, and whether the name existed before.
+    /// Stores a workflow under a name. Also returns whether the name existed before.
     pub async fn put_workflow(
         &self,
         name: &str,
@@ -439,7 +439,7 @@ impl Client {
         self.send(request).await.map(drop)
     }
 
-    /// The values between runs: of one workflow, or of all.
+    /// Returns the values between runs of one workflow, or of all workflows.
     pub async fn state_values(
         &self,
         workflow: Option<&str>,
@@ -452,7 +452,7 @@ impl Client {
         Ok(list.values)
     }
 
-    /// A value between runs.
+    /// Returns a value between runs.
     pub async fn state_value(
         &self,
         workflow: &str,
@@ -493,7 +493,7 @@ impl Client {
         self.send(self.timed(request)).await.map(drop)
     }
 
-    /// The newest entries of the audit log.
+    /// Returns the newest entries of the audit log.
     pub async fn audit(&self, filter: &AuditFilter) -> Result<AuditReport, ClientError> {
         let limit = filter.limit.unwrap_or(ALL).min(self.at_most(MAX_ROWS));
         let query = [
@@ -509,28 +509,28 @@ impl Client {
         self.get("/v1/audit", &query.collect::<Vec<_>>()).await
     }
 
-    /// A ticket for the console, from the owner.
+    /// Requests a ticket for the console from the owner.
     pub async fn ticket(&self) -> Result<Ticket, ClientError> {
         let request = self.timed(self.request(Method::POST, "/v1/tickets"));
         read(self.send(request).await?).await
     }
 
-    /// Follows a run: its notices, and with `events` its history after that number.
+    /// Follows a run: returns its notices, and with `events` also its history after that number.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Notices, ClientError> {
         let request = self.request(Method::GET, &of_run(run, "/events")?);
         let request = match events {
             Some(after) => request.query(&[("after", after)]),
             None => request.query(&[("history", false)]),
         };
-        // A stopped owner process may continue: a follower waits.
+        // If the owner process is suspended, it may continue later, so a follower waits for it.
         let silence = self.owner.is_none();
         Ok(Notices::new(self.send(request).await?, silence))
     }
 
-    /// Any request of the API: its answer as JSON.
+    /// Sends any request of the API. Returns the answer as JSON.
     ///
     /// # Errors
-    /// [`ClientError`], as all others.
+    /// [`ClientError`], as for all other requests.
     pub async fn json(
         &self,
         method: Method,
@@ -548,7 +548,7 @@ impl Client {
         read(self.send(self.timed(request)).await?).await
     }
 
-    /// How many an answer may have.
+    /// Returns the maximum number of entries in an answer.
     fn at_most(&self, of_a_server: usize) -> usize {
         match &self.owner {
             Some(_) => ALL,
@@ -564,7 +564,7 @@ impl Client {
         }
     }
 
-    /// An owner may take as long as it needs: it has reported that it is alive.
+    /// Sets the timeout of a request to a server. An owner has no timeout, because it has reported that it is alive.
     fn timed(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.owner {
             Some(_) => request,
@@ -598,7 +598,7 @@ impl Client {
         self.accept(sent?).await
     }
 
-    /// Turns a problem into an error.
+    /// Converts a problem into an error.
     async fn accept(&self, response: Response) -> Result<Response, ClientError> {
         let status = response.status();
         if status.is_success() {
@@ -614,12 +614,12 @@ impl Client {
 
 fn builder() -> ClientBuilder {
     reqwest::Client::builder()
-        // A redirect would take the token elsewhere.
+        // A redirect would send the token to another server.
         .redirect(Policy::none())
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Whether a URL leads to this machine.
+/// Returns true if a URL refers to this machine.
 fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
@@ -662,8 +662,8 @@ fn of_run(run: &str, what: &str) -> Result<String, ClientError> {
     Ok(format!("/v1/runs/{part}{what}"))
 }
 
-/// A name as a part of an address. Nothing has one that an address does not keep, however it is escaped:
-/// `/v1/runs/../resume` is that of all runs.
+/// Escapes a name as a part of a path. Refuses names that a path cannot contain, even escaped: `/v1/runs/../resume`
+/// would resume all runs.
 fn part(name: &str, unknown: ErrorCode) -> Result<PercentEncode<'_>, ClientError> {
     match name {
         "" | "." | ".." => Err(ClientError::Refused {

@@ -1,4 +1,4 @@
-//! Notices of a run that is followed, out of server-sent events.
+//! The notices of a followed run, decoded from server-sent events.
 
 use super::ClientError;
 use crate::api::Problem;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use windlass_engine::report::OutcomeReport;
 use windlass_engine::{HistoryEvent, Notice};
 
-/// A stream that says nothing for so long is dead: a server sends a comment more often.
+/// Timeout of a silent stream: a server sends a comment more often.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The notices of a run that is followed.
+/// The notices of a followed run.
 pub struct Notices {
     response: Response,
-    /// What has come of the next event.
+    /// The received part of the next event.
     text: Vec<u8>,
     ready: VecDeque<Notice>,
-    /// Whether it is dead when it says nothing for [`SILENCE`].
+    /// Whether the stream fails after [`SILENCE`].
     bounded: bool,
 }
 
@@ -32,7 +32,7 @@ impl Notices {
         }
     }
 
-    /// The next notice; none when nothing more comes.
+    /// Returns the next notice; none after the last one.
     pub async fn next(&mut self) -> Result<Option<Notice>, ClientError> {
         loop {
             if let Some(notice) = self.ready.pop_front() {
@@ -55,14 +55,14 @@ impl Notices {
     }
 }
 
-/// Where the first event ends: behind an empty line. What was searched before is not searched again.
+/// Returns the end of the first event, after its empty line. Searches only after `searched`.
 fn end_of_event(text: &[u8], searched: usize) -> Option<usize> {
     let rest = text.get(searched..)?;
     let end = rest.windows(2).position(|two| two == b"\n\n")?;
     Some(searched + end + 2)
 }
 
-/// The notice of a server-sent event; none for a comment.
+/// Decodes a server-sent event; none for a comment.
 fn notice(block: &str) -> Result<Option<Notice>, ClientError> {
     let (mut name, mut id, mut data) = ("", "", "");
     for line in block.lines() {

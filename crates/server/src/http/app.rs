@@ -1,4 +1,4 @@
-//! What every request finds: the engine, and where the server is in its life.
+//! The state that all requests share: the engine, and the phase of the server.
 
 use super::callback::is_callback;
 use super::guard::{Admitted, Console, Guard, Settings};
@@ -27,23 +27,23 @@ use windlass_engine::{
 };
 use windlass_language::Budget;
 
-/// How many requests read the store at a time; the others wait. More threads would not read
-/// sooner, and each keeps the memory that it once allocated.
+/// Limit of concurrent requests that read the store; others wait. More threads would not read faster, and each retains
+/// the memory that it once allocated.
 static READS: Semaphore = Semaphore::const_new(8);
 
-/// How many ask at a time whether the server takes work: nothing else may keep them waiting.
+/// Limit of concurrent readiness checks, which must not wait for other requests.
 static CHECKS: Semaphore = Semaphore::const_new(2);
 
-/// How many requests compute at a time: those of the operator, those with a token that may start runs, and those
-/// with read access. None of these groups makes another wait.
+/// Limits of concurrent requests that compute, for three groups: the operator, tokens that may start runs, and tokens
+/// with read access. No group makes another one wait.
 static OPERATOR: Semaphore = Semaphore::const_new(4);
 static OPERATE: Semaphore = Semaphore::const_new(3);
 static VIEW: Semaphore = Semaphore::const_new(2);
 
-/// The time between two refused requests in the log.
+/// Interval between two refused requests in the log.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
 
-/// Whose place a request takes while it computes.
+/// The group whose limit applies to a request while it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Operator,
@@ -75,7 +75,7 @@ impl<S: Sync> FromRequestParts<S> for Lane {
     }
 }
 
-/// Calls a computation off when its client has left.
+/// Aborts a computation when its client has disconnected.
 struct CancelFlag(Arc<AtomicBool>);
 
 impl Drop for CancelFlag {
@@ -84,20 +84,20 @@ impl Drop for CancelFlag {
     }
 }
 
-/// Where the server is in its life.
+/// The phase of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Earlier runs are being recovered.
     Starting,
-    /// It takes work.
+    /// The server accepts work.
     Ready,
-    /// It refuses new work and answers everything else.
+    /// The server refuses new work, and answers all other requests.
     Stopping,
-    /// It takes no more connections, and the last answers go out.
+    /// The server accepts no more connections, and sends the last answers.
     Draining,
 }
 
-/// What ends long requests.
+/// The signals that end long requests.
 #[derive(Clone)]
 pub(super) struct EndSignal {
     phase: watch::Receiver<Phase>,
@@ -105,8 +105,8 @@ pub(super) struct EndSignal {
 }
 
 impl EndSignal {
-    /// Returns when a long request must end because the server stops, or because other tokens are accepted. Those of
-    /// the operator continue until the last answers go out.
+    /// Waits until a long request must end: when the server stops, or when the accepted tokens change. Requests of the
+    /// operator continue until the last answers are sent.
     pub(super) async fn must_end(&self, caller: Caller) {
         let Self {
             mut phase,
@@ -124,7 +124,7 @@ impl EndSignal {
     }
 }
 
-/// What every request finds.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(super) engine: Arc<Engine>,
     pub(super) phase: watch::Receiver<Phase>,
@@ -133,12 +133,12 @@ pub(crate) struct App {
     pub(super) live: Live,
     pub(super) tickets: Tickets,
     pub(super) audit: AuditLog,
-    /// Marked when other tokens are accepted.
+    /// Notified when the accepted tokens change.
     tokens_changed: watch::Sender<()>,
     pub(super) refusals: Refusals,
-    /// Requests that the server cannot check, because it lacks something.
+    /// Requests that the server cannot check, because its configuration is incomplete.
     pub(super) unchecked: Refusals,
-    /// Where the console is, if there is one.
+    /// The URL of the console, if the server has one.
     pub(super) console: Option<String>,
     /// Whether the process runs until it receives a request to stop.
     pub(super) serves: bool,
@@ -171,7 +171,7 @@ impl App {
         })
     }
 
-    /// Accepts these tokens from now on.
+    /// Replaces the accepted tokens.
     pub fn replace_tokens(&self, tokens: Tokens) {
         self.guard.replace_tokens(tokens);
         self.tokens_changed.send_replace(());
@@ -181,8 +181,7 @@ impl App {
         *self.phase.borrow()
     }
 
-    /// Refuses new work before recovery and once the server stops. For the operator the engine
-    /// decides.
+    /// Refuses new work before recovery has ended, and while the server stops. For the operator, the engine decides.
     pub(super) fn check_accepts_work(&self, caller: Caller) -> Result<(), Problem> {
         let why = match (caller, self.phase()) {
             (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
@@ -192,7 +191,7 @@ impl App {
         Err(Problem::new(ErrorCode::Unavailable, why))
     }
 
-    /// Refuses a long request that would be cut at once because the server stops.
+    /// Refuses a long request that would end at once because the server stops.
     pub(super) fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
@@ -200,7 +199,7 @@ impl App {
         }
     }
 
-    /// What ends the long requests that begin now.
+    /// Returns the signals that end a long request that begins now.
     pub(super) fn ends(&self) -> EndSignal {
         EndSignal {
             phase: self.phase.clone(),
@@ -208,7 +207,7 @@ impl App {
         }
     }
 
-    /// Whether the store takes writes.
+    /// Checks whether the store accepts writes.
     pub(super) async fn ready(&self) -> Result<(), Problem> {
         let inspector = self.engine.inspector().clone();
         on_thread(&CHECKS, move || Ok(inspector.check_writable()?)).await
@@ -225,7 +224,7 @@ impl App {
     }
 }
 
-/// Computes for a client, with a budget that ends when the client leaves.
+/// Computes for a client. The budget ends when the client disconnects.
 pub(super) async fn compute<T, F>(lane: Lane, work: F) -> Result<T, Problem>
 where
     T: Send + 'static,
@@ -236,7 +235,7 @@ where
     on_thread(lane.places(), move || work(Budget::default().until(flag))).await
 }
 
-/// Does work that blocks, on a thread that may.
+/// Runs work that blocks, on a thread that may block.
 pub(super) async fn blocking<T, F>(work: F) -> Result<T, Problem>
 where
     T: Send + 'static,
@@ -250,10 +249,10 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, Problem> + Send + 'static,
 {
-    // The semaphore is never closed, so an error cannot come.
+    // The semaphore is never closed, so this cannot fail.
     let place = places.acquire().await;
     let done = tokio::task::spawn_blocking(move || {
-        // The place is taken until the work ends, also when the client has left.
+        // The permit is held until the work ends, even if the client has disconnected.
         let _place = place;
         work()
     });
@@ -263,7 +262,7 @@ where
     }
 }
 
-/// Admits a request, or says why not. The control socket itself admits only the operator. Handlers find the
+/// Admits a request, or answers why not. The control socket is accessible only to the operator. Handlers receive the
 /// sender as `Extension<Actor>`.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
@@ -276,7 +275,7 @@ pub(super) async fn guard(
     let rule = Rule::of(request.method(), route.map(MatchedPath::as_str));
     let admitted = match info.caller {
         Caller::Operator => Ok(Admitted::operator(actor.name.clone())),
-        // The handler checks their signature.
+        // The handler checks the signature of these requests.
         Caller::Remote if is_callback(request.uri().path()) || is_hook(request.uri().path()) => {
             Ok(Admitted::anonymous(Access::Nothing))
         }
@@ -315,7 +314,7 @@ pub(super) async fn guard(
     response
 }
 
-/// Carries out a request that changes something, between its two lines in the audit log.
+/// Executes a request that changes something. Writes a line to the audit log before and after it.
 async fn audited(
     app: &App,
     actor: Actor,
@@ -341,7 +340,7 @@ async fn audited(
         None if status.is_success() => AUDIT_DONE,
         None => status.as_str(),
     };
-    // The id of a run that was started.
+    // The id of a run that the request started.
     let location = response.headers().get(header::LOCATION);
     let started = location.and_then(|place| place.to_str().ok()?.strip_prefix("/v1/runs/"));
     begun
@@ -350,14 +349,14 @@ async fn audited(
     response
 }
 
-/// Refused requests, of which one a second is logged.
+/// Logs at most one refused request per second.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<LoggedRefusals>);
 
 #[derive(Default)]
 struct LoggedRefusals {
     last: Option<Instant>,
-    /// How many were not logged since then.
+    /// Number of refused requests since then that were not logged.
     more: u64,
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 use windlass_engine::{AuditFilter, AuditReport, Timestamp};
 
-/// The size of a page: the default, and the maximum.
+/// The default and the maximum size of a page.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
 

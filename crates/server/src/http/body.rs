@@ -1,4 +1,4 @@
-//! How requests are read: bounded in size and time, and refused as problems.
+//! Reads requests: limits their size and time, and refuses them with problems.
 
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
@@ -13,26 +13,26 @@ use std::borrow::Cow;
 use std::time::Duration;
 use windlass_engine::{ErrorCode, MAX_MEMORY, Value, inexact_json, memory_of_json, over_memory};
 
-/// The largest body, in bytes.
+/// Maximum size of a body in bytes.
 const MAX_BODY: usize = 16 << 20;
 
-/// The same over the control socket: a workflow of the largest size with everything in it escaped.
+/// Maximum size over the control socket, in bytes: the largest workflow with every character escaped.
 const MAX_LOCAL_BODY: usize = 64 << 20;
 
-/// A body that takes longer is refused, unless its connection has a time of its own.
+/// Timeout for receiving a body, unless its connection has another timeout.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The server stops reading a refused body when nothing came for so long.
+/// The server stops reading a refused body if nothing arrives for this time.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
 
-/// A body of JSON.
+/// A JSON body.
 pub(super) struct Json<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        // A browser sends a preflight request before another site's page may send this type.
+        // Browsers send a preflight request before a page of another site may send this type.
         if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(ErrorCode::MediaType, detail));
@@ -43,7 +43,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A body of JSON that may be left out, or be null.
+/// An optional JSON body; null is the same as no body.
 pub(super) struct Optional<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<T> {
@@ -59,10 +59,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
     }
 }
 
-/// Reads JSON. From a remote caller, values that would take too much memory are refused.
+/// Decodes JSON. From a remote caller, values that would need too much memory are refused.
 pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
     check_json(bytes, caller)?;
-    // A list would be read as the members of an object in some order.
+    // Serde would decode a list as the members of an object, in order.
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Err(Problem::new(
             ErrorCode::BadRequest,
@@ -72,13 +72,13 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// Reads any JSON of a remote caller.
+/// Decodes any JSON value from a remote caller.
 pub(super) fn json_value(bytes: &[u8]) -> Result<Value, Problem> {
     check_json(bytes, Caller::Remote)?;
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// Checks that the values of a body would not take too much memory.
+/// Checks that the values of a body would not need too much memory.
 pub(super) fn check_memory(bytes: &[u8]) -> Result<(), Problem> {
     match over_memory(memory_of_json(bytes), MAX_MEMORY) {
         None => Ok(()),
@@ -103,7 +103,7 @@ pub(super) fn unreadable(error: serde_json::Error) -> Problem {
     Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
-/// The parameters behind the question mark.
+/// The parameters of the query string.
 pub(super) struct ValidatedQuery<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ValidatedQuery<T> {
@@ -116,7 +116,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ValidatedQuery
     }
 }
 
-/// A parameter that is on or off: `true` or `1`, `false` or `0`.
+/// Decodes a boolean parameter: `true` or `1`, `false` or `0`.
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match &*Cow::<str>::deserialize(deserializer)? {
         "true" | "1" => Ok(true),
@@ -127,7 +127,7 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     }
 }
 
-/// The size of a page: the requested one, up to what the caller may have.
+/// Returns the size of a page: the requested one, up to the caller's maximum.
 pub(super) fn page(
     requested: Option<usize>,
     usual: usize,
@@ -140,7 +140,7 @@ pub(super) fn page(
     }
 }
 
-/// How many of something a request asks for; `most` holds for those that are not the operator.
+/// Returns the requested number of something. `most` is the maximum for callers other than the operator.
 pub(super) fn requested_limit(
     name: &str,
     requested: Option<usize>,
@@ -160,7 +160,7 @@ fn out_of_range(name: &str, least: usize, most: usize) -> Problem {
     Problem::new(ErrorCode::BadRequest, detail)
 }
 
-/// The names in a path: one, or several.
+/// The parameters in a path: one name, or several.
 pub(super) struct PathParam<T = String>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParam<T> {
@@ -174,7 +174,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
     }
 }
 
-/// The type of a body without its parameters; empty when none is given.
+/// Returns the media type of a body without its parameters; empty if the header is missing.
 pub(super) fn essence(headers: &HeaderMap) -> String {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.and_then(|value| value.to_str().ok());
@@ -186,8 +186,8 @@ pub(super) fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
-/// Reads the rest of a refused body. A client that is still sending when the connection closes would
-/// not see why.
+/// Reads the rest of a refused body. If the connection were closed while the client still sends, the client could not
+/// read why.
 async fn drain(stream: &mut BodyDataStream, max: usize) {
     let mut left = 4 * max;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {

@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_engine::{Actor, ErrorCode};
 
-/// The most runs of one request.
+/// Maximum number of runs in one request.
 const MANY: usize = 1_000;
 
-/// Number of runs changed at a time: the store makes them durable together.
+/// Number of runs that are changed concurrently, so that the store makes them durable together.
 const AT_A_TIME: usize = 64;
 
 /// Pauses, resumes, cancels or retries many runs. Each run succeeds or fails on its own; failures have a
@@ -40,7 +40,7 @@ pub(super) async fn bulk(
         app.check_accepts_work(caller)?;
     }
     let (app, verb, actor) = (&app, request.verb, &actor);
-    // One that is named twice is retried once.
+    // In a set, because a run that is named twice must be retried only once.
     let runs: BTreeSet<String> = request.runs.into_iter().collect();
     let mut outcomes = stream::iter(runs)
         .map(async |run| (audited(app, actor, verb, &run).await, run))
@@ -59,7 +59,7 @@ pub(super) async fn bulk(
     Ok(axum::Json(report))
 }
 
-/// Records the command to each run as if it were the only one.
+/// Executes the command for one run, with its own entry in the audit log.
 async fn audited(app: &App, actor: &Actor, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> {
     let action = match verb {
         BulkVerb::Pause => "pause",
@@ -79,7 +79,7 @@ async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> 
     let status = match verb {
         BulkVerb::Pause => engine.pause(run).await?,
         BulkVerb::Resume => engine.resume(run).await?,
-        // A client that received no answer repeats the request.
+        // Cancelling again succeeds, because a client that received no answer repeats the request.
         BulkVerb::Cancel => engine.cancel_again(run).await?,
         BulkVerb::Retry => {
             let started = engine.retry(run, None, None).await?;

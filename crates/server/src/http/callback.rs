@@ -1,4 +1,4 @@
-//! The addresses of `callbackUrl`: they answer one signal without a token. A browser shows the question; only a POST
+//! The URLs of `callbackUrl`: each answers one signal without a token. A browser shows the question. Only a POST
 //! answers it, because programs that check mails open every link.
 
 use super::app::App;
@@ -23,12 +23,12 @@ use windlass_engine::{
 /// The page for browsers.
 static PAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut pages = Environment::new();
-    // A test renders it; a page that cannot be read is one that does not exist.
+    // A test renders the page. A page that cannot be parsed counts as missing.
     let _ = pages.add_template("callback.html", include_str!("callback.html"));
     pages
 });
 
-/// The page loads nothing, and no other page shows it in a frame.
+/// The page loads nothing, and cannot be shown in a frame of another page.
 const HEADERS: [(HeaderName, &str); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     )
 }
 
-/// Whether a path is the address of a callback: its signature replaces a token.
+/// Returns true if a path is a callback's URL. Its signature replaces a token.
 pub(super) fn is_callback(path: &str) -> bool {
     path.strip_prefix(CALLBACK_PATH)
         .is_some_and(|rest| rest.starts_with('/'))
@@ -148,7 +148,7 @@ pub(super) async fn answer(
 /// Why an answer was not accepted.
 struct Refusal {
     problem: Problem,
-    /// The form of the page as it was filled in, so that it can be sent again.
+    /// The page with the form as it was filled in, so that it can be sent again.
     form: Option<Page>,
 }
 
@@ -185,7 +185,7 @@ async fn deliver(
     request: Request,
 ) -> Result<RunState, Refusal> {
     let received = query.received;
-    // A void address cannot fill the audit log.
+    // Checked first, so that requests with invalid URLs cannot fill the audit log.
     let question = find(app, query, run, signal).await?;
     let kind = essence(request.headers());
     let bytes = read(request).await?;
@@ -236,7 +236,7 @@ async fn send(
     })
 }
 
-/// The answer that the form of the page sends.
+/// Returns the answer that the page's form sends.
 fn entered(question: &QuestionReport, members: &[(String, String)]) -> Result<Value, Problem> {
     if question.choices.is_empty() && question.fields.is_empty() {
         let members = members.iter();
@@ -255,7 +255,7 @@ fn text_of<'m>(members: &'m [(String, String)], name: &str) -> Option<&'m str> {
     found.map(|(_, text)| text.as_str())
 }
 
-/// The name of a field in the form: none is the choice.
+/// Returns the name of a field in the form. The prefix distinguishes fields from `choice`.
 fn field_name(field: &FormField) -> String {
     format!("field.{}", field.name)
 }
@@ -266,7 +266,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
     accepts.is_some_and(|text| text.contains("text/html"))
 }
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Default, Serialize)]
 struct Page {
     run: String,
@@ -279,7 +279,7 @@ struct Page {
 }
 
 impl Page {
-    /// The form of a question, with what was entered before.
+    /// Creates the page with a question's form, filled in with `members`.
     fn form(
         run: String,
         signal: String,
@@ -308,16 +308,16 @@ impl Page {
     }
 }
 
-/// A field as the page shows it.
+/// A field of the form.
 #[derive(Serialize)]
 struct ShownField {
     name: String,
     label: String,
-    /// The element: `input`, `number`, `select` or `textarea`.
+    /// The HTML element: `input`, `number`, `select` or `textarea`.
     element: &'static str,
     options: Vec<String>,
     required: bool,
-    /// What it begins with.
+    /// The initial text.
     text: String,
 }
 

@@ -1,5 +1,5 @@
-//! How many connections there may be. When there are too many, the one that has made the server wait
-//! for the longest is closed. A few more than the limit are accepted, to ask about health.
+//! Limits the number of connections. If there are too many, the connection that has made the server wait for the
+//! longest time is closed. A few more connections than the limit are accepted for requests about health.
 
 use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::time::Instant;
 
-/// How many connections beyond the limit are accepted, to ask about health.
+/// Number of connections beyond the limit that are accepted for requests about health.
 const SPARE: usize = 32;
 
 /// All connections of a listener.
@@ -23,32 +23,32 @@ struct Slots {
     taken: BTreeMap<u64, Slot>,
 }
 
-/// What a connection counts as.
+/// How a connection is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It counts against the limit.
     Usual,
-    /// It follows events. It may stay for as long as it likes, and is counted separately.
+    /// It receives events. It may remain open without a time limit, and is counted separately.
     Stream,
-    /// Beyond the limit.
+    /// It is beyond the limit.
     Spare,
 }
 
-/// What is known of a connection.
+/// The state of a connection.
 struct Slot {
     kind: Kind,
-    /// How many of its requests are being answered.
+    /// Number of the connection's requests that are being answered.
     busy: usize,
-    /// It sends a body.
+    /// Whether the client is sending a body.
     sends: bool,
-    /// It does not take what it is sent.
+    /// Whether the client does not read what the server sends.
     stalls: bool,
-    /// Since when the server waits for the client, if it does.
+    /// Since when the server has been waiting for the client, if it does.
     since: Instant,
     ousted: Arc<Eviction>,
 }
 
-/// Whether a connection has to leave.
+/// Whether a connection must be closed.
 #[derive(Default)]
 struct Eviction {
     is: AtomicBool,
@@ -56,13 +56,13 @@ struct Eviction {
 }
 
 impl Slots {
-    /// Whether there is room for one more of a kind, by now.
+    /// Returns true if there is room for one more connection of a kind. May close a connection to make room.
     fn has_room(&mut self, kind: Kind, limit: usize) -> bool {
         let there = self.taken.values().filter(|slot| slot.kind == kind);
         there.count() < limit || self.evict_longest_waiting(kind)
     }
 
-    /// Closes the one that has made the server wait for the longest; false: none makes it wait.
+    /// Closes the connection that has made the server wait for the longest time. Returns false if none makes it wait.
     fn evict_longest_waiting(&mut self, kind: Kind) -> bool {
         let waiting = self
             .taken
@@ -89,7 +89,7 @@ impl Connections {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection; none when there is no room even for one that asks about health.
+    /// Admits a connection. Returns `None` without room, even for requests about health.
     pub fn enter(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let mut slots = self.slots();
         let kind = match slots.has_room(Kind::Usual, self.limit) {
@@ -116,13 +116,13 @@ impl Connections {
         }))
     }
 
-    /// Makes room when no file descriptor is left for another connection.
+    /// Closes a connection if no file descriptor is left for another one.
     pub fn evict_one(&self) {
         self.slots().evict_longest_waiting(Kind::Usual);
     }
 }
 
-/// A connection that was let in, until this is dropped.
+/// An admitted connection. It is counted until this value is dropped.
 pub(super) struct Connection {
     all: Arc<Connections>,
     number: u64,
@@ -136,17 +136,17 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Reads or changes its slot; none once it has to leave.
+    /// Reads or changes the connection's state. Returns `None` if the connection must be closed.
     fn slot<T>(&self, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
         self.all.slots().taken.get_mut(&self.number).map(change)
     }
 
-    /// Whether a request of it is being answered.
+    /// Returns true if a request of the connection is being answered.
     pub fn is_busy(&self) -> bool {
         self.slot(|slot| slot.busy > 0).unwrap_or(false)
     }
 
-    /// Ready when it has to leave.
+    /// Returns ready when the connection must be closed.
     pub fn poll_evicted(&self, cx: &Context<'_>) -> Poll<()> {
         self.ousted.waker.register(cx.waker());
         match self.ousted.is.load(Ordering::Acquire) {
@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Whether it takes what it is sent.
+    /// Sets whether the client reads what the server sends.
     pub fn set_takes(&self, takes: bool) {
         self.slot(|slot| {
             if !takes && !slot.stalls {
@@ -165,7 +165,7 @@ impl Connection {
         });
     }
 
-    /// Whether any request is answered, or only those about health: there may be room by now.
+    /// Returns true if the connection may send any request, and false if only requests about health.
     pub fn has_room(&self) -> bool {
         let mut slots = self.all.slots();
         let spare = |slot: &Slot| slot.kind == Kind::Spare;
@@ -179,8 +179,8 @@ impl Connection {
         room
     }
 
-    /// Counts the connection as one that receives events, until this is dropped; none when the
-    /// maximum is reached.
+    /// Counts the connection as one that receives events, until the guard is dropped. Returns `None` if the maximum
+    /// number of them is reached.
     pub fn stream(self: &Arc<Self>) -> Option<ActivityGuard> {
         let mut slots = self.all.slots();
         let streams = slots.taken.values();
@@ -195,7 +195,7 @@ impl Connection {
         Some(self.until(|slot| slot.kind = Kind::Usual))
     }
 
-    /// A request is being answered until this is dropped.
+    /// Counts a request as being answered until the guard is dropped.
     pub fn busy(self: &Arc<Self>) -> ActivityGuard {
         self.slot(|slot| slot.busy += 1);
         self.until(|slot| {
@@ -204,7 +204,7 @@ impl Connection {
         })
     }
 
-    /// A body is waited for until this is dropped.
+    /// Marks that the server waits for a body until the guard is dropped.
     pub fn sends(self: &Arc<Self>) -> ActivityGuard {
         self.slot(|slot| {
             slot.since = Instant::now();
@@ -218,7 +218,7 @@ impl Connection {
     }
 }
 
-/// What a connection does until this is dropped.
+/// Undoes a change of a connection's state when it is dropped.
 pub(super) struct ActivityGuard(Arc<Connection>, fn(&mut Slot));
 
 impl Drop for ActivityGuard {

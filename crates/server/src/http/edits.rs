@@ -1,4 +1,4 @@
-//! Edits of a text and panels of its nodes over HTTP. They change nothing, and the body carries the text.
+//! Edits of a text, and panels of its nodes, over HTTP. The body has the text, and nothing is stored.
 
 use super::app::{App, Lane, compute};
 use super::body::Json;
@@ -161,7 +161,7 @@ pub(super) struct Types {
     types: Vec<NodeType>,
 }
 
-/// The files of a text, and how they are read.
+/// Returns the files of a text, and the options for loading them.
 pub(super) fn source_of(
     text: String,
     file: Option<String>,

@@ -1,6 +1,6 @@
-//! The events of a run, as server-sent events: its history from where the client left off, and then
-//! every step as soon as it is durable. A client that reconnects sends the last id in
-//! `Last-Event-ID`. It gets every later event once, also after a restart of the server.
+//! The events of a run as server-sent events: its history from where the client stopped, and then every step as soon as
+//! it is durable. A client that reconnects sends the last id in `Last-Event-ID`. It receives every later event once,
+//! even after a restart of the server.
 
 use super::app::{App, EndSignal};
 use super::body::{PathParam, ValidatedQuery};
@@ -20,10 +20,10 @@ use std::time::Duration;
 use utoipa::IntoParams;
 use windlass_engine::{ErrorCode, Follower, Notice};
 
-/// The id of the last event of a stream ends with this: a client that sends it has them all.
+/// Suffix of the id of a stream's last event. A client that sends such an id has received all events.
 const END: &str = "-end";
 
-/// On a quiet stream a comment is sent this often, to notice a client that has gone.
+/// Interval of comments on a quiet stream, by which the server notices that a client has disconnected.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Where the stream begins.
@@ -106,7 +106,7 @@ impl EventStream {
         })
     }
 
-    /// The next event; none when the run has ended, or the server stops and the client is to reconnect.
+    /// Returns the next event. Returns none if the run has ended, or if the server stops and the client must reconnect.
     async fn next(&mut self) -> Option<Event> {
         if self.done {
             return None;

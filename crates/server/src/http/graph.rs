@@ -1,4 +1,4 @@
-//! Workflows as pictures over HTTP: nodes and edges with places.
+//! Graphs of workflows over HTTP: nodes and edges with their positions.
 
 use super::app::App;
 use super::body::{PathParam, ValidatedQuery};
@@ -22,7 +22,7 @@ pub(super) struct GraphQuery {
     root: Option<String>,
 }
 
-/// What words of a query ask for.
+/// Converts the query parameters to a view.
 pub(super) fn view(open: Option<&str>, root: Option<String>) -> View {
     let open = match open {
         None | Some("all") => Open::All,

@@ -1,6 +1,5 @@
-//! Checks the token, the host name and the origin of requests over TCP. A page of another site must
-//! neither reach the server under a name of its own (DNS rebinding) nor make a user's browser send
-//! requests (CSRF).
+//! Checks the token, the host name and the origin of requests over TCP. A page of another site must not reach the
+//! server under a host name of its own (DNS rebinding), nor make a user's browser send requests (CSRF).
 
 use super::listener::OPEN;
 use super::roles::Access;
@@ -14,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use windlass_engine::{ErrorCode, now};
 
-/// Who is let in over TCP.
+/// The access settings for requests over TCP.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub tokens: Tokens,
@@ -22,25 +21,25 @@ pub(crate) struct Settings {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub tls: bool,
-    /// Where browsers reach the server.
+    /// The URL under which browsers reach the server.
     pub url: Option<String>,
-    /// Their sessions; none without a token.
+    /// The sessions of browsers; none on a server without tokens.
     pub sessions: Option<Sessions>,
 }
 
 /// What the console may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Console {
-    /// No console.
+    /// There is only the API, no console.
     #[default]
     Off,
-    /// It shows, whatever its token allows.
+    /// The console only reads, even if its token allows more.
     Read,
-    /// What its token allows.
+    /// The console may do what its token allows.
     Full,
 }
 
-/// What a request is admitted with.
+/// The rights and the identity that a request is admitted with.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub access: Access,
@@ -50,10 +49,10 @@ pub(super) struct Admitted {
 /// How a caller proved its identity.
 #[derive(Clone)]
 pub(super) enum Credential {
-    /// It did not need to: the server has no tokens, or the request needs none.
+    /// The caller proved nothing: the server has no tokens, or the request needs none.
     None,
     Token(Arc<Token>),
-    /// A Unix user, by the control socket or by a ticket from there.
+    /// A Unix user, by the control socket or by a ticket that was created over it.
     User(String),
 }
 
@@ -68,7 +67,7 @@ impl Admitted {
         Self { access, credential }
     }
 
-    /// The user of this machine who may do everything.
+    /// Returns the rights of a user of this machine that may do everything.
     pub fn operator(user: String) -> Self {
         Self {
             access: Access::Admin,
@@ -76,7 +75,7 @@ impl Admitted {
         }
     }
 
-    /// The name of the caller, if it proved one.
+    /// Returns the name of the caller, if it proved one.
     pub fn name(&self) -> Option<&str> {
         match &self.credential {
             Credential::None => None,
@@ -86,14 +85,14 @@ impl Admitted {
     }
 }
 
-/// What every request is checked against.
+/// Checks every request.
 pub(super) struct Guard {
-    /// Without a token, every client that reaches the server may do everything.
+    /// The accepted tokens. Without tokens, every client that reaches the server has all rights.
     tokens: RwLock<Tokens>,
     console: Console,
-    /// Host names besides `localhost` and addresses.
+    /// Accepted host names, in addition to `localhost` and addresses.
     hosts: Vec<String>,
-    /// Other origins whose pages may ask.
+    /// Other origins whose pages may send requests.
     origins: Vec<String>,
     /// `http` or `https`.
     scheme: &'static str,
@@ -116,12 +115,12 @@ impl Guard {
         self.tokens.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Accepts these tokens from now on. Sessions of others end.
+    /// Replaces the accepted tokens. Sessions that other tokens began become invalid.
     pub fn replace_tokens(&self, tokens: Tokens) {
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// What the caller is admitted with, if it may send a request that needs `wanted`.
+    /// Returns the caller's rights if it may send a request that needs the access `wanted`.
     pub fn check(
         &self,
         method: &Method,
@@ -134,12 +133,12 @@ impl Guard {
         if !(console && opens_shell(method, uri, headers)) {
             self.origin(&host, headers)?;
         }
-        // The files of the console hold no data.
+        // The files of the console have no data, so they need no token.
         if console || OPEN.contains(&uri.path()) {
             return Ok(Admitted::anonymous(Access::View));
         }
         let admitted = match self.admit(headers) {
-            // It may bring a ticket.
+            // The request may have a ticket instead.
             Err(_) if wanted == Access::Nothing => Admitted::anonymous(Access::Nothing),
             admitted => admitted?,
         };
@@ -163,13 +162,13 @@ impl Guard {
         Err(Problem::new(ErrorCode::Forbidden, detail))
     }
 
-    /// Whether there is a console.
+    /// Returns true if the server has a console.
     pub fn has_console(&self) -> bool {
         self.console != Console::Off
     }
 
-    /// The cookie of a new session of a caller. No script of a page can read it, and no page of another site can
-    /// send it.
+    /// Begins a session of a caller, and returns its cookie. No script can read the cookie, and no page of another site
+    /// can send it.
     pub fn cookie(&self, credential: &Credential) -> io::Result<String> {
         let session = match (&self.sessions, credential) {
             (None, _) | (_, Credential::None) => return Ok(self.no_cookie()),
@@ -181,7 +180,7 @@ impl Guard {
         Ok(self.cookie_of(&session, SESSION_AGE))
     }
 
-    /// Ends the sessions that a browser sends.
+    /// Ends the sessions whose cookies a browser sends.
     pub fn end_sessions(&self, headers: &HeaderMap) -> io::Result<()> {
         let Some(sessions) = &self.sessions else {
             return Ok(());
@@ -195,7 +194,7 @@ impl Guard {
         Ok(())
     }
 
-    /// The cookie that takes it away.
+    /// Returns the cookie that removes a session's cookie.
     pub fn no_cookie(&self) -> String {
         self.cookie_of("", 0)
     }
@@ -210,8 +209,8 @@ impl Guard {
         format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// Each store has its own: browsers send a cookie to every port of a host. With TLS, they take this
-    /// name from this host alone.
+    /// Returns the name of the cookie. It differs for each store, because browsers send a cookie to every port of a
+    /// host. With TLS, browsers accept a cookie with this prefix only from this host.
     fn cookie_name(&self) -> String {
         let store = self.sessions.as_ref().map(Sessions::name);
         let store = store.unwrap_or_default();
@@ -221,8 +220,7 @@ impl Guard {
         }
     }
 
-    /// Refuses host names that an attacker could point at this machine. Addresses and `localhost` are
-    /// safe.
+    /// Refuses host names that an attacker could resolve to this machine. Addresses and `localhost` are safe.
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<String, Problem> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -249,7 +247,7 @@ impl Guard {
             || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// A browser says which page asks. Other clients send no such header.
+    /// Checks the origin of a page. Browsers send it in a header that other clients do not send.
     fn origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         let refused = |what: &str| {
             let detail = format!("{what}; --allow-origin says which pages may ask");
@@ -276,8 +274,8 @@ impl Guard {
 
     fn admit(&self, headers: &HeaderMap) -> Result<Admitted, Problem> {
         let tokens = self.tokens();
-        // Browsers mark what they send for a page. Without a token, these marks distinguish the console
-        // from other clients.
+        // Browsers mark requests of pages with these headers. Without a token, the headers distinguish the console from
+        // other clients.
         let browser =
             headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN);
         let session = |access: Access| match self.console {
@@ -313,8 +311,8 @@ impl Guard {
     }
 }
 
-/// Whether a person follows a link to the console, on any page. The page that opens then sends its
-/// own requests, and only the shell is admitted in this way.
+/// Returns true if a person follows a link to the console, from any page. Only the shell is admitted in this way: the
+/// opened page then sends its own requests.
 fn opens_shell(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     *method == Method::GET
@@ -330,7 +328,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// What the cookies of this name hold.
+/// Returns the values of the cookies with this name.
 fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(header::COOKIE).iter();
     let pairs = lines

@@ -1,4 +1,4 @@
-//! Whether the server is there, whether it takes work, and what it counts.
+//! Health, readiness and metrics of the server.
 
 use super::app::App;
 use super::listener::Caller;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use windlass_engine::ErrorCode;
 use windlass_engine::report::count_runs;
 
-/// A driver that has done one and the same thing for so long does not move.
+/// A driver that has executed the same step for this time counts as stalled.
 const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Whether the process answers.

@@ -1,5 +1,5 @@
-//! Requests of other services that start runs of saved workflows: `triggers: {webhook}`. Each is signed with a secret of
-//! the workflow, so it needs no token.
+//! Webhooks: requests of other services that start runs of saved workflows (`triggers: {webhook}`). Each request is
+//! signed with a secret of the workflow, so it needs no token.
 
 use super::app::{App, blocking};
 use super::body::{PathParam, ValidatedQuery, check_memory, read};
@@ -15,14 +15,14 @@ use windlass_engine::{AUDIT_DONE, Actor, Delivery, EngineError, ErrorCode, now};
 
 const PATH: &str = "/v1/hooks/";
 
-/// Headers that hold secrets of the sender's, or say nothing about the event.
+/// Headers that contain secrets of the sender, or do not concern the event.
 const DROPPED: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new().route(&format!("{PATH}{{workflow}}"), post(start))
 }
 
-/// Whether a path is that of a webhook: its signature replaces a token.
+/// Returns true if a path is a webhook's URL. Its signature replaces a token.
 pub(super) fn is_hook(path: &str) -> bool {
     path.starts_with(PATH)
 }
@@ -49,7 +49,7 @@ pub(super) async fn start(
     let webhook = blocking(move || Ok(engine.webhook(&name))).await?;
     let webhook = webhook.map_err(refused)?;
     let headers = named(request.headers());
-    // Before strangers send bodies.
+    // Checked before the body is received, so that strangers cannot send bodies.
     webhook.check_headers(&headers).map_err(refused)?;
     let body = read(request).await?;
     let delivery = Delivery {
@@ -80,7 +80,7 @@ pub(super) async fn start(
     Ok((status, axum::Json(HookStart { run })))
 }
 
-/// Logs why a request without a valid signature is refused. Only what concerns the request is in the answer.
+/// Logs why a request without a valid signature is refused. The answer contains only what concerns the request.
 fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Problem {
     let path = format!("{PATH}{workflow}");
     let why = error.to_string();
@@ -90,7 +90,7 @@ fn refuse(app: &App, actor: &Actor, workflow: &str, error: EngineError) -> Probl
             Problem::from(error)
         }
         _ => {
-            // Requests of strangers do not hide it from the log.
+            // Logged separately, so that requests of strangers cannot suppress this message.
             app.unchecked.log(&actor.from, &Method::POST, &path, &why);
             let detail = "the server cannot check requests to this webhook; its log says why";
             Problem::new(ErrorCode::Unavailable, detail)

@@ -1,4 +1,4 @@
-//! The API for another protocol of the same server: its requests become requests of the API, with their credentials.
+//! The API for another protocol of the same server: its requests become API requests with the same credentials.
 
 use super::app::EndSignal;
 use super::body::unreadable;
@@ -16,10 +16,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tower_service::Service;
 use windlass_engine::ErrorCode;
 
-/// The largest answer, in bytes.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// What decides who a caller is.
+/// The headers that determine the caller's identity.
 const CREDENTIALS: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -39,17 +39,17 @@ impl InnerApi {
         Self { router, ends }
     }
 
-    /// An answer that has no end of its own: it ends when the server stops, or accepts other tokens.
+    /// Ends an endless answer when the server stops or the accepted tokens change.
     pub fn until_stop(&self, response: Response) -> Response {
         let ends = self.ends.clone();
         let ended = Box::pin(async move { ends.must_end(Caller::Remote).await });
         response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
     }
 
-    /// A request with the credentials of the one that it serves; its answer as JSON.
+    /// Sends a request with the credentials of the request `serves`. Returns the answer as JSON.
     ///
     /// # Errors
-    /// What the API refuses.
+    /// The error of the API.
     pub async fn json(
         &self,
         serves: &Parts,

@@ -19,7 +19,7 @@ use windlass_engine::report::{
 };
 use windlass_engine::{ErrorCode, Status, now};
 
-/// The size of a page: the default, and the most.
+/// The default and the maximum size of a page.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 

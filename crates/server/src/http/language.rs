@@ -1,4 +1,4 @@
-//! An editor's requests over HTTP. They change nothing, and the body carries the text.
+//! Requests of editors over HTTP. The body has the text, and nothing is stored.
 
 use super::app::{App, Lane, compute};
 use super::body::Json;

@@ -1,5 +1,5 @@
-//! Listeners: TCP, with or without TLS, and the control socket. A connection is closed when it sends no
-//! whole request head, or does not read its answers.
+//! Listeners: TCP, with or without TLS, and the control socket. A connection is closed if it does not send a complete
+//! request head in time, or does not read its answers.
 
 use super::concurrency::{Connection, Connections};
 use crate::api::Problem;
@@ -26,20 +26,20 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 use windlass_engine::{Actor, ErrorCode, Origin};
 
-/// Paths about health. They need no token, and are answered even when there are too many connections.
+/// Paths about health. They need no token, and are answered even if there are too many connections.
 pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The longest TLS handshake.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// The longest time for a request head, and between two requests.
+/// Timeout for a request head, and between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 pub(super) struct ClientListener {
     socket: Socket,
     connections: Arc<Connections>,
-    /// How long a body may take, and a head too if this is shorter than [`HEAD_TIME`]. A client that
-    /// does not read its answer has twice as long.
+    /// Timeout for a body, and for a head if this is shorter than [`HEAD_TIME`]. A client that does not read its answer
+    /// has twice this time.
     idle_timeout: Duration,
     handshakes: JoinSet<Option<Io>>,
 }
@@ -71,7 +71,7 @@ impl Socket {
     }
 }
 
-/// A connection that came in.
+/// An accepted connection.
 enum Accepted {
     Ready(Box<dyn Stream>, Caller, Actor),
     Handshake(TlsAcceptor, TcpStream, Actor),
@@ -158,7 +158,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection that closes itself when the client is too slow.
+/// A connection that closes itself if the client is too slow.
 pub(super) struct Io {
     stream: Box<dyn Stream>,
     caller: Caller,
@@ -191,7 +191,7 @@ impl Io {
         }
     }
 
-    /// Ready when the client took too long for a request, or has to make room.
+    /// Returns ready if the client took too long for a request, or if the connection must make room.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.connection.poll_evicted(cx).is_ready() {
             return Poll::Ready(());
@@ -207,7 +207,7 @@ impl Io {
         }
     }
 
-    /// The result of a write; it starts or stops the clock for a client that does not read.
+    /// Handles the result of a write: starts or stops the timeout for a client that does not read.
     fn written<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -274,17 +274,17 @@ impl AsyncWrite for Io {
     }
 }
 
-/// Who sends requests over a connection.
+/// The sender of the requests on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A process on this machine, over the control socket that only the operator can open.
     Operator,
-    /// A client with the token, over TCP.
+    /// A client over TCP.
     Remote,
 }
 
 impl Caller {
-    /// Whose workflows are those that it sends.
+    /// Returns the origin of the workflows that the caller sends.
     pub fn origin(self) -> Origin {
         match self {
             Self::Operator => Origin::Operator,
@@ -292,7 +292,7 @@ impl Caller {
         }
     }
 
-    /// The most rows or runs in one answer.
+    /// Returns the maximum number of rows or runs in one answer.
     pub fn at_most(self, most: usize) -> usize {
         match self {
             Self::Operator => usize::MAX,
@@ -300,7 +300,7 @@ impl Caller {
         }
     }
 
-    /// The caller of a request. Without any information it has the fewest rights.
+    /// Returns the caller of a request. Without information about the connection, returns the one with fewer rights.
     pub fn of(extensions: &Extensions) -> Self {
         let info = extensions.get::<ConnectInfo<ConnectionInfo>>();
         info.map_or(Self::Remote, |ConnectInfo(info)| info.caller)
@@ -326,14 +326,14 @@ pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) 
     }
 }
 
-/// What requests know of their connection.
+/// Information about a connection, for its requests.
 #[derive(Clone)]
 pub(super) struct ConnectionInfo {
     pub caller: Caller,
-    /// As far as the connection identifies it: the name of a token is in the request.
+    /// The sender, as far as the connection identifies it. The request may add the name of a token.
     pub actor: Actor,
     pub connection: Arc<Connection>,
-    /// How long a body may take.
+    /// Timeout for a body.
     pub idle_timeout: Duration,
 }
 
@@ -349,8 +349,8 @@ impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
     }
 }
 
-/// Marks a connection as busy until the client has read the whole answer. A connection beyond the limit
-/// gets answers about health only.
+/// Marks a connection as busy until the client has read the whole answer. A connection beyond the limit receives only
+/// answers about health.
 pub(super) async fn mark_busy(
     ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     request: Request,

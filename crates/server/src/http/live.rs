@@ -1,6 +1,6 @@
-//! What happens to many runs, as server-sent events: the latest state of each run that changed, at a
-//! limited rate. A client that reads slowly, or comes back, receives the current state of the runs;
-//! nothing queues up for it. The driver does nothing for it: what changed is read from the store.
+//! Changes of many runs as server-sent events: the latest state of each changed run, at a limited rate. Nothing is
+//! queued for a client: if it reads slowly or reconnects, it receives the runs' current states. The changes are read
+//! from the store, so the driver has no work for it.
 
 use super::app::{App, EndSignal, blocking};
 use super::body::ValidatedQuery;
@@ -27,21 +27,21 @@ use utoipa::{IntoParams, ToSchema};
 use windlass_engine::report::{RunRow, rows, status};
 use windlass_engine::{ErrorCode, Inspector, Name, RunIndex, Timestamp, now};
 
-/// Events per second for a client: the default, and the maximum.
+/// The default and the maximum number of events per second for a client.
 const USUAL_HZ: f64 = 10.0;
 const MAX_HZ: f64 = 60.0;
 
-/// Maximum number of rows in an event; further ones are in the next.
+/// Maximum number of rows in an event. Further rows are in the next event.
 const MAX_ROWS_PER_EVENT: usize = 200;
 
-/// Interval between checks on a quiet stream whether the store accepts writes.
+/// Interval of the checks on a quiet stream whether the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Delay before a client that lost its server reconnects.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
-/// After a restart, runs that changed within this time before the client's last event are sent again: a
-/// step has the time at which it was made, and a client receives it later.
+/// After a restart, runs that changed within this time before the client's last event are sent again. A step has the
+/// time when it was computed, and a client receives it later.
 const OVERLAP: Duration = Duration::from_secs(10);
 
 /// Maximum number of run statuses that are cached for other streams.
@@ -150,7 +150,7 @@ pub(super) async fn live(
     Ok(Sse::new(source.stream()).keep_alive(keep).into_response())
 }
 
-/// Whether all runs are selected, and the runs that are named.
+/// Returns whether all runs are selected, and the names of the selected runs.
 fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     let words = runs.unwrap_or("*").split(',').map(str::trim);
     let (all, names): (Vec<&str>, Vec<&str>) = words
@@ -162,12 +162,11 @@ fn selected_runs(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
 /// The revision of a run, and the version of its queue of waiting effects.
 type RowVersion = (u64, u64);
 
-/// What all streams share.
+/// The state that all streams share.
 pub(super) struct Live {
-    /// Numbers of changes are those of this process.
+    /// When this process began to number changes.
     started_at: Timestamp,
-    /// The last status that was sent for each run, as text, with the revision and the queue version
-    /// that it belongs to.
+    /// The last status that was sent for each run, as text, with the run's version at that time.
     statuses: Mutex<HashMap<String, (RowVersion, Arc<str>)>>,
     /// The last row that was sent for each run.
     rows: Mutex<HashMap<Name, SharedRow>>,
@@ -189,15 +188,16 @@ impl Live {
         }
     }
 
-    /// The rows of those of these runs that exist. A row that was made less than `lasts` ago is reused, so
-    /// that many streams cost a busy run no more than one; also returns the runs that have changed since.
+    /// Returns the rows of those runs that exist. A row that was created less than `lasts` ago is reused, so that many
+    /// streams do not read a busy run more than once. Also returns the runs that have changed since their rows were
+    /// created.
     fn rows(
         &self,
         runs: &Inspector,
         page: &[Name],
         lasts: Duration,
     ) -> Result<(Vec<RunRow>, Vec<Name>), Problem> {
-        // Streams that come meanwhile wait, and find them made.
+        // Other streams wait for the lock meanwhile, and then find the rows.
         let mut shared = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.len() >= MAX_CACHED_ROWS {
             shared.clear();
@@ -238,7 +238,7 @@ impl Live {
         Ok((rows, newer))
     }
 
-    /// The status of a run as text: made once for each of its revisions.
+    /// Returns the status of a run as text. It is created once for each version of the run.
     fn status(&self, runs: &Inspector, row: &RunRow) -> Result<Arc<str>, Problem> {
         let statuses = || self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let run = &row.summary.run;
@@ -259,14 +259,14 @@ impl Live {
     }
 }
 
-/// What a client knows, as its last event's id says: `SERVER-NUMBER-TIME`.
+/// What a client knows, as the id of its last event: `SERVER-NUMBER-TIME`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct EventId {
-    /// The server that sent it, by its start time.
+    /// The start time of the server that sent the event.
     server: Timestamp,
     /// The number of the last change that was sent.
     number: u64,
-    /// When.
+    /// When the event was sent.
     at: Timestamp,
 }
 
@@ -287,28 +287,28 @@ impl EventId {
     }
 }
 
-/// The runs that were not sent to a client yet.
+/// The runs that must be sent to a client.
 enum PendingRuns {
-    /// The runs that it names.
+    /// The named runs.
     Named,
-    /// What changed after this number.
+    /// Runs that changed after this number.
     After(u64),
-    /// What changed at this time, shortly before or later, by another server.
+    /// Runs that changed shortly before this time or later, while another server sent events.
     Since(Timestamp),
 }
 
-/// How far a stream is.
+/// The position of a stream.
 struct StreamPosition {
     server: Timestamp,
-    /// Whether it is of all runs.
+    /// Whether the stream has all runs.
     all: bool,
-    /// The runs that are sent with their statuses.
+    /// The named runs, which are sent with their statuses.
     runs: BTreeSet<Name>,
     unsent: PendingRuns,
-    /// Runs that are still to be sent, and what the client knows when all were sent.
+    /// The runs that are sent next. When all of them were sent, the client knows the changes up to `then`.
     pending: VecDeque<Name>,
     then: EventId,
-    /// Runs of which the client received a state that is older than the latest one.
+    /// Runs whose latest state was not sent yet, because an older row was reused.
     again: BTreeSet<Name>,
     /// How long a row is reused.
     lasts: Duration,
@@ -316,12 +316,12 @@ struct StreamPosition {
 
 /// The content of one event.
 struct LiveBatch {
-    /// Of a list.
+    /// Rows of listed runs.
     rows: Vec<RunRow>,
-    /// Of runs that are named.
+    /// Rows and statuses of named runs.
     statuses: Vec<(RunRow, Arc<str>)>,
     gone: Vec<String>,
-    /// What is known then, when nothing is left.
+    /// What the client knows after this event, if no run is pending.
     mark: Option<EventId>,
     outage: Option<String>,
 }
@@ -356,7 +356,7 @@ impl StreamPosition {
         }
     }
 
-    /// Returns what to send next.
+    /// Returns the next changes to send.
     fn next_changes(&mut self, runs: &Inspector, live: &Live) -> Result<LiveBatch, Problem> {
         if self.pending.is_empty() {
             let at = now();
@@ -397,7 +397,7 @@ impl StreamPosition {
             rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
-            // A client that reconnects with the mark receives what changed after it.
+            // A client that reconnects with this mark receives all later changes.
             mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
             outage: runs.check_writable().err().map(|error| error.to_string()),
         })
@@ -413,7 +413,7 @@ impl StreamPosition {
                 .cloned()
                 .collect(),
             PendingRuns::Since(at) => {
-                // That a run was parked is not a step of it.
+                // Parking a run is not a step, so it does not change `updated_at`.
                 let heads = heads
                     .all()
                     .filter(|head| head.updated_at.plus(OVERLAP) >= *at || head.is_parked());
@@ -430,10 +430,10 @@ struct LiveStream {
     ends: EndSignal,
     caller: Caller,
     hello: Hello,
-    /// None while it is read.
+    /// None while the next changes are read.
     place: Option<StreamPosition>,
     every: Duration,
-    /// Nothing is sent before this time.
+    /// The next event is not sent before this time.
     next: Instant,
     ready: VecDeque<Event>,
     greeted: bool,
@@ -447,7 +447,7 @@ impl LiveStream {
         })
     }
 
-    /// The next event; none when the server stops and the client is to come back.
+    /// Returns the next event. Returns none if the server stops and the client must reconnect.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -459,7 +459,7 @@ impl LiveStream {
                 () = ends.must_end(caller) => return None,
             }
             self.next = Instant::now() + self.every;
-            // The next read reports what changes after this.
+            // Changes after this line are found by the next read.
             self.changes.mark_unchanged();
             let mut place = self.place.take()?;
             let app = Arc::clone(&self.app);
@@ -479,7 +479,7 @@ impl LiveStream {
         }
     }
 
-    /// Waits until there may be a change to send, and the last time is long enough ago.
+    /// Waits until there may be a change to send, and the interval since the last event has passed.
     async fn wait(&mut self) {
         tokio::time::sleep_until(self.next).await;
         let rest = self
@@ -487,12 +487,12 @@ impl LiveStream {
             .as_ref()
             .is_none_or(|place| place.pending.is_empty() && place.again.is_empty());
         if self.greeted && rest {
-            // An error means that the engine is gone; then the server stops.
+            // An error means that the engine has ended; then the server stops.
             let _ = tokio::time::timeout(CHECK_INTERVAL, self.changes.changed()).await;
         }
     }
 
-    /// Says whom the client talks to, when that is new.
+    /// Sends `hello` at the beginning, and when the store's state has changed.
     fn send_hello(&mut self, outage: Option<String>, mark: Option<EventId>) {
         if self.greeted && self.hello.outage == outage {
             return;
@@ -528,7 +528,7 @@ impl LiveStream {
             events.push(Event::default().event("run").data(line(row)));
             events.push(Event::default().event("status").data(&**status));
         }
-        // A client that breaks off before the last one receives all of them again.
+        // Only the last event has the mark. A client that disconnects before it receives all events again.
         let last = events.pop();
         self.ready.extend(events);
         self.ready.extend(last.map(|last| with_id(last, mark)));

@@ -20,7 +20,7 @@ pub(super) const OPEN_METRICS_1: &str =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 pub(super) const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counts are reused for this time, or for this multiple of the time that it took to count.
+/// Counts are reused for this time, or for this multiple of the time that counting took.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -173,7 +173,7 @@ impl Metrics {
         *counted = Some(CountTime { at, took });
     }
 
-    /// What the server counts, in the format of OpenMetrics.
+    /// Returns the metrics in the format of OpenMetrics.
     pub fn open_metrics(&self) -> Result<String, Problem> {
         let mut text = String::new();
         let encoded = encode_registry(&mut text, &self.registry)
@@ -184,7 +184,7 @@ impl Metrics {
     }
 }
 
-/// The same in the older text format of Prometheus. There, a metric has the name of its series.
+/// Converts to the older text format of Prometheus, in which a metric has the name of its series.
 pub(super) fn plain_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;

@@ -1,5 +1,5 @@
-//! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent
-//! events, health and metrics. Requests go to the engine; nothing here knows how a run moves.
+//! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent events, health and
+//! metrics. The engine executes the requests; no code here depends on how a run progresses.
 
 mod app;
 mod audit;
@@ -55,13 +55,13 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 use windlass_engine::ErrorCode;
 
-/// The most connections at a time over the control socket.
+/// Maximum number of concurrent connections over the control socket.
 const CONNECTIONS: usize = 1_024;
 
-/// How long a body may take over the control socket.
+/// Timeout for a body over the control socket.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves until the phase is [`Phase::Draining`] and the last answer is out.
+/// Serves until the phase is [`Phase::Draining`] and the last answer was sent.
 pub(super) async fn serve_tcp(
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -83,10 +83,10 @@ pub(super) async fn serve_tcp(
     .await
 }
 
-/// Routes of another protocol, which the guard of the API protects too.
+/// Routes of another protocol, which the API's guard protects, too.
 pub type FurtherRoutes = fn(InnerApi) -> Router;
 
-/// The same on the control socket.
+/// Serves on the control socket.
 pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
     let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
     let router = router(Arc::clone(&app), Router::new());
@@ -99,7 +99,7 @@ async fn serve(listener: ClientListener, router: Router, app: &App) -> io::Resul
     let mut phase = app.phase.clone();
     let service = router.into_make_service_with_connect_info::<ConnectionInfo>();
     let draining = async move {
-        // An error means that the server is gone.
+        // An error means that the server has ended.
         let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
     };
     let serving = axum::serve(listener, service).with_graceful_shutdown(draining);

@@ -1,5 +1,5 @@
-//! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
-//! text, and a test holds the two together.
+//! The description of the API, generated from the code that serves it. `docs/openapi.json` has the same text; a test
+//! compares them.
 
 use super::{
     audit, bulk, callback, edits, events, graph, health, hook, iterations, language, live, runs,
@@ -47,7 +47,7 @@ use utoipa::{Modify, OpenApi};
 )]
 struct Api;
 
-/// The token, when the server has one.
+/// Adds the authentication with a token.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -58,7 +58,7 @@ impl Modify for Bearer {
     }
 }
 
-/// What any request can be refused with, where its description does not name it.
+/// Adds the errors that any request can have, unless the request's description has them.
 struct CommonErrors;
 
 impl Modify for CommonErrors {
@@ -92,7 +92,7 @@ impl Modify for CommonErrors {
     }
 }
 
-/// The description of the API. A release has the text of it and not the code that makes it: 0.5 MB less.
+/// Returns the description of the API. A release contains only the text, not the generator, which saves 0.5 MB.
 pub(super) async fn openapi() -> Response {
     if cfg!(debug_assertions) {
         return Json(Api::openapi()).into_response();

@@ -1,14 +1,14 @@
-//! The `process_*` metrics that every client of Prometheus has, read from /proc.
+//! The `process_*` metrics that Prometheus clients usually have, read from /proc.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fs;
 
-/// The unit of CPU times in /proc, in seconds: it is the same on all machines of this interface.
+/// The unit of CPU times in /proc, in seconds. It is the same on all machines.
 const TICK: f64 = 0.01;
 
-/// The metrics of this process now; those that cannot be read are absent.
+/// Returns the current metrics of this process. A metric that cannot be read is absent.
 pub(super) fn registry() -> Registry {
     let mut registry = Registry::default();
     let stat = Stat::read();
@@ -45,10 +45,10 @@ pub(super) fn registry() -> Registry {
     registry
 }
 
-/// Of /proc/self/stat.
+/// Values from /proc/self/stat.
 struct Stat {
     cpu_ticks: f64,
-    /// Since the machine started.
+    /// When the process started, in ticks since the machine started.
     start_ticks: f64,
 }
 
@@ -57,7 +57,7 @@ impl Stat {
         let text = fs::read_to_string("/proc/self/stat").ok()?;
         // The name of the program is in parentheses, and may contain anything.
         let (_, fields) = text.rsplit_once(')')?;
-        // The first of these is the third field in proc(5).
+        // The first element is the third field in proc(5).
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<f64>().ok();
         Some(Self {
@@ -74,7 +74,7 @@ fn resident_bytes() -> Option<f64> {
 
 fn open_fds() -> Option<f64> {
     let files = fs::read_dir("/proc/self/fd").ok()?;
-    // The folder itself is open meanwhile.
+    // Not counted: the folder itself, which is open while it is read.
     let count = u32::try_from(files.count().saturating_sub(1)).ok()?;
     Some(f64::from(count))
 }
@@ -83,12 +83,12 @@ fn max_fds() -> Option<f64> {
     number_after("/proc/self/limits", "Max open files")
 }
 
-/// When the machine started, in seconds since 1970.
+/// Returns when the machine started, in seconds since 1970.
 fn boot_time() -> Option<f64> {
     number_after("/proc/stat", "btime")
 }
 
-/// The number after a name at the beginning of a line.
+/// Returns the number after a name at the beginning of a line.
 fn number_after(path: &str, name: &str) -> Option<f64> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

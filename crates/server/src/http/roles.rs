@@ -1,15 +1,15 @@
-//! What each route needs, and which requests the audit log records.
+//! The access that each route needs, and its word in the audit log.
 
 use axum::http::Method;
 
-/// What a caller may do. Each includes those before it.
+/// What a caller may do. Each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
-    /// Nothing but to begin a session with a ticket.
+    /// Begin a session with a ticket, nothing else.
     Nothing,
-    /// Reading.
+    /// Read.
     View,
-    /// Starting runs and commands to them.
+    /// Start runs, and send commands to them.
     Operate,
     /// Everything.
     Admin,
@@ -25,36 +25,36 @@ impl Access {
         }
     }
 
-    /// The access of a role in a token file.
+    /// Returns the access of a role in a token file.
     pub fn of_role(word: &str) -> Option<Self> {
         let mut roles = [Self::View, Self::Operate, Self::Admin].into_iter();
         roles.find(|role| role.as_str() == word)
     }
 }
 
-/// What a route needs.
+/// The access rule of a route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub access: Access,
-    /// The word in the audit log of a request that changes something.
+    /// The word in the audit log, for a request that changes something.
     pub action: Option<&'static str>,
 }
 
 impl Rule {
-    /// The rule of a route; of an address without a route if it is none.
+    /// Returns the rule of a route. Paths without a route have a rule as well.
     pub fn of(method: &Method, route: Option<&str>) -> Self {
         let (access, action) = match (method.as_str(), route.unwrap_or_default()) {
             ("GET" | "HEAD", "/v1/audit") => (Access::Admin, None),
             ("POST", "/v1/session") => (Access::Nothing, None),
-            // Their signature replaces a token.
+            // The signature of these requests replaces a token.
             ("GET" | "HEAD", "/v1/callbacks/{run}/{signal}") => (Access::Nothing, None),
-            // Once it is checked, their handlers record what they do.
+            // The handlers write to the audit log after they have checked the signature.
             ("POST", "/v1/callbacks/{run}/{signal}" | "/v1/hooks/{workflow}") => {
                 (Access::Nothing, None)
             }
-            // What its messages ask of the API needs its own access.
+            // The API requests of its messages need their own access.
             ("DELETE", "/v1/session") | ("GET" | "POST" | "DELETE", "/mcp") => (Access::View, None),
-            // They compute, and change nothing.
+            // These requests compute without changing anything.
             (
                 "POST",
                 "/v1/validate"
@@ -70,7 +70,7 @@ impl Rule {
                 | "/v1/runs/{run}/test-condition",
             ) => (Access::View, None),
             ("POST", "/v1/runs") => (Access::Operate, Some("start")),
-            // The handler records each run.
+            // The handler writes one entry for each run.
             ("POST", "/v1/runs/bulk") => (Access::Operate, None),
             ("POST", "/v1/runs/{run}/pause") => (Access::Operate, Some("pause")),
             ("POST", "/v1/runs/{run}/resume") => (Access::Operate, Some("resume")),

@@ -1,5 +1,5 @@
-//! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the
-//! command line prints too.
+//! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the command line
+//! prints, too.
 
 use super::app::{App, Lane, blocking, compute};
 use super::body::{Json, Optional, PathParam, ValidatedQuery, flag, page, requested_limit};
@@ -34,24 +34,24 @@ use windlass_engine::{
 /// The body of a request that starts a run.
 type StartBody = OrWorkflow<StartRun>;
 
-/// The header with the caller's key.
+/// The header with the caller's idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// The longest key, in bytes.
+/// Maximum length of an idempotency key, in bytes.
 const MAX_KEY: usize = 256;
 
-/// The size of a page of runs: the default, and the most.
+/// The default and the maximum size of a page of runs.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
-/// The most runs that a request selects by their ids.
+/// Maximum number of runs that a request selects by their ids.
 pub(super) const MANY_RUNS: usize = 200;
 
-/// How many iterations and events an answer has: the default, and the most.
+/// The default and the maximum number of iterations and events in an answer.
 const ROWS: usize = 100;
 const MAX_ROWS: usize = 10_000;
 
-/// The longest wait for a result, in seconds.
+/// Maximum time to wait for a result, in seconds.
 const MAX_WAIT: u64 = 60;
 
 impl Envelope for StartRun {
@@ -139,7 +139,7 @@ pub(super) async fn start(
     answer(&app, &started)
 }
 
-/// The answer to a start. The run's header is in memory by now, so reading it does not block.
+/// Creates the answer to a start. The run's header is in memory now, so reading it does not block.
 fn answer(app: &App, started: &Started) -> Result<Response, Problem> {
     let header = app.engine.inspector().header(&started.run)?;
     let location = format!("/v1/runs/{}", started.run);
@@ -164,7 +164,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// The id that a caller chose.
+/// Checks a run's id that the caller chose.
 fn run_id(id: String) -> Result<String, Problem> {
     check_run_id(&id).map_err(invalid_parameter)?;
     Ok(id)
@@ -252,7 +252,7 @@ async fn workflow(
     compute(lane, move |_| load()).await
 }
 
-// ── look ────────────────────────────────────────────────────────────────────────────────────────
+// ── read ────────────────────────────────────────────────────────────────────────────────────────
 
 /// Which runs are listed.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -315,7 +315,7 @@ pub(super) async fn list(
     };
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let mut workflows = words(&query.workflow);
-    // A name may have a comma.
+    // A workflow's name may contain a comma.
     workflows.extend(query.workflow.clone().filter(|text| text.contains(',')));
     let mut filter = ListFilter {
         workflows,
@@ -328,7 +328,7 @@ pub(super) async fn list(
         stuck_since: query.stuck_since,
         runs: words(&query.runs),
         facets: query.facets,
-        // With the hour that has begun, 24.
+        // 24 hours, including the current one.
         hours_since: query
             .facets
             .then(|| Timestamp(now().hour().0 - 23 * 3_600_000)),
@@ -353,7 +353,7 @@ pub(super) async fn list(
     Ok(axum::Json(report))
 }
 
-/// Labels with commas between them: what has no `=` belongs to the text before it.
+/// Parses labels that are separated by commas. A part without `=` belongs to the text before it.
 fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let mut labels: Vec<(&str, String)> = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

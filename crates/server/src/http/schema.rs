@@ -1,4 +1,4 @@
-//! Schemas of bodies that are one of two things.
+//! Schemas of bodies that have one of two forms.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A body of JSON: an envelope, or a workflow as it is.
+/// A JSON body: an envelope, or a plain workflow.
 pub(super) struct OrWorkflow<T>(PhantomData<T>);
 
 impl<T: ToSchema> PartialSchema for OrWorkflow<T> {

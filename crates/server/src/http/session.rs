@@ -1,4 +1,4 @@
-//! Sessions of browsers. The token comes once; then a cookie says that it was known: see `sessions`.
+//! Sessions of browsers. A browser sends the token once; after that, a cookie replaces it (see `sessions`).
 
 use super::app::{App, blocking};
 use super::body::Optional;
@@ -79,7 +79,7 @@ fn no_session(error: std::io::Error) -> Problem {
     Problem::new(ErrorCode::Internal, error.to_string())
 }
 
-/// A ticket that a browser begins a session with.
+/// Creates a ticket with which a browser begins a session.
 pub(super) async fn ticket(
     State(app): State<Arc<App>>,
     Extension(actor): Extension<Actor>,

@@ -1,7 +1,7 @@
-//! The sessions of browsers that a server accepts. A session is a random id, when it began, and the Unix user if
-//! `windlass ui` began it. It is signed with the token and with a key of this store's own, so that no other server
-//! accepts it, though browsers send it to every port of a host. It ends after a while, with its token, and when its browser ends it, also through
-//! restarts: the key and the ids of sessions that were ended are stored in a file of the state directory.
+//! The sessions of browsers that a server accepts. A session has a random id, its start time, and the Unix user if
+//! `windlass ui` began it. It is signed with the token and with a key of the store. So no other server accepts it,
+//! although browsers send it to every port of a host. A session ends after a while, with its token, or when its browser
+//! ends it. This survives restarts: the key and the ids of ended sessions are stored in a file of the state directory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,30 +16,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Timestamp, replace_private_file};
 
-/// How long a session is good, in seconds: 30 days.
+/// How long a session is valid, in seconds: 30 days.
 pub(super) const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
 
-/// The file in a state directory.
+/// The name of the file in the state directory.
 const FILE: &str = "sessions";
 
-/// With more sessions that were ended than this, all of them end.
+/// If more sessions than this were ended, all sessions are ended.
 const MAX_ENDED: usize = 10_000;
 
-/// What is signed for a session: it is never taken for anything else that a token signs.
+/// Prefix of the signed bytes of a session, so that a signature for another purpose is never valid for a session.
 const SESSION: &[u8] = b"windlass session";
 
 /// The sessions of one store.
 pub(crate) struct Sessions {
-    /// Where they are stored.
+    /// The path of the file.
     path: PathBuf,
     state: Mutex<State>,
 }
 
-/// As it is in the file.
+/// The content of the file.
 #[derive(Clone, Serialize, Deserialize)]
 struct State {
     key: [u8; 32],
-    /// The sessions that were ended, and until when they would have been good, in milliseconds.
+    /// The ids of ended sessions, and until when these would have been valid, in milliseconds since 1970.
     ended: BTreeMap<String, i64>,
     /// Whether the key is in the file.
     #[serde(skip)]
@@ -57,7 +57,7 @@ impl State {
         })
     }
 
-    /// Adds a session that was ended. Those that nothing accepts any more are forgotten.
+    /// Adds an ended session, and removes those that have expired.
     fn end(&mut self, session: &Session, now: Timestamp) -> io::Result<()> {
         self.ended.retain(|_, until| *until > now.0);
         if self.ended.len() >= MAX_ENDED {
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// A session as a cookie says it.
+/// A session as the cookie encodes it.
 struct Session {
     id: [u8; 16],
     begun_at: Timestamp,
@@ -95,14 +95,14 @@ impl Session {
         URL_SAFE_NO_PAD.encode(self.id)
     }
 
-    /// Until when it is good.
+    /// Returns until when the session is valid, in milliseconds since 1970.
     fn until(&self) -> i64 {
         self.begun_at
             .0
             .saturating_add(i64::from(SESSION_AGE) * 1_000)
     }
 
-    /// What its signature is of.
+    /// Returns the bytes that are signed.
     fn signed(&self, state: &State) -> Vec<u8> {
         let begun_at = self.begun_at.0.to_be_bytes();
         let user = self.user.as_bytes();
@@ -115,7 +115,7 @@ impl Session {
 }
 
 impl Sessions {
-    /// Those of the store in a state directory. What cannot be read ends all that were begun.
+    /// Loads the sessions of the store in a state directory. If the file cannot be read, all sessions end.
     pub fn of(state: &Path) -> io::Result<Self> {
         let path = state.join(FILE);
         let found = fs::read(&path).ok();
@@ -133,19 +133,19 @@ impl Sessions {
         })
     }
 
-    /// A name that distinguishes the cookie of this store from those of others.
+    /// Returns a name that distinguishes the cookie of this store from those of others.
     pub fn name(&self) -> String {
         let digest = digest(&SHA256, &self.lock().key);
         let first = digest.as_ref().iter().take(4);
         first.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The key of sessions that no token begins.
+    /// Returns the key for sessions that no token begins.
     pub fn own_key(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.lock().key)
     }
 
-    /// A new session, as its cookie says it.
+    /// Begins a session. Returns the value of its cookie.
     pub fn begin(&self, token: &hmac::Key, user: &str, now: Timestamp) -> io::Result<String> {
         let mut state = self.lock();
         if !state.is_stored {
@@ -170,7 +170,7 @@ impl Sessions {
         Ok(URL_SAFE_NO_PAD.encode(all))
     }
 
-    /// The user of a cookie's session, if it is valid and was begun with this token.
+    /// Returns the user of a cookie's session, if the session is valid and was begun with this token.
     pub fn accepts(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> Option<String> {
         let session = Session::read(cookie)?;
         let state = self.lock();
@@ -181,7 +181,7 @@ impl Sessions {
         valid.then_some(session.user)
     }
 
-    /// Ends a session: its cookie is refused from then on.
+    /// Ends a session: its cookie is refused after that.
     pub fn end(&self, cookie: &str, token: &hmac::Key, now: Timestamp) -> io::Result<()> {
         if self.accepts(cookie, token, now).is_none() {
             return Ok(());
@@ -194,7 +194,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Keeps them. Without the file they are good, or ended, as long as the process lives.
+    /// Stores the key and the ended sessions. If this fails, they are valid until the process ends.
     fn store(&self, state: &mut State) {
         let bytes = serde_json::to_vec(state).map_err(io::Error::from);
         match bytes.and_then(|bytes| replace_private_file(&self.path, &bytes)) {

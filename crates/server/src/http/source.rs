@@ -1,4 +1,4 @@
-//! Workflows in requests: as they are, or as JSON that has their text in it.
+//! Workflows in requests: plain, or inside a JSON envelope.
 
 use super::body::{essence, is_json, read, unreadable, values};
 use super::listener::Caller;
@@ -9,7 +9,7 @@ use serde_json::error::Category;
 use std::collections::BTreeMap;
 use windlass_engine::{Bundle, Dialect, ErrorCode, SourceFile, dialect_of};
 
-/// The types of a workflow's text.
+/// The media types of a workflow's text.
 const TEXTS: [&str; 5] = [
     "application/yaml",
     "application/x-yaml",
@@ -18,27 +18,27 @@ const TEXTS: [&str; 5] = [
     "text/plain",
 ];
 
-/// A JSON body that has a workflow's text in it, instead of a workflow as it is.
+/// A JSON body that contains a workflow's text, instead of a plain workflow.
 pub(super) trait Envelope: DeserializeOwned {
-    /// Its members. None of them is a key at the top of a workflow.
+    /// The members of the envelope. None of them is a top-level key of a workflow.
     const MEMBERS: &'static [&'static str];
-    /// Whether a body of any media type is taken as a workflow. Another site's page may send such a
-    /// body without asking, so requests that start something must not take it.
+    /// Whether a body of any media type is accepted as a workflow. A page of another site can send such a body without
+    /// a preflight request, so a request that starts something must not accept it.
     const ANY_TYPE: bool;
-    /// The request for a body that is only a workflow.
+    /// Creates the request for a body that is only a workflow.
     fn plain_start(text: String) -> Self;
 }
 
-/// How a workflow came.
+/// The form in which a workflow was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As text: YAML, or JSON too.
+    /// As text: YAML, or JSON as well.
     Text,
     Json,
 }
 
 impl Form {
-    /// The default name of its file.
+    /// Returns the default name of the workflow's file.
     pub fn file(self, stem: &str) -> String {
         match self {
             Self::Text => format!("{stem}.yaml"),
@@ -47,7 +47,7 @@ impl Form {
     }
 }
 
-/// A workflow: as it is, or JSON with its text in it.
+/// A workflow from a request, plain or in an envelope, and the form in which it was sent.
 pub(super) struct Source<T>(pub T, pub Form);
 
 impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
@@ -74,7 +74,7 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
     }
 }
 
-/// Whether JSON is the envelope, not a workflow: it has a member of it. `dialect` may be in both.
+/// Returns true if JSON is the envelope, because it has a member of it. `dialect` can be in both forms.
 fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     let neither = || {
         let members = T::MEMBERS.join("`, `");
@@ -90,7 +90,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
         return Ok(true);
     }
-    // With a dialect it is meant as a workflow, so its mistakes are those of a workflow.
+    // With `dialect` the body is meant as a workflow, so the errors of a workflow are reported.
     let text = String::from_utf8_lossy(bytes);
     let bundle = Bundle::single(Form::Json.file("workflow"), text);
     if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
@@ -99,7 +99,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     Err(neither())
 }
 
-/// The files of a workflow that came as text.
+/// Returns the files of a workflow that was sent as text.
 pub(super) fn bundle(file: String, text: String, further: &[FileText]) -> Bundle {
     let mut bundle = Bundle::single(file, text);
     bundle.files.extend(further.iter().map(|file| SourceFile {

@@ -12,11 +12,11 @@ use utoipa::IntoParams;
 use windlass_engine::report::{DumpFilter, DumpReport, dump as dump_report};
 use windlass_engine::{BackedUp, ErrorCode, PruneFilter, Pruned, now, parse_duration};
 
-/// The size of a page of dumps: the default, and the most.
+/// The default and the maximum size of a page of dumps.
 const PAGE: usize = 20;
 const MAX_PAGE: usize = 200;
 
-/// The most iterations of each run.
+/// Maximum number of iterations of each run.
 const MAX_ROWS: usize = 10_000;
 
 /// Which runs continue.
@@ -124,7 +124,7 @@ pub(super) async fn prune(
     Ok(axum::Json(prune.await?))
 }
 
-/// The process that owns the store. Over the control socket only.
+/// Returns the process that owns the store. Over the control socket only.
 pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
     axum::Json(Owner {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,6 +1,6 @@
-//! Tickets: a command of the operator's gets one over the control socket, and a browser changes it for
-//! a session. So the token is in no address, no history and no list of processes. A ticket is taken
-//! once, and within a minute; a restart forgets them.
+//! Tickets: a command of the operator requests one over the control socket, and a browser exchanges it for a session.
+//! So the token is in no URL, no history and no list of processes. A ticket is accepted once, within a minute, and not
+//! after a restart.
 
 use crate::api::Problem;
 use base64::Engine as _;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_engine::ErrorCode;
 
-/// How long a ticket is good.
+/// How long a ticket is valid.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// The tickets that were not used yet: when they expire, and the Unix users that got them.
+/// The tickets that were not used yet: when they expire, and the Unix users that requested them.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<HashMap<String, (Instant, String)>>);
 
@@ -32,7 +32,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// The user of a ticket, which works once.
+    /// Returns the user of a ticket, and removes the ticket.
     pub fn take(&self, ticket: &str) -> Option<String> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, user) = tickets.remove(ticket)?;

@@ -20,10 +20,10 @@ const MAX_NAME: usize = 64;
 /// The name of the token if it is the only one, without a name of its own.
 const ONLY: &str = "admin";
 
-/// What is signed to compare two tokens: it is never accepted for a session.
+/// What is signed to compare two tokens. This signature is never accepted for a session.
 const PROOF: &[u8] = b"windlass token";
 
-/// A token as it is compared: the digest reveals nothing about its length or its beginning.
+/// A token for comparison. It reveals neither the token's length nor its beginning.
 pub(super) struct Token {
     pub name: String,
     pub access: Access,
@@ -45,16 +45,16 @@ impl Token {
 pub struct Tokens(Vec<Arc<Token>>);
 
 impl Tokens {
-    /// One token for everything.
+    /// Creates a single token with all rights.
     #[must_use]
     pub fn admin(token: &str) -> Self {
         Self(vec![Arc::new(Token::new(ONLY, Access::Admin, token))])
     }
 
-    /// Reads a file: lines of `NAME ROLE TOKEN`, or only a token. Returns its text too.
+    /// Reads a file with lines of `NAME ROLE TOKEN`, or with only a token. Also returns the file's text.
     ///
     /// # Errors
-    /// What is wrong, without any text of the file: it may be a token.
+    /// What is wrong, without any text of the file, because that may be a token.
     pub fn read(path: &Path) -> Result<(Self, String), String> {
         let of_file = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let text = read_text(path).map_err(|error| of_file(&error))?;
@@ -106,13 +106,13 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// Whether every client may do everything.
+    /// Returns true if there are no tokens, so that every client has all rights.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -122,7 +122,7 @@ impl Tokens {
         self.0.iter()
     }
 
-    /// The token that a request has, compared in constant time.
+    /// Returns the token that a request has. The time of the comparison does not depend on the token.
     pub(super) fn find(&self, given: &str) -> Option<&Arc<Token>> {
         let given = hmac::Key::new(hmac::HMAC_SHA256, given.as_bytes());
         let proof = hmac::sign(&given, PROOF);

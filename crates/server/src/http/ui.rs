@@ -1,5 +1,5 @@
-//! The console: the files of `ui/dist`, embedded. Its pages are one document, the shell, which holds no
-//! data and asks the API for all of it. So it needs no token, and a link in a mail may open it.
+//! The console: the embedded files of `ui/dist`. All its pages are one document, the shell, which contains no data and
+//! requests everything from the API. So the shell needs no token, and a link in a mail can open it.
 
 use super::app::App;
 use crate::api::Problem;
@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     frame-ancestors 'none'; require-trusted-types-for 'script'; \
     trusted-types svelte-trusted-html windlass";
 
-/// What every file of the console is sent with.
+/// The headers of every file of the console.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -36,17 +36,17 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::VARY, "accept-encoding"),
 ];
 
-/// A file that never changes under its address, and one that may.
+/// The cache lifetime of a file that never changes at its URL, and of a file that may change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const CHECKED: &str = "no-cache";
 
-/// A file, and what is known of it.
+/// An embedded file.
 struct File {
     name: &'static str,
     kind: &'static str,
     bytes: Bytes,
     packed: Bytes,
-    /// The beginning of its SHA-256, in hexadecimal digits.
+    /// The first digits of the file's SHA-256, in hexadecimal.
     version: String,
 }
 
@@ -55,7 +55,7 @@ impl File {
         let bytes = bytes.into();
         let mut version = String::new();
         for byte in digest(&SHA256, &bytes).as_ref().iter().take(16) {
-            // Writing to text does not fail.
+            // Writing to a string does not fail.
             let _ = write!(version, "{byte:02x}");
         }
         Self {
@@ -124,7 +124,7 @@ macro_rules! embedded {
     };
 }
 
-/// What the shell loads.
+/// The files that the shell loads.
 static FILES: LazyLock<[File; 9]> = LazyLock::new(|| {
     let script = "text/javascript; charset=utf-8";
     [
@@ -149,7 +149,7 @@ macro_rules! pages {
     };
 }
 
-/// The manual, as one object from the name of a page to its text. It is packed at the first request.
+/// The manual as one object: its pages' names and texts. It is compressed at the first request.
 static MANUAL: LazyLock<File> = LazyLock::new(|| {
     let pages: serde_json::Map<String, serde_json::Value> = pages![
         "SUMMARY",
@@ -207,8 +207,8 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
     File::new("docs.json", "application/json", text)
 });
 
-/// The shell: it names the files with their versions, so a browser keeps each for as long as it is this one.
-/// Scripts that import each other have no version in their address: with two addresses they would run twice.
+/// The shell. It names files with their versions, so that a browser can cache each file until it changes. Scripts that
+/// import each other have no version in their URL: with two URLs they would run twice.
 static SHELL: LazyLock<File> = LazyLock::new(|| {
     let mut text = String::from_utf8_lossy(embedded!("index.html")).into_owned();
     for File { name, version, .. } in FILES.iter().filter(|file| file.name != "app.js") {
@@ -220,20 +220,20 @@ static SHELL: LazyLock<File> = LazyLock::new(|| {
     File::new("index.html", "text/html; charset=utf-8", text)
 });
 
-/// Whether a path is one of the console's.
+/// Returns true if a path belongs to the console.
 pub(super) fn is_its(path: &str) -> bool {
     is_shell(path) || path.starts_with("/ui/")
 }
 
-/// Whether a path leads to the shell: every place of the console does, but what looks like a file.
-/// A run's id may have a dot in it, so only the first part of the path is checked.
+/// Returns true if a path shows the shell: every path of the console except those that look like a file. Only the first
+/// part of the path is checked, because a run's id may contain a dot.
 pub(super) fn is_shell(path: &str) -> bool {
     let place = path.strip_prefix("/ui/");
     matches!(path, "/" | "/ui")
         || place.is_some_and(|place| place.contains('/') || !place.contains('.'))
 }
 
-/// To where the console is.
+/// Redirects to the console.
 pub(super) async fn redirect(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     has_console(&app)?;
     Ok(Redirect::temporary("/ui/").into_response())
@@ -247,7 +247,7 @@ pub(super) async fn shell(
     Ok(SHELL.answer(None, &headers))
 }
 
-/// A file of the console, or the shell at one of its places.
+/// Returns a file of the console, or the shell at one of its paths.
 pub(super) async fn file(
     State(app): State<Arc<App>>,
     Path(path): Path<String>,

@@ -1,14 +1,14 @@
-//! A stand-in for the console in a build without the feature `ui`.
+//! A replacement for the console in a build without the feature `ui`.
 
 use crate::api::Problem;
 use windlass_engine::ErrorCode;
 
-/// No path is.
+/// Returns false: there are no such paths.
 pub(super) fn is_its(_path: &str) -> bool {
     false
 }
 
-/// No path is.
+/// Returns false: there are no such paths.
 pub(super) fn is_shell(_path: &str) -> bool {
     false
 }

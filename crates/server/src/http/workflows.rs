@@ -21,10 +21,10 @@ use windlass_engine::{
     Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, dialect_of, graph,
 };
 
-/// The body of a request that brings a workflow.
+/// The body of a request that contains a workflow.
 pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
 
-/// The size of a page of workflows: the default, and the most.
+/// The default and the maximum size of a page of workflows.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
@@ -40,7 +40,7 @@ impl Envelope for WorkflowText {
     }
 }
 
-/// The workflow of this stem, as it came.
+/// Returns the files of a workflow as it was sent, and the options for loading them.
 pub(super) fn parts(
     text: WorkflowText,
     stem: &str,
@@ -137,7 +137,7 @@ pub(super) async fn put(
     Ok((status, headers.0, headers.1, axum::Json(report)).into_response())
 }
 
-/// What a request says of the version that it replaces.
+/// Reads the conditions of a request about the version that it replaces.
 fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     let given = |name| {
         headers
@@ -157,7 +157,7 @@ fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
     }
 }
 
-/// The headers with the version of an answer. They forbid caching: the workflow may be replaced at any time.
+/// Returns the headers with the version of an answer. They forbid caching, because the workflow may be replaced.
 fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
     let tag = format!("\"{}\"", report.program);
     let fresh = String::from("no-store");
